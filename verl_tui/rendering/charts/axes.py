@@ -81,20 +81,24 @@ class Scale:
 
     def dots(self, values: Sequence[float | None], count: int) -> list[int | None]:
         """Return the row of each value among `count` rows, from the top; None stays None."""
-        low, factor, bottom = self._project(self.lo), (count - 1) / self.extent, count - 0.5
         if self.log:
             values = [None if v is None else self._project(v) * 2 for v in values]
         try:
-            # Halves, because the difference of two huge numbers would overflow.
-            rows = [None if v is None else int(bottom - (v / 2 - low) * factor) for v in values]
+            rows = self._rows(values, count)
         except OverflowError:  # huge numbers on an axis that shows tiny ones
             ends = 2 * self._project(self.lo), 2 * self._project(self.hi)
             near = [None if v is None else min(ends[1], max(ends[0], v)) for v in values]
-            rows = [None if v is None else int(bottom - (v / 2 - low) * factor) for v in near]
+            rows = self._rows(near, count)
         known = [row for row in rows if row is not None]
         if known and (min(known) < 0 or max(known) >= count):
             return [None if row is None else min(count - 1, max(0, row)) for row in rows]
         return rows
+
+    def _rows(self, values: Sequence[float | None], count: int) -> list[int | None]:
+        """Return the rows of projected values, also beyond the ends of the axis."""
+        low, factor, bottom = self._project(self.lo), (count - 1) / self.extent, count - 0.5
+        # Halves, because the difference of two huge numbers would overflow.
+        return [None if v is None else int(bottom - (v / 2 - low) * factor) for v in values]
 
     def ticks(self, count: int) -> list[float]:
         """Return about `count` round values within the scale, two at least if it has them,
@@ -118,17 +122,19 @@ class Scale:
         if self.hi / _DECADES > self.lo * (1 + _ROUNDING):
             stride = max(1, ceil((last - first) / max(1, count - 1)))
             return [_power(e) for e in range(first, last + 1, stride)]
-        fine = [factor * _power(e) for e in range(first - 1, last + 1) for factor in (1, 2, 5)]
-        fine = [
-            value
-            for value in fine
-            if self.lo <= value * (1 + _ROUNDING) and value <= min(_HUGE, self.hi * (1 + _ROUNDING))
-        ]
+        fine = self._fine_log_ticks(first, last)
         powers = [_power(e) for e in range(first, last + 1)]
         most = 2 * max(2, count)
-        return next(
-            values for values in (fine, powers, [self.lo, self.hi]) if 2 <= len(values) <= most
-        )
+        for values in (fine, powers):
+            if 2 <= len(values) <= most:
+                return values
+        return [self.lo, self.hi]
+
+    def _fine_log_ticks(self, first: int, last: int) -> list[float]:
+        """Return 1, 2 and 5 times the powers of ten that are on the axis."""
+        top = min(_HUGE, self.hi * (1 + _ROUNDING))
+        fine = [factor * _power(e) for e in range(first - 1, last + 1) for factor in (1, 2, 5)]
+        return [value for value in fine if self.lo <= value * (1 + _ROUNDING) and value <= top]
 
     def _project(self, value: float) -> float:
         if not self.log:

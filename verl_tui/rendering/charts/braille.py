@@ -40,16 +40,28 @@ _BRAILLE = " " + "".join(map(chr, range(0x2801, 0x2900)))
 """Glyph of each set of dots. The empty one is a space: some fonts show circles for U+2800."""
 
 
+_ASCII_OF_ROWS = {
+    "    ": " ",
+    "   x": ".",
+    "  xx": ".",
+    "  x ": "-",
+    " x  ": "-",
+    " xx ": "-",
+    "x x ": "-",
+    " x x": ":",
+    "x  x": ":",
+    "x   ": "'",
+    "xx  ": "'",
+}
+"""ASCII by the dot rows that are set, from the top; others are `|`, cells that are nearly full `#`."""
+
+
 def _ascii_glyph(mask: int) -> str:
-    top, upper, lower, bottom = (bool(mask & (_DOTS[0][y] | _DOTS[1][y])) for y in range(4))
-    count = top + upper + lower + bottom
-    if count >= 3:
-        return "#" if mask.bit_count() >= 6 else "|"
-    if count == 0:
-        return " "
-    if bottom:
-        return ":" if top or upper else "."
-    return "-" if lower or (upper and not top) else "'"
+    """Return the ASCII character whose shape comes nearest to a set of braille dots."""
+    if mask.bit_count() >= 6:
+        return "#"
+    rows = "".join("x" if mask & (_DOTS[0][y] | _DOTS[1][y]) else " " for y in range(4))
+    return _ASCII_OF_ROWS.get(rows, "|")
 
 
 _ASCII = "".join(map(_ascii_glyph, range(256)))
@@ -193,18 +205,18 @@ def compose(
     if not layers:
         return []
     glyphs = _ASCII if ascii_only else _BRAILLE
-    rows: list[Text] = []
-    for y in range(layers[0].height):
-        drawn = [
-            (layer.rows[y], layer.style, layer.backdrop) for layer in layers if any(layer.rows[y])
-        ]
-        marked = marks.get(y) if marks else None
-        if len(drawn) <= 1 and not marked:
-            mask, style = (drawn[0][0], drawn[0][1]) if drawn else (layers[0].rows[y], "")
-            rows.append(((mask.decode("latin-1").translate(glyphs), style),))
-        else:
-            rows.append(_mixed_row(layers[0].width, drawn[::-1], marked or {}, glyphs))
-    return rows
+    return [
+        _row(layers, y, marks.get(y, {}) if marks else {}, glyphs) for y in range(layers[0].height)
+    ]
+
+
+def _row(layers: Sequence[Layer], y: int, marks: Mapping[int, Glyph], glyphs: str) -> Text:
+    """Write one row of a picture."""
+    drawn = [(one.rows[y], one.style, one.backdrop) for one in layers if any(one.rows[y])]
+    if len(drawn) > 1 or marks:
+        return _mixed_row(layers[0].width, drawn[::-1], marks, glyphs)
+    mask, style = drawn[0][:2] if drawn else (layers[0].rows[y], "")
+    return ((mask.decode("latin-1").translate(glyphs), style),)
 
 
 def _mixed_row(
@@ -213,8 +225,9 @@ def _mixed_row(
     marks: Mapping[int, Glyph],
     glyphs: str,
 ) -> Text:
-    """Write a row to which several layers or marks contribute; `drawn` is from the nearest to the
-    farthest.
+    """Write a row to which several layers or marks contribute.
+
+    `drawn` is from the nearest to the farthest.
     """
     cells: list[tuple[str, str]] = []
     for x in range(width):
@@ -224,11 +237,16 @@ def _mixed_row(
                 style = style or name
                 mask |= row[x]
         cells.append((glyphs[mask], style))
-    for x, mark in marks.items():
-        if 0 <= x < width:
-            keep = mark.yields and cells[x][0] != " "
-            cells[x] = (cells[x][0] if keep else mark.text, mark.style)
+    _set_marks(cells, marks)
     return join(cells)
+
+
+def _set_marks(cells: list[tuple[str, str]], marks: Mapping[int, Glyph]) -> None:
+    for x, mark in marks.items():
+        if not 0 <= x < len(cells):
+            continue
+        keeps_dots = mark.yields and cells[x][0] != " "
+        cells[x] = (cells[x][0] if keeps_dots else mark.text, mark.style)
 
 
 def join(cells: Iterable[tuple[str, str]]) -> Text:

@@ -72,28 +72,19 @@ class ChartCache:
         return self._averages[key]
 
     def scale(self, data: ChartData, first: int, last: int, *, right: bool = False) -> Scale | None:
-        """Return the y axis for what lies between two steps, the last one if it serves; None
-        without a number.
+        """Return the y axis for the values between two steps, None without a number.
+
+        The last one is kept while it serves.
         """
-        sources = [*(line.points for line in data.lines), *data.around]
-        reach = usual_range if data.usual_y else value_range
-        ranges = [reach(points, first, last, positive=data.log_y) for points in sources]
-        if data.log_y and not any(ranges):
-            ranges = [reach(points, first, last) for points in sources]
-        known = [found for found in ranges if found]
-        if not known:
+        reach = _value_range_of(data, first, last)
+        if reach is None:
             return None
-        lo, hi = min(lo for lo, _ in known), max(hi for _, hi in known)
-        pyramid = (
-            data.main.points.pyramid if data.main else None
-        )  # pyramids are only ever equal to themselves
+        # Pyramids are only ever equal to themselves.
+        pyramid = data.main.points.pyramid if data.main else None
         subject = (data.key, pyramid, data.usual_y, data.first_step, data.last_step)
         before, previous = self._scales.get(right, (None, None))
-        scale = fit_scale(
-            *_with_band(lo, hi, data),
-            log=data.log_y,
-            previous=previous if subject == before else None,
-        )
+        lo, hi = _with_band(*reach, data)
+        scale = fit_scale(lo, hi, log=data.log_y, previous=previous if subject == before else None)
         self._scales[right] = (subject, scale)
         return scale
 
@@ -143,10 +134,21 @@ class ChartCache:
         self._used.clear()
 
 
+def _value_range_of(data: ChartData, first: int, last: int) -> tuple[float, float] | None:
+    """Return the least and the greatest value of all series between two steps, None without any."""
+    sources = [*(line.points for line in data.lines), *data.around]
+    reach = usual_range if data.usual_y else value_range
+    ranges = [reach(points, first, last, positive=data.log_y) for points in sources]
+    if data.log_y and not any(ranges):
+        ranges = [reach(points, first, last) for points in sources]
+    known = [one for one in ranges if one]
+    if not known:
+        return None
+    return min(lo for lo, _ in known), max(hi for _, hi in known)
+
+
 def _with_band(lo: float, hi: float, data: ChartData) -> tuple[float, float]:
-    """Widen a range by the target and those edges of the healthy band that are near enough to be
-    worth the room.
-    """
+    """Widen a range by the target and the edges of the healthy band that are near it."""
     reach = (hi / 2 - lo / 2) or max(abs(lo), abs(hi)) / 4
     known = [edge for edge in (*data.band, data.target) if edge is not None]
     edges = [edge for edge in known if lo / 2 - reach <= edge / 2 <= hi / 2 + reach]

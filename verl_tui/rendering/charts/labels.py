@@ -13,15 +13,15 @@ from rich.cells import cell_len, set_cell_size
 from verl_tui.rendering.charts.braille import join
 from verl_tui.rendering.charts.downsample import TREND_POINTS, turn, value_at
 from verl_tui.rendering.charts.sparkline import BROKEN, spark_column, sparkline
-from verl_tui.rendering.text.numbers import compact, distinct_texts
+from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.printable import middle, wrapped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from verl_tui.rendering.charts.axes import Scale, Window
-    from verl_tui.rendering.charts.braille import Glyph, Text
-    from verl_tui.rendering.charts.chart_data import Axis, ChartData, ChartLine
+    from verl_tui.rendering.charts.axes import Scale
+    from verl_tui.rendering.charts.braille import Text
+    from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
 
 
 _Parts = list[tuple[str, str]]
@@ -92,23 +92,14 @@ def value_text(value: float, unit: str) -> str:
 def title_row(
     data: ChartData, width: int, cursor: int | None, symbols: Symbols, *, focus: bool = False
 ) -> Text:
-    """Write name, value and trend at the left, the key or the legend at the right, as far as they
-    fit.
+    """Write name, value and trend at the left, key or legend at the right, as far as they fit.
 
     With a cursor the values are those at its step: of several runs in the legend, as many as fit.
     """
     mark = f"{symbols.focus} " if focus else ""
-    reading, side = _runs_read(data, width - len(mark), cursor, symbols)
+    reading, side = _runs_at_cursor(data, width - len(mark), cursor, symbols)
     reading = reading or _fitting(data, width, cursor, symbols)
-    used = _cells(reading)
-    name = mark + fit(data.title, max(0, width - used - len(mark) - (2 if used else 0)), symbols)
-    parts = [(name, "focused" if focus else "title")]
-    if (whose := _whose(data, width - used - cell_len(name) - 2, symbols)) and not any(
-        line.sign for line in data.lines
-    ):
-        parts.append((whose, "trend"))
-    if reading:
-        parts += [("  ", ""), *reading] if len(name) > len(mark) else reading
+    parts = _named_reading(data, width, mark, reading, symbols)
     room = width - _cells(parts)
     for aside in [side] if side else _sides(data, cursor, symbols, room - 2):
         if _cells(aside) + 2 <= room:
@@ -117,6 +108,23 @@ def title_row(
     if room < 0:
         parts = [(fit("".join(text for text, _ in parts), width, symbols), "value")]
     return tuple((text, style) for text, style in parts if text)
+
+
+def _named_reading(
+    data: ChartData, width: int, mark: str, reading: _Parts, symbols: Symbols
+) -> _Parts:
+    """Write the chart's name, its run where there is room, and the value."""
+    used = _cells(reading)
+    room = max(0, width - used - len(mark) - (2 if used else 0))
+    name = mark + fit(data.title, room, symbols)
+    parts = [(name, "focused" if mark else "title")]
+    lettered = any(line.sign for line in data.lines)
+    run = "" if lettered else _of_run(data, width - used - cell_len(name) - 2, symbols)
+    if run:
+        parts.append((run, "trend"))
+    if reading and len(name) > len(mark):
+        parts.append(("  ", ""))
+    return parts + reading
 
 
 def _sides(data: ChartData, cursor: int | None, symbols: Symbols, room: int) -> Iterator[_Parts]:
@@ -145,30 +153,41 @@ def _named(
     return [_legend(data, cursor, symbols, cells) for cells in sizes[at : at + 1]]
 
 
-def _runs_read(
+def _runs_at_cursor(
     data: ChartData, width: int, cursor: int | None, symbols: Symbols
 ) -> tuple[_Parts, _Parts]:
-    """Return where the cursor is, and what several runs are there, as many as fit; nothing where
-    not even one does.
+    """Return where the cursor is, and the values of several runs there, as many as fit.
+
+    Both are empty where not even one value fits.
     """
-    runs = sorted(
-        (line for line in data.lines if line.sign and line.kind == "line"),
-        key=lambda line: line.sign,
-    )
+    runs = [line for line in data.lines if line.sign and line.kind == "line"]
     main = data.main
     if cursor is None or main is None or len(runs) < 2:
         return [], []
+    runs.sort(key=lambda line: line.sign)
     own = value_at(main.points, cursor)
     at = [(f"@ {data.axis.read(own[0] if own else cursor)}", "cursor")]
-    bare = (
+    room = width - cell_len(data.title) - _cells(at) - 4
+    side = _fitting_values(data, runs, main, cursor, room, symbols)
+    return (at, side) if side else ([], [])
+
+
+def _fitting_values(
+    data: ChartData,
+    runs: Sequence[ChartLine],
+    main: ChartLine,
+    cursor: int,
+    room: int,
+    symbols: Symbols,
+) -> _Parts:
+    """Return the values of the runs with their names, else with their letters, as many as fit."""
+    named = _named(data, cursor, symbols, _LEAST_LETTERS, room)
+    lettered = (
         _values(runs, main, count, gap, cursor, symbols)
         for count in range(len(runs), 0, -1)
         for gap in ("  ", " ")
     )
-    room = width - cell_len(data.title) - _cells(at) - 4
-    named = _named(data, cursor, symbols, _LEAST_LETTERS, room)
-    side = next((side for side in chain(named, bare) if _cells(side) <= room), [])
-    return (at, side) if side else ([], [])
+    return next((side for side in chain(named, lettered) if _cells(side) <= room), [])
 
 
 def _values(
@@ -186,10 +205,12 @@ def _values(
     return side if len(kept) == len(runs) else [*side, (f" {symbols.ellipsis}", "key")]
 
 
-def _whose(data: ChartData, room: int, symbols: Symbols) -> str:
-    """Return whose metric it is, empty where there is no room to name it."""
-    name = middle(data.run, min(room - len(_OF), cell_len(data.run)), ascii_only=symbols is ASCII)
-    return _OF + name if data.run and room - len(_OF) >= _LEAST_NAME else ""
+def _of_run(data: ChartData, room: int, symbols: Symbols) -> str:
+    """Return the words that name the metric's run, empty where there is no room for it."""
+    if not data.run or room - len(_OF) < _LEAST_NAME:
+        return ""
+    cells = min(room - len(_OF), cell_len(data.run))
+    return _OF + middle(data.run, cells, ascii_only=symbols is ASCII)
 
 
 def _cells(parts: Iterable[tuple[str, str]]) -> int:
@@ -199,26 +220,25 @@ def _cells(parts: Iterable[tuple[str, str]]) -> int:
 def one_line(
     data: ChartData, width: int, cursor: int | None, symbols: Symbols, *, focus: bool = False
 ) -> Text:
-    """Write a whole chart in one row: name, sparkline, value and trend; charts of one width stand
-    in columns.
+    """Write a chart in one row: name, sparkline, value and trend.
+
+    Charts of one width stand in columns.
     """
-    told = data if width >= _UNITS else replace(data, unit="")
-    reading = _reading(told, cursor, symbols) or [(fit(data.empty, width // 2, symbols), "key")]
-    used = max(_READING, sum(cell_len(text) for text, _ in reading))
+    with_unit = data if width >= _UNITS else replace(data, unit="")
+    reading = _reading(with_unit, cursor, symbols) or [
+        (fit(data.empty, width // 2, symbols), "key")
+    ]
     name_width = min(18, width // 3)
-    room = width - name_width - used - 2
+    room = width - name_width - max(_READING, _cells(reading)) - 2
     if room < 4:
         return title_row(data, width, cursor, symbols, focus=focus)
     name = (f"{symbols.focus} " if focus else "") + data.title
-    # Keys end with what tells them apart, words do not.
-    keyed = "/" in data.title
-    name = (
-        middle(name, name_width, ascii_only=symbols is ASCII)
-        if keyed
-        else fit(name, name_width, symbols)
-    )
+    if "/" in data.title:  # keys often differ at their ends only, words do not
+        name = middle(name, name_width, ascii_only=symbols is ASCII)
+    else:
+        name = fit(name, name_width, symbols)
     spark = spark_row(data, room, symbols)
-    gap = width - name_width - 1 - room - sum(cell_len(text) for text, _ in reading)
+    gap = width - name_width - 1 - room - _cells(reading)
     title = (set_cell_size(name, name_width + 1), "focused" if focus else "title")
     return (title, *spark, (" " * gap, ""), *reading)
 
@@ -252,26 +272,17 @@ def beyond(target: float, scale: Scale, cells: int, symbols: Symbols) -> str:
 
 
 def sentences(text: str, width: int, rows: int, symbols: Symbols) -> list[Text]:
-    """Write sentences, a line each, in the middle of `rows` rows; what does not fit is wrapped,
-    then left out.
-    """
-    lines = [
-        line
-        for one in text.split("\n")
-        for line in wrapped(one, width, ascii_only=symbols is ASCII)
-    ]
-    if len(lines) > rows:
-        lines = (
-            [*lines[: rows - 1], fit(lines[rows - 1] + " " * width, width - 1, symbols)]
-            if rows
-            else []
-        )
+    """Write sentences, a line each, in the middle of `rows` rows, wrapped and cut to fit."""
+    lines: list[str] = []
+    for sentence in text.split("\n"):
+        lines += wrapped(sentence, width, ascii_only=symbols is ASCII)
+    if len(lines) > rows > 0:
+        lines[rows - 1] = fit(lines[rows - 1] + " " * width, width - 1, symbols)
+    lines = lines[: max(0, rows)]
     above = (rows - len(lines)) // 2
     filled = [""] * above + lines + [""] * (rows - above - len(lines))
-    return [
-        ((set_cell_size(" " * ((width - cell_len(line)) // 2) + line, width), "key"),)
-        for line in filled
-    ]
+    centred = (" " * ((width - cell_len(line)) // 2) + line for line in filled)
+    return [((set_cell_size(line, width), "key"),) for line in centred]
 
 
 def _reading(data: ChartData, cursor: int | None, symbols: Symbols) -> _Parts:
@@ -307,29 +318,25 @@ def _fitting(data: ChartData, width: int, cursor: int | None, symbols: Symbols) 
 
 
 def _legend(data: ChartData, cursor: int | None, symbols: Symbols, letters: int) -> _Parts:
+    if cursor is None and not _several(data):
+        return []
     legend: _Parts = []
     # Runs stand in the order of their letters, whichever of them is shown.
-    known = sorted(signs(data, symbols), key=lambda pair: pair[0].sign or "~")
-    for line, sign in known if _several(data) or cursor is not None else ():
-        if sign:
-            found = value_at(line.points, cursor) if cursor is not None else None
-            value = (" right" if line.right else "") + (f" {compact(found[1])}" if found else "")
-            legend.append(
-                (
-                    f"{'  ' if legend else ''}{sign} {_short(line, letters, symbols)}{value}",
-                    line.role,
-                )
-            )
+    for line, sign in sorted(signs(data, symbols), key=lambda pair: pair[0].sign or "~"):
+        if not sign:
+            continue
+        found = value_at(line.points, cursor) if cursor is not None else None
+        value = (" right" if line.right else "") + (f" {compact(found[1])}" if found else "")
+        gap = "  " if legend else ""
+        legend.append((f"{gap}{sign} {_short(line, letters, symbols)}{value}", line.role))
     return legend
 
 
 def _short(line: ChartLine, cells: int, symbols: Symbols) -> str:
     """Return a line's name in little room: names of runs differ at their ends."""
-    return (
-        middle(line.label, cells, ascii_only=symbols is ASCII)
-        if line.sign
-        else fit(line.label, cells, symbols)
-    )
+    if line.sign:
+        return middle(line.label, cells, ascii_only=symbols is ASCII)
+    return fit(line.label, cells, symbols)
 
 
 def _several(data: ChartData) -> bool:
@@ -338,22 +345,21 @@ def _several(data: ChartData) -> bool:
 
 
 def signs(data: ChartData, symbols: Symbols) -> list[tuple[ChartLine, str]]:
-    """Return each line with what tells it from the others: the letter at its end, the marker of its
-    points.
+    """Return each line with its sign: the letter at its end, or the marker of its points.
 
     The only line of a chart has no letter.
     """
-    lines = data.all_lines
-    alone = sum(line.kind == "line" for line in lines) == 1
+    alone = sum(line.kind == "line" for line in data.all_lines) == 1
     letters, markers = cycle("abcdefghijklmnopqrstuvwxyz"), cycle(symbols.points)
-    return [
-        (
-            line,
-            line.sign
-            or (next(markers) if line.kind == "points" else "" if alone else next(letters)),
-        )
-        for line in lines
-    ]
+    signed: list[tuple[ChartLine, str]] = []
+    for line in data.all_lines:
+        sign = line.sign
+        if not sign and line.kind == "points":
+            sign = next(markers)
+        elif not sign and not alone:
+            sign = next(letters)
+        signed.append((line, sign))
+    return signed
 
 
 def layered(data: ChartData, symbols: Symbols) -> list[tuple[ChartLine, str]]:
@@ -372,84 +378,3 @@ def stamps(sign: str, cells: int) -> range:
     Letters next to each other in the alphabet stand three cells apart.
     """
     return range(ord(sign) * 3 % _STAMP, cells, _STAMP) if sign else range(0)
-
-
-def gutter(scale: Scale | None, height: int, symbols: Symbols) -> list[Text]:
-    """Write the y axis of `height` rows: numbers at its ends, and between where there is room."""
-    labels = _row_labels(scale, height)
-    width = max([len(text) for text in labels.values()], default=0)
-    return [
-        (
-            (
-                labels.get(y, "").rjust(width)
-                + (symbols.side_tick if y in labels else symbols.side),
-                "axis",
-            ),
-        )
-        for y in range(height)
-    ]
-
-
-def right_gutter(scale: Scale | None, height: int, role: str, symbols: Symbols) -> list[Text]:
-    """Write the y axis at the right, in the colour of what it is of."""
-    labels = _row_labels(scale, height)
-    width = max([len(text) for text in labels.values()], default=0)
-    return [
-        (
-            (symbols.side_right if y in labels else symbols.side, "axis"),
-            (labels.get(y, "").ljust(width), role),
-        )
-        for y in range(height)
-    ]
-
-
-def _row_labels(scale: Scale | None, height: int) -> dict[int, str]:
-    """Return the numbers of a y axis by row."""
-    rows = tick_rows(scale, height) if scale else {}
-    return {
-        row: text for row, text in zip(rows, distinct_texts([*rows.values()]), strict=True) if text
-    }
-
-
-def tick_rows(scale: Scale, height: int) -> dict[int, float]:
-    """Return the rows to be labelled and their values: both ends, round values in between if they
-    do not crowd.
-    """
-    if height < 2:
-        return {0: scale.hi} if height else {}
-    rows = {0: scale.hi, height - 1: scale.lo}
-    values = scale.ticks(max(3, height // 4)) if height >= 5 else []
-    for value in values:
-        row = round((1 - scale.fraction(value)) * (height - 1))
-        if all(abs(row - other) >= 2 for other in rows):
-            rows[row] = value
-    return rows
-
-
-def axis_rows(
-    axis: Axis, window: Window, width: int, rows: int, marks: Mapping[int, Glyph], symbols: Symbols
-) -> list[Text]:
-    """Write the x axis in one or two rows of `width` cells: rule with ticks and marks, and the
-    steps.
-
-    In one row the steps stand on the rule, except where they would meet a mark.
-    """
-    rule = [(symbols.rule, "axis")] * width
-    text = [(" ", "axis")] * width if rows > 1 else rule
-    free = 0
-    for step in window.ticks(10, time=axis.time, zero=axis.zero):
-        label = axis.write(step)
-        cell = window.column(step) // 2
-        start = max(0, min(cell - len(label) // 2, width - len(label)))
-        cells = range(start, start + len(label))
-        if start < free or cells.stop > width or (rows == 1 and any(c in marks for c in cells)):
-            continue
-        if rows > 1:
-            rule[min(cell, width - 1)] = (symbols.tick, "axis")
-        text[start : cells.stop] = [(c, "axis") for c in label]
-        free = cells.stop + 1
-    if rows > 1 and width - free > len(axis.label) + 1:
-        text[width - len(axis.label) :] = [(c, "key") for c in axis.label]
-    for cell, mark in marks.items():
-        rule[cell] = (mark.text, mark.style)
-    return [join(rule), join(text)][:rows]

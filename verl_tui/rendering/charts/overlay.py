@@ -25,8 +25,7 @@ _OTHER = "*"
 
 
 def overlaid(data: ChartData, indicator: str | None, view: View, axis: str) -> ChartData:
-    """Return what a chart is told, with the lines of the selected runs; nothing changes while fewer
-    than two are.
+    """Return a chart with the lines of the selected runs; unchanged while fewer than two are.
 
     Lines run over steps, over the time of day, or over the time since each run's own beginning.
 
@@ -34,26 +33,19 @@ def overlaid(data: ChartData, indicator: str | None, view: View, axis: str) -> C
         data: The chart of the shown run.
         indicator: What the metric means, whatever another framework calls it; None where only its
             key is known.
-        view: What there is.
+        view: The state of everything.
         axis: One of `verl_tui.rendering.charts.x_axes.AXES`.
     """
     shown, main = view.run, data.main
     found = list(others(data, indicator, view, axis))
     if shown is None or main is None or not found:
         return data
-    runs = [shown, *(run for run in view.selected if run is not shown)]
-    names = dict(
-        zip(
-            (run.name for run in runs),
-            without_shared_start([run.name for run in runs]),
-            strict=True,
-        )
-    )
-    lines = [_marked(ChartLine(points), run, view, names) for run, _, points in found]
-    points = [line for line in data.lines if line.kind == "points"]
-    # Of validations the first must do: more markers than that among so many lines would tell
-    # nothing.
-    return replace(data, lines=(_marked(main, shown, view, names), *lines, *points[:1]), right=None)
+    names = [shown.name, *(run.name for run in view.selected if run is not shown)]
+    labels = dict(zip(names, without_shared_start(names), strict=True))
+    lines = [_marked(ChartLine(points), run, view, labels) for run, _, points in found]
+    # One kind of points at most: the markers of more would hide the many lines.
+    points = [line for line in data.lines if line.kind == "points"][:1]
+    return replace(data, lines=(_marked(main, shown, view, labels), *lines, *points), right=None)
 
 
 def counterpart(run: Run, key: str, indicator: str | None, other: Run) -> Series | None:
@@ -73,13 +65,12 @@ def counterpart(run: Run, key: str, indicator: str | None, other: Run) -> Series
 def others(
     data: ChartData, indicator: str | None, view: View, axis: str
 ) -> Iterator[tuple[Run, Series, Points]]:
-    """Yield the other selected runs that have the same metric, with its series as it is and along
-    the x axis.
+    """Yield the other selected runs that have the same metric: run, series, points on the x axis.
 
     Args:
         data: The chart of the shown run.
         indicator: What the metric means.
-        view: What there is.
+        view: The state of everything.
         axis: One of `verl_tui.rendering.charts.x_axes.AXES`.
     """
     shown, main, selected = view.run, data.main, view.selected
@@ -87,15 +78,18 @@ def others(
         return
     for run in selected:
         series = counterpart(shown, data.key, indicator, run) if run is not shown else None
-        if series is None:
-            continue
-        along = on_axis(run, axis if data.axis.time else "step")
-        if along.problem is not None:
-            continue
-        # Beginnings are laid over each other; times of day and steps are what they are.
-        points = along.points(series, data.axis.zero - along.axis.zero if axis == "relative" else 0)
-        if len(points.steps):
+        points = _placed(series, run, data, axis) if series is not None else None
+        if series is not None and points is not None and len(points.steps):
             yield run, series, points
+
+
+def _placed(series: Series, run: Run, data: ChartData, axis: str) -> Points | None:
+    """Return another run's series along a chart's x axis, None where it has no times."""
+    along = on_axis(run, axis if data.axis.time else "step")
+    if along.problem is not None:
+        return None
+    # Beginnings are laid over each other; times of day and steps are what they are.
+    return along.points(series, data.axis.zero - along.axis.zero if axis == "relative" else 0)
 
 
 def _marked(line: ChartLine, run: Run, view: View, names: dict[str, str]) -> ChartLine:

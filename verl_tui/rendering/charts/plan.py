@@ -65,13 +65,7 @@ class ChartLook:
     def words(self, run: Run | None = None) -> Iterable[str]:
         """Yield what differs from the usual look, for people."""
         if self.axis != "step":
-            along = on_axis(run, self.axis) if run is not None else None
-            if along is None or along.problem is None:
-                yield f"x: {self.axis}" + (
-                    ", reckoned" if along is not None and along.reckoned else ""
-                )
-            else:
-                yield f"x: step, {along.problem}"
+            yield self._axis_words(run)
         if self.log_y:
             yield "log y"
         if self.usual_y:
@@ -81,6 +75,14 @@ class ChartLook:
             yield f"from step {first}" if last >= whole[1] else f"steps {first}–{last}"
         if self.smoothing:
             yield f"smoothing {self.smoothing:g}"
+
+    def _axis_words(self, run: Run | None) -> str:
+        if run is None:
+            return f"x: {self.axis}"
+        along = on_axis(run, self.axis)
+        if along.problem is not None:
+            return f"x: step, {along.problem}"
+        return f"x: {self.axis}" + (", reckoned" if along.reckoned else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +117,7 @@ class Plan:
 def plan_charts(
     run: Run, wanted: Sequence[str], filter_: str = "", pins: Sequence[str] = ()
 ) -> tuple[Plan, ...]:
-    """Return the charts of a run: the wanted ones, else the indicators, then all other metrics by
-    group.
+    """Return a run's charts: those wanted, else the indicators, then all other metrics by group.
 
     Args:
         run: The run.
@@ -125,26 +126,45 @@ def plan_charts(
         pins: Metric keys that come before all others.
     """
     named = {key: name for name, key in run.indicators.items()} if pins else {}
-    keys = shown(run.metrics)
-    lines = {part: spread.line for spread in run.spreads.values() for part in spread.parts}
-    validations = tuple(validation_keys(keys))
-    families = _families(keys)
-    plans: list[Plan] = []
-    for one in (*(named.get(key, key) for key in pins), *(wanted or DEFAULT_ORDER)):
-        name = lines.get(one, one)
-        key = run.indicators.get(name, name if name in keys else None)
-        if key is not None and not any(found.shows(key) for found in plans):
-            points = validations[:_SOLE_VALIDATIONS] if name == "reward" else ()
-            plans.append(_plan(run, key, name if name in INDICATORS else None, families, points))
-    rest = [key for key in keys if not any(found.shows(key) for found in plans)]
-    rest += [key for key in validations if key not in rest]
-    rest.sort(key=lambda key: (_GROUPS.index(describe(key).group), place(key)))
-    for key in rest:
-        if not any(found.key == key or key in (found.envelope or ()) for found in plans):
-            plans.append(_plan(run, key, None, families, ()))
-    if filter_:
-        plans = [found for found in plans if found.matches(filter_)]
-    return tuple(plans)
+    plans = _Plans(run)
+    for name in (*(named.get(key, key) for key in pins), *(wanted or DEFAULT_ORDER)):
+        plans.add_named(name)
+    plans.add_others()
+    return tuple(plan for plan in plans.made if not filter_ or plan.matches(filter_))
+
+
+class _Plans:
+    """The charts of a run, while they are being chosen."""
+
+    def __init__(self, run: Run) -> None:
+        self.made: list[Plan] = []
+        self._run = run
+        self._keys = shown(run.metrics)
+        self._lines = {part: one.line for one in run.spreads.values() for part in one.parts}
+        self._validations = tuple(validation_keys(self._keys))
+        self._families = _families(self._keys)
+
+    def add_named(self, name: str) -> None:
+        """Add the chart of an indicator or of a metric, unless it is in a chart already."""
+        name = self._lines.get(name, name)
+        key = self._run.indicators.get(name, name if name in self._keys else None)
+        if key is None or self._in_a_chart(key):
+            return
+        points = self._validations[:_SOLE_VALIDATIONS] if name == "reward" else ()
+        indicator = name if name in INDICATORS else None
+        self.made.append(_plan(self._run, key, indicator, self._families, points))
+
+    def add_others(self) -> None:
+        """Add the charts of all other metrics, by their groups."""
+        rest = [key for key in self._keys if not self._in_a_chart(key)]
+        rest += [key for key in self._validations if key not in rest]
+        rest.sort(key=lambda key: (_GROUPS.index(describe(key).group), place(key)))
+        for key in rest:
+            if not any(one.key == key or key in (one.envelope or ()) for one in self.made):
+                self.made.append(_plan(self._run, key, None, self._families, ()))
+
+    def _in_a_chart(self, key: str) -> bool:
+        return any(plan.shows(key) for plan in self.made)
 
 
 def unknown_charts(wanted: Iterable[str], runs: Iterable[Run]) -> Iterator[str]:
@@ -265,18 +285,15 @@ def with_right(data: ChartData, other: ChartData) -> ChartData:
     """Return a chart with another metric drawn into it, over a y axis of its own at the right."""
     if other.main is None:
         return data
-    sign = (
-        "r" if any(one.sign for one in data.lines) else ""
-    )  # runs laid over each other have letters of their own
+    # Runs laid over each other have letters of their own.
+    sign = "r" if any(one.sign for one in data.lines) else ""
     line = replace(other.main, role="right", right=True, label=other.title, sign=sign)
-    lines = tuple(replace(one, label=one.label or data.title) for one in data.lines)
-    breaches = tuple(
-        mark for mark in other.marks if mark.role == "breach" and mark not in data.marks
-    )
     right = replace(
         other, lines=(line,), envelope=None, spread=(), band=(None, None), target=None, marks=()
     )
-    return replace(data, lines=lines, right=right, marks=data.marks + breaches)
+    breaches = [mark for mark in other.marks if mark.role == "breach" and mark not in data.marks]
+    lines = tuple(replace(one, label=one.label or data.title) for one in data.lines)
+    return replace(data, lines=lines, right=right, marks=(*data.marks, *breaches))
 
 
 def _ends(run: Run, own: Series, look: ChartLook) -> tuple[int | None, int | None]:

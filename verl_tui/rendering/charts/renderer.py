@@ -8,6 +8,7 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.charts import braille
+from verl_tui.rendering.charts.axis_labels import axis_rows, gutter, right_gutter
 from verl_tui.rendering.charts.braille import Glyph, Layer, Text
 from verl_tui.rendering.charts.cache import ChartCache, extent, window_of
 from verl_tui.rendering.charts.downsample import DotColumns, beyond_edge
@@ -15,12 +16,9 @@ from verl_tui.rendering.charts.labels import (
     ASCII,
     UNICODE,
     Symbols,
-    axis_rows,
     beyond,
-    gutter,
     layered,
     one_line,
-    right_gutter,
     sentences,
     spark_row,
     stamps,
@@ -91,43 +89,43 @@ class ChartRenderer:
         """Draw everything below the title."""
         axes = 0 if height < 3 else 1 if height < 6 else 2
         height -= axes
-        if (
-            height < _ENVELOPE_FROM or self.symbols is ASCII
-        ):  # shading cannot be told from the curve there
+        # In ASCII the shading cannot be told from the curve.
+        if height < _ENVELOPE_FROM or self.symbols is ASCII:
             data = replace(data, envelope=None, spread=())
         data = self.cache.without_flat_envelope(data, *shown)
         scale = self.cache.scale(data, *shown)
-        other = self.cache.scale(data.right, *shown, right=True) if data.right is not None else None
-        side: list[Text] = (
-            gutter(scale, height, self.symbols) if width >= _AXIS_FROM else [()] * height
-        )
-        self.left = len(side[0][0][0]) if side[0] else 0
-        far = self._right(data, other, height) if side[0] else [()] * height
-        cells = width - self.left - sum(len(text) for text, _ in far[0])
+        other = self.cache.scale(data.right, *shown, right=True) if data.right else None
+        left, right = self._sides(data, scale, other, width, height)
+        self.left = len(left[0][0][0]) if left[0] else 0
+        cells = width - self.left - sum(len(text) for text, _ in right[0])
         self.window = window_of(data, shown, cells * 2)
         picture = _Picture(data, (scale, other), self.window, cells, height, self.symbols)
         picture.draw(self.cache)
         picture.point_at(cursor)
-        rows = [
-            left + dots + right
-            for left, dots, right in zip(side, picture.compose(), far, strict=True)
-        ]
-        marks = axis_marks(data.marks, self.window, cells, self.symbols)
-        for y, row in enumerate(
-            axis_rows(data.axis, self.window, cells, axes, marks, self.symbols)
-        ):
-            corner = ("" if y else self.symbols.corner).rjust(self.left)[: self.left]
+        rows = [a + b + c for a, b, c in zip(left, picture.compose(), right, strict=True)]
+        return rows + self._axis_rows(data, self.window, cells, axes)
+
+    def _axis_rows(self, data: ChartData, window: Window, cells: int, count: int) -> list[Text]:
+        """Write the x axis, below the left corner of the plot."""
+        marks = axis_marks(data.marks, window, cells, self.symbols)
+        rows: list[Text] = []
+        for row in axis_rows(data.axis, window, cells, count, marks, self.symbols):
+            corner = ("" if rows else self.symbols.corner).rjust(self.left)[: self.left]
             rows.append(((corner, "axis"), *row))
         return rows
 
-    def _right(self, data: ChartData, scale: Scale | None, height: int) -> list[Text]:
-        """Write the y axis at the right, if there is one."""
+    def _sides(
+        self, data: ChartData, scale: Scale | None, other: Scale | None, width: int, height: int
+    ) -> tuple[list[Text], list[Text]]:
+        """Write the y axes at the left and at the right, empty rows where there is none."""
+        empty: list[Text] = [()] * height
+        if width < _AXIS_FROM:
+            return empty, empty
+        left = gutter(scale, height, self.symbols)
         main = data.right.main if data.right is not None else None
-        return (
-            right_gutter(scale, height, main.role, self.symbols)
-            if main is not None and scale
-            else [()] * height
-        )
+        if main is None or not other:
+            return left, empty
+        return left, right_gutter(other, height, main.role, self.symbols)
 
 
 def axis_marks(

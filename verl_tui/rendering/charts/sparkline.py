@@ -109,17 +109,18 @@ def _stride(points: Points, first: int, last: int, width: int) -> int:
 
 
 def _heights(lows: list[float | None], highs: list[float | None], levels: int) -> list[int | None]:
-    middles = [
-        None if a is None or b is None else a / 2 + b / 2 for a, b in zip(lows, highs, strict=True)
-    ]
+    """Return the level of each column's middle, None where it has no number."""
+    columns = zip(lows, highs, strict=True)
+    # Halves: the sum and the difference of huge numbers would overflow.
+    middles = [None if a is None or b is None else a / 2 + b / 2 for a, b in columns]
     known = [v for v in middles if v is not None]
     if not known:
         return [None] * len(middles)
-    least = min(known) / 2  # halves: the difference of huge numbers would overflow
-    span = max(known) / 2 - least
-    if span <= abs(least) * SINGLE or span < 1e-300:
+    least = min(known) / 2
+    extent = max(known) / 2 - least
+    if extent <= abs(least) * SINGLE or extent < 1e-300:
         return [None if v is None else levels // 2 - 1 for v in middles]
+    top = levels - 1
     return [
-        None if v is None else min(levels - 1, int((v / 2 - least) / span * levels))
-        for v in middles
+        None if v is None else min(top, int((v / 2 - least) / extent * levels)) for v in middles
     ]

@@ -231,29 +231,36 @@ def _first_times(run: Run) -> Iterator[float]:
 
 
 def _timed(series: Series, clocks: Sequence[Clock], later: int = 0) -> _Timed:
+    """Return a series over its times, kept from the last call as far as it still holds."""
     shifted = _CACHE.setdefault(series, {})
     found = shifted.get(later)
     told = [(clock.origin, clock.steps[0]) for clock in clocks]
-    if (
-        found is None
-        or found.revision != series.revision
-        or found.taken > len(series)
-        or found.told != told
-    ):
+    if found is None or _outdated(found, series, told):
         steps, values = array("q"), array("d")
         if len(shifted) >= _SHIFTS:
             shifted.clear()
         found = shifted[later] = _Timed(steps, values, Pyramid(steps, values), 0, series.revision)
         found.told = told
-    for i in range(found.taken, len(series)):
-        when = moment(series.times[i], series.steps[i], clocks)
-        if math.isnan(when) and any(clock.steps[-1] < series.steps[i] for clock in clocks):
-            break  # the clock will tell
-        found.taken = i + 1
-        second = int(when) + later if not math.isnan(when) else None
-        if second is not None and (not found.steps or second >= found.steps[-1]):
-            found.steps.append(second)
-            found.values.append(series.values[i])
-            found.origins.append(series.steps[i])
+    _extend(found, series, clocks, later)
     found.pyramid.catch_up()
     return found
+
+
+def _outdated(found: _Timed, series: Series, told: object) -> bool:
+    rewritten = found.revision != series.revision or found.taken > len(series)
+    return rewritten or found.told != told
+
+
+def _extend(found: _Timed, series: Series, clocks: Sequence[Clock], later: int) -> None:
+    """Take in the points that have come since; one whose time goes back is left out."""
+    for i in range(found.taken, len(series)):
+        when = moment(series.times[i], series.steps[i], clocks)
+        unknown = math.isnan(when)
+        if unknown and any(clock.steps[-1] < series.steps[i] for clock in clocks):
+            break  # the clock has not come so far yet
+        found.taken = i + 1
+        if unknown or (found.steps and int(when) + later < found.steps[-1]):
+            continue
+        found.steps.append(int(when) + later)
+        found.values.append(series.values[i])
+        found.origins.append(series.steps[i])

@@ -1,0 +1,89 @@
+"""The axes of a chart as rows of styled text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from verl_tui.rendering.charts.braille import join
+from verl_tui.rendering.text.numbers import distinct_texts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from verl_tui.rendering.charts.axes import Scale, Window
+    from verl_tui.rendering.charts.braille import Glyph, Text
+    from verl_tui.rendering.charts.chart_data import Axis
+    from verl_tui.rendering.charts.labels import Symbols
+
+
+def gutter(scale: Scale | None, height: int, symbols: Symbols) -> list[Text]:
+    """Write the y axis of `height` rows: numbers at its ends, and between where there is room."""
+    labels = _row_labels(scale, height)
+    width = max(map(len, labels.values()), default=0)
+    rows: list[Text] = []
+    for y in range(height):
+        tick = symbols.side_tick if y in labels else symbols.side
+        rows.append(((labels.get(y, "").rjust(width) + tick, "axis"),))
+    return rows
+
+
+def right_gutter(scale: Scale | None, height: int, role: str, symbols: Symbols) -> list[Text]:
+    """Write the y axis at the right, in the colour of its metric."""
+    labels = _row_labels(scale, height)
+    width = max(map(len, labels.values()), default=0)
+    rows: list[Text] = []
+    for y in range(height):
+        tick = symbols.side_right if y in labels else symbols.side
+        rows.append(((tick, "axis"), (labels.get(y, "").ljust(width), role)))
+    return rows
+
+
+def _row_labels(scale: Scale | None, height: int) -> dict[int, str]:
+    """Return the numbers of a y axis by row."""
+    rows = tick_rows(scale, height) if scale else {}
+    return {
+        row: text for row, text in zip(rows, distinct_texts([*rows.values()]), strict=True) if text
+    }
+
+
+def tick_rows(scale: Scale, height: int) -> dict[int, float]:
+    """Return the rows to be labelled and their values: both ends, round values in between if they
+    do not crowd.
+    """
+    if height < 2:
+        return {0: scale.hi} if height else {}
+    rows = {0: scale.hi, height - 1: scale.lo}
+    values = scale.ticks(max(3, height // 4)) if height >= 5 else []
+    for value in values:
+        row = round((1 - scale.fraction(value)) * (height - 1))
+        if all(abs(row - other) >= 2 for other in rows):
+            rows[row] = value
+    return rows
+
+
+def axis_rows(
+    axis: Axis, window: Window, width: int, rows: int, marks: Mapping[int, Glyph], symbols: Symbols
+) -> list[Text]:
+    """Write the x axis in one or two rows of `width` cells: rule with ticks and marks, and steps.
+
+    In one row the steps stand on the rule, except where they would meet a mark.
+    """
+    rule = [(symbols.rule, "axis")] * width
+    text = [(" ", "axis")] * width if rows > 1 else rule
+    taken = marks if rows == 1 else {}
+    free = 0
+    for step in window.ticks(10, time=axis.time, zero=axis.zero):
+        label, cell = axis.write(step), window.column(step) // 2
+        start = max(0, min(cell - len(label) // 2, width - len(label)))
+        stop = start + len(label)
+        if start < free or stop > width or not taken.keys().isdisjoint(range(start, stop)):
+            continue
+        if rows > 1:
+            rule[min(cell, width - 1)] = (symbols.tick, "axis")
+        text[start:stop] = [(c, "axis") for c in label]
+        free = stop + 1
+    if rows > 1 and width - free > len(axis.label) + 1:
+        text[width - len(axis.label) :] = [(c, "key") for c in axis.label]
+    for cell, mark in marks.items():
+        rule[cell] = (mark.text, mark.style)
+    return [join(rule), join(text)][:rows]
