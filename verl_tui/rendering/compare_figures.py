@@ -260,26 +260,22 @@ class _Configs:
 @lru_cache(4)
 def _differing(configs: _Configs) -> list[tuple[str, tuple[Any, ...]]]:
     """Return in what runs differ: as people put it, then the settings that all of them state."""
-    facts = [{fact.label: fact.value for fact in identity(run).facts} for run in configs.runs]
-    labels = dict.fromkeys(label for known in facts for label in known)
-    told = [(label, tuple(known.get(label, ABSENT) for known in facts)) for label in labels]
-    told = [
-        (label, values)
-        for label, values in told
-        if any(not alike(values[0], one) for one in values)
-    ]
-    known = {
-        key for run in configs.runs for fact in identity(run).facts for key in fact.key.split(", ")
-    }
+    facts = [identity(run).facts for run in configs.runs]
+    stated = {key for one in facts for fact in one for key in fact.key.split(", ")}
     rows = difference([run.settings for run in configs.runs])
-    return [
-        *told,
-        *(
-            (row.key, row.values)
-            for row in rows
-            if not (row.naming or row.silent or row.key in known)
-        ),
-    ]
+    settings = [row for row in rows if not (row.naming or row.silent or row.key in stated)]
+    by_label = [{fact.label: fact.value for fact in one} for one in facts]
+    return [*_differing_facts(by_label), *((row.key, row.values) for row in settings)]
+
+
+def _differing_facts(facts: Sequence[dict[str, Any]]) -> list[tuple[str, tuple[Any, ...]]]:
+    """Return label and values of the facts in which runs differ."""
+    found: list[tuple[str, tuple[Any, ...]]] = []
+    for label in dict.fromkeys(label for known in facts for label in known):
+        values = tuple(known.get(label, ABSENT) for known in facts)
+        if any(not alike(values[0], one) for one in values):
+            found.append((label, values))
+    return found
 
 
 def _shown(setting: object) -> str:

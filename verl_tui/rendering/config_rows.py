@@ -37,6 +37,7 @@ _NOTHING = (
     "run's directory rather than one file of it."
 )
 _ALONE = "There is no other run to hold it against: name several paths, or a directory of runs."
+_GLANCE = "at a glance"
 _SAME = "All settings that are known are the same."
 
 
@@ -109,44 +110,46 @@ def difference_page(runs: Sequence[Run], query: str = "") -> SettingsPage:
         return SettingsPage(columns, (SettingSection("", (), _ALONE),))
     silent = [run.name for run in runs if not run.settings]
     if len(silent) > len(runs) - 2:
-        return SettingsPage(
-            columns,
-            (SettingSection("", (), f"Nothing states the settings of {', '.join(silent)}."),),
-        )
-    rows = difference([run.settings for run in runs])
-    made = [
-        (row, SettingEntry(row.key, row.values, "", _by_run(runs, row.key), "differs"))
-        for row in rows
-    ]
-    groups = (
-        ("at a glance", _facts(runs)),
-        ("differences", [entry for row, entry in made if not row.naming and not row.silent]),
-        ("stated by some only", [entry for row, entry in made if not row.naming and row.silent]),
-        ("names and places", [entry for row, entry in made if row.naming]),
-    )
-    sections = [
-        SettingSection(f"{name}: {len(found)}", found)
-        for name, all_ in groups
-        if (found := _matching(all_, query))
-    ]
-    otherwise = f"Nothing fits “{query}”." if query and rows else _SAME
+        words = f"Nothing states the settings of {', '.join(silent)}."
+        return SettingsPage(columns, (SettingSection("", (), words),))
+    groups = _differences(runs)
+    found = {name: _matching(entries, query) for name, entries in groups.items()}
+    sections = [SettingSection(f"{name}: {len(one)}", one) for name, one in found.items() if one]
+    differ = any(groups[name] for name in groups if name != _GLANCE)
+    otherwise = f"Nothing fits “{query}”." if query and differ else _SAME
     return SettingsPage(columns, tuple(sections) or (SettingSection("", (), otherwise),))
+
+
+def _differences(runs: Sequence[Run]) -> dict[str, list[SettingEntry]]:
+    """Return in what runs differ, by heading, in the order of showing."""
+    groups: dict[str, list[SettingEntry]] = {
+        _GLANCE: _facts(runs),
+        "differences": [],
+        "stated by some only": [],
+        "names and places": [],
+    }
+    for row in difference([run.settings for run in runs]):
+        if row.naming:
+            heading = "names and places"
+        else:
+            heading = "stated by some only" if row.silent else "differences"
+        entry = SettingEntry(row.key, row.values, "", _by_run(runs, row.key), "differs")
+        groups[heading].append(entry)
+    return groups
 
 
 def _facts(runs: Sequence[Run]) -> list[SettingEntry]:
     """Return in what runs differ as people put it, whatever their frameworks call it."""
     known = [{fact.label: fact for fact in identity(run).facts} for run in runs]
-    labels = dict.fromkeys(label for facts in known for label in facts)
     entries = []
-    for label in labels:
-        values = tuple(facts[label].value if label in facts else ABSENT for facts in known)
-        about = (
-            f"{run.name}: {facts[label].key}"
-            for run, facts in zip(runs, known, strict=True)
-            if label in facts
-        )
-        if any(not alike(values[0], value) for value in values):
-            entries.append(SettingEntry(label, values, "", ", ".join(about), "differs"))
+    for label in dict.fromkeys(label for facts in known for label in facts):
+        stated = [facts.get(label) for facts in known]
+        values = tuple(fact.value if fact is not None else ABSENT for fact in stated)
+        if all(alike(values[0], value) for value in values):
+            continue
+        pairs = zip(runs, stated, strict=True)
+        about = ", ".join(f"{run.name}: {fact.key}" for run, fact in pairs if fact is not None)
+        entries.append(SettingEntry(label, values, "", about, "differs"))
     return entries
 
 
@@ -187,15 +190,10 @@ def origin_word(origin: str) -> str:
     """Return in a word where settings were read."""
     if not origin or origin == "console":
         return origin
+    if layer(origin) is Layer.WANDB:
+        return "W&B"
     path = PurePath(origin)
-    kind = layer(origin)
-    return (
-        "W&B"
-        if kind is Layer.WANDB
-        else f".hydra/{path.name}"
-        if path.parent.name == ".hydra"
-        else path.name
-    )
+    return f".hydra/{path.name}" if path.parent.name == ".hydra" else path.name
 
 
 def _matching(entries: Sequence[SettingEntry], query: str) -> tuple[SettingEntry, ...]:
@@ -216,9 +214,9 @@ def _plain(value: object) -> str:
     """Return a value as a configuration has it."""
     if value is ABSENT:
         return ""
-    return (
-        "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-    )
+    if value is None:
+        return "null"
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _shown(value: object) -> str:
@@ -298,14 +296,15 @@ def page_rows(
         rows += [[]] if rows else []
         if section.heading and (section.entries or page.entries or not section.otherwise):
             rows.append([(fit(section.heading, width), "heading")])
-        for entry in section.entries:
-            heads.append(len(rows))
-            rows.append(_row(entry, size, ascii_only=ascii_only))
+        heads += range(len(rows), len(rows) + len(section.entries))
+        rows += [_row(entry, size, ascii_only=ascii_only) for entry in section.entries]
         if not section.entries and section.otherwise:
-            rows += [
-                [(line, "dim")] for line in wrapped(section.otherwise, width, ascii_only=ascii_only)
-            ]
+            rows += _wrapped(section.otherwise, "dim", width, ascii_only=ascii_only)
     return rows, heads
+
+
+def _wrapped(text: str, role: str, width: int, *, ascii_only: bool) -> list[Pieces]:
+    return [[(line, role)] for line in wrapped(text, width, ascii_only=ascii_only)]
 
 
 def _row(entry: SettingEntry, size: Widths, *, ascii_only: bool) -> Pieces:
@@ -335,28 +334,16 @@ def detail_rows(
     """Return an entry in full, as far as there is room."""
     if entry is None or height < 1:
         return []
-    names = page.columns or ("",)
     values = [_NOT_STATED if value is ABSENT else _plain(value) for value in entry.values]
-    told = [
-        f"{name}: {value}" if name else value for name, value in zip(names, values, strict=True)
-    ]
-    pieces = [
-        (entry.label, "label"),
-        *((text, "value") for text in told),
-        (f"read from {entry.about}", "dim"),
-    ]
-    rows: list[Pieces] = [
-        [(line, role)]
-        for text, role in pieces
-        for line in wrapped(text, width, ascii_only=ascii_only)
-    ]
+    origin = _wrapped(f"read from {entry.about}", "dim", width, ascii_only=ascii_only)
+    rows = _wrapped(entry.label, "label", width, ascii_only=ascii_only)
+    for name, value in zip(page.columns or ("",), values, strict=True):
+        text = f"{name}: {value}" if name else value
+        rows += _wrapped(text, "value", width, ascii_only=ascii_only)
+    rows += origin
     if len(rows) > height:
-        close = [(f"{entry.label}: {' | '.join(values)}", "value"), pieces[-1]]
-        rows = [
-            [(line, role)]
-            for text, role in close
-            for line in wrapped(text, width, ascii_only=ascii_only)
-        ]
+        text = f"{entry.label}: {' | '.join(values)}"
+        rows = _wrapped(text, "value", width, ascii_only=ascii_only) + origin
     if len(rows) > height and rows[height][0][1] == rows[height - 1][0][1]:  # the sentence goes on
         last, role = rows[height - 1][0]
         cut = "~" if ascii_only else "…"

@@ -89,10 +89,7 @@ class Scale:
             ends = 2 * self._project(self.lo), 2 * self._project(self.hi)
             near = [None if v is None else min(ends[1], max(ends[0], v)) for v in values]
             rows = self._rows(near, count)
-        known = [row for row in rows if row is not None]
-        if known and (min(known) < 0 or max(known) >= count):
-            return [None if row is None else min(count - 1, max(0, row)) for row in rows]
-        return rows
+        return _clipped(rows, count)
 
     def _rows(self, values: Sequence[float | None], count: int) -> list[int | None]:
         """Return the rows of projected values, also beyond the ends of the axis."""
@@ -142,9 +139,16 @@ class Scale:
         return log10(value) if value > 0 else -400.0
 
 
+def _clipped(rows: list[int | None], count: int) -> list[int | None]:
+    """Move rows beyond the edges of a plot onto these."""
+    known = [row for row in rows if row is not None]
+    if known and (min(known) < 0 or max(known) >= count):
+        return [None if row is None else min(count - 1, max(0, row)) for row in rows]
+    return rows
+
+
 def fit_scale(lo: float, hi: float, *, log: bool = False, previous: Scale | None = None) -> Scale:
-    """Return a scale with round ends that shows `lo` .. `hi`: the previous one as long as it
-    serves.
+    """Return a scale with round ends that shows `lo` .. `hi`: the previous one while it serves.
 
     A logarithmic scale of nothing above zero is linear. Both ends must be finite.
     """

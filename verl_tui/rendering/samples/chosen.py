@@ -44,18 +44,23 @@ def index_of(chosen: SampleChoice, listing: SampleListing) -> int | None:
     index, visible = chosen.index, listing.visible
     if listing.place_of(index) is not None:
         return index
-    if (
-        not listing.complete
-        and not listing.filtered
-        and len(listing.facts) <= (index or 0)
-        and not chosen.last
-    ):
-        return index or 0  # it can be read before it can be listed
-    if not visible or (not listing.complete and (chosen.last or index is not None)):
+    if not listing.complete:
+        return _while_reading(chosen, listing)
+    if not visible:
         return None
     if index is None:
         return visible[-1 if chosen.last else 0]
     return visible[0] if listing.filtered else min(visible, key=lambda other: abs(other - index))
+
+
+def _while_reading(chosen: SampleChoice, listing: SampleListing) -> int | None:
+    """Return the sample to show of a step that is still being read."""
+    index = chosen.index
+    if chosen.last:
+        return None
+    if not listing.filtered and len(listing.facts) <= (index or 0):
+        return index or 0  # it can be read before it can be listed
+    return listing.visible[0] if listing.visible and index is None else None
 
 
 def next_sample(

@@ -54,16 +54,14 @@ class SampleListing:
         return tuple(self._fields.names)
 
     def update(self, page: Page, query: SampleQuery, order: SampleOrder) -> None:
-        """Take in what is known of a page by now."""
+        """Take in the samples of a page that are known by now."""
         hits = page.hits(query) if query.searches else None
         facts, rows = page.facts, len(hits.rows) if hits is not None else -1
         begun = facts is not self._source or len(facts) < len(self.facts)
         read = page.complete and len(facts) >= page.count
         self.filtered = bool(query) or order != SampleOrder()
         self.complete = read and (hits is None or hits.complete)
-        known = len(facts)
-        if not begun and not read and known < len(self.facts) * (_GROWTH + 1) // _GROWTH:
-            known = len(self.facts)
+        known = len(facts) if begun or read else self._worth_listing(len(facts))
         key = (known, rows, query, order)
         if not begun and key == self._key:
             return
@@ -72,10 +70,17 @@ class SampleListing:
             self._fields = Fields()
         if begun or known != len(self.facts):
             self._know(facts[:known])
-        hit = set(hits.rows[:rows]) if hits is not None else None
-        passed = (
-            fact for fact in self.facts if query.holds(fact) and (hit is None or fact.index in hit)
-        )
+        self._list(query, order, set(hits.rows[:rows]) if hits is not None else None)
+
+    def _worth_listing(self, known: int) -> int:
+        """Return how many samples to list while a step is read: those so far, until enough came."""
+        listed = len(self.facts)
+        return known if known >= listed * (_GROWTH + 1) // _GROWTH else listed
+
+    def _list(self, query: SampleQuery, order: SampleOrder, hits: set[int] | None) -> None:
+        passed = (fact for fact in self.facts if query.holds(fact))
+        if hits is not None:
+            passed = (fact for fact in passed if fact.index in hits)
         self.visible = order.sort(passed)
         self._places = {index: at for at, index in enumerate(self.visible)}
         self.revision += 1
@@ -98,17 +103,20 @@ class SampleListing:
         return [fact.index for fact in self.facts if fact.group == group]
 
     def extreme(self, current: int | None, *, best: bool) -> int | None:
-        """Return the best or worst of those listed; of several that score the same the one after
-        the current.
+        """Return the best or worst sample of the list.
+
+        Of several that score the same it is the one after the current.
         """
-        scores = {
-            i: score
-            for i in self.visible
-            if (score := self.facts[i].score) is not None and isfinite(score)
-        }
+        scores: dict[int, float] = {}
+        for index in self.visible:
+            score = self.facts[index].score
+            if score is not None and isfinite(score):
+                scores[index] = score
         if not scores:
             return None
         top = (max if best else min)(scores.values())
         same = [index for index, score in scores.items() if score == top]
         at = self.place_of(current)
-        return next((index for index in same if at is None or self._places[index] > at), same[0])
+        if at is None:
+            return same[0]
+        return next((index for index in same if self._places[index] > at), same[0])

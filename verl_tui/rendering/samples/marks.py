@@ -69,26 +69,33 @@ def _loops(words: Sequence[re.Match[str]]) -> Iterator[tuple[int, int]]:
     grams = list(zip(*(said[i:] for i in range(_N)), strict=False))
     seen: dict[tuple[str, ...], int] = {}
     failed: dict[int, int] = {}
-    """Period -> where the words have stopped to come again after it: no need to go there once
-    more.
-    """
+    """Period -> where its words stopped repeating: before that it need not be tried again."""
     done = 0
     for at, gram in enumerate(grams):
         period = at - seen.get(gram, at)
         seen[gram] = at
         if not period or at < done or at < failed.get(period, 0):
             continue
-        end = at
-        while end < len(said) and said[end] == said[end - period]:
-            end += 1
+        end = _loop_end(said, at, period)
         if end - at >= (period if period >= _LONG else max(6, 2 * period)):
-            start = at
-            while start > max(done, period) and said[start - 1] == said[start - 1 - period]:
-                start -= 1
-            yield start, end
+            yield _loop_start(said, at, period, done), end
             done = end
         else:
             failed[period] = end
+
+
+def _loop_end(said: Sequence[str], at: int, period: int) -> int:
+    """Return the first word from `at` on that is not the one `period` words earlier."""
+    while at < len(said) and said[at] == said[at - period]:
+        at += 1
+    return at
+
+
+def _loop_start(said: Sequence[str], at: int, period: int, done: int) -> int:
+    """Return the first word before `at`, after `done`, from which the words repeat."""
+    while at > max(done, period) and said[at - 1] == said[at - 1 - period]:
+        at -= 1
+    return at
 
 
 def hits(text: str, searches: Iterable[Search]) -> list[MarkedSpan]:

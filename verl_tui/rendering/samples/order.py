@@ -29,21 +29,20 @@ class SampleOrder(NamedTuple):
         if self.field == FILE:
             indices = [fact.index for fact in facts]
             return indices[::-1] if self.down else indices
-        keys = (
-            _groups(facts)
-            if self.field == GROUP
-            else [value_of(fact, self.field) for fact in facts]
-        )
-        known = [
-            (key, fact.index)
-            for key, fact in zip(keys, facts, strict=True)
-            if key is not None and not isnan(key)
-        ]
-        lacking = [
-            fact.index for key, fact in zip(keys, facts, strict=True) if key is None or isnan(key)
-        ]
+        known: list[tuple[float, int]] = []
+        lacking: list[int] = []
+        for key, fact in zip(self._keys(facts), facts, strict=True):
+            if key is None or isnan(key):
+                lacking.append(fact.index)
+            else:
+                known.append((key, fact.index))
         known.sort(key=lambda pair: pair[0], reverse=self.down)
         return [index for _, index in known] + lacking
+
+    def _keys(self, facts: Sequence[SampleFacts]) -> list[float | None]:
+        if self.field == GROUP:
+            return _groups(facts)
+        return [value_of(fact, self.field) for fact in facts]
 
 
 def _groups(facts: Sequence[SampleFacts]) -> list[float | None]:

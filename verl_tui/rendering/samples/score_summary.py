@@ -82,30 +82,33 @@ class ScoreSummary:
 
 def summarise(facts: Sequence[SampleFacts]) -> ScoreSummary:
     """Sum up the scores of a step's samples."""
-    scores: list[float] = []
-    groups: dict[str, tuple[float, float, int]] = {}
-    for fact in facts:
-        score = fact.score
-        if score is None or not isfinite(score):
-            continue
-        scores.append(score)
-        if fact.group is not None:
-            low, high, many = groups.get(fact.group, (score, score, 0))
-            groups[fact.group] = (min(low, score), max(high, score), many + 1)
-    if not scores:
+    scored = [(one.group, one.score) for one in facts if one.score is not None]
+    scored = [(group, score) for group, score in scored if isfinite(score)]
+    if not scored:
         return ScoreSummary(len(facts))
+    scores = [score for _, score in scored]
+    groups = _several(scored)
     mean = fsum(score / len(scores) for score in scores)  # the sum of huge ones would overflow
-    several = [(low, high) for low, high, many in groups.values() if many > 1]
-    kinds = set(scores)
+    different = set(scores)
     return ScoreSummary(
         count=len(facts),
         scored=len(scores),
         mean=mean,
         std=_std(scores, mean),
-        groups=len(several),
-        dead=sum(low == high for low, high in several),
-        binary=kinds <= {0, 1} or kinds == {-1, 1},
+        groups=len(groups),
+        dead=sum(low == high for low, high in groups),
+        binary=different <= {0, 1} or different == {-1, 1},
     )
+
+
+def _several(scored: Sequence[tuple[str | None, float]]) -> list[tuple[float, float]]:
+    """Return the least and greatest score of each group of more than one sample."""
+    groups: dict[str, tuple[float, float, int]] = {}
+    for group, score in scored:
+        if group is not None:
+            low, high, many = groups.get(group, (score, score, 0))
+            groups[group] = (min(low, score), max(high, score), many + 1)
+    return [(low, high) for low, high, many in groups.values() if many > 1]
 
 
 def _std(scores: Sequence[float], mean: float) -> float:
