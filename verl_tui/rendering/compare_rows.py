@@ -171,8 +171,7 @@ def _row(line: ComparisonRow, columns: ComparisonColumns, *, ascii_only: bool) -
 
 
 def _role(cell: ComparedCell, base: ComparedCell | None, way: int) -> str | None:
-    """Return whether a figure is better or worse than the baseline's, empty if the same, None where
-    that is open.
+    """Return `better` or `worse` than the baseline's, empty if the same, None where that is open.
 
     What reads the same is called so: a change behind the last digit tells nobody anything.
     """
@@ -180,13 +179,9 @@ def _role(cell: ComparedCell, base: ComparedCell | None, way: int) -> str | None
         return None
     if way:
         change = cell.number - base.number
-        return (
-            ""
-            if not change or cell.text == base.text
-            else "better"
-            if change * way > 0
-            else "worse"
-        )
+        if not change or cell.text == base.text:
+            return ""
+        return "better" if change * way > 0 else "worse"
     if cell.outside is base.outside or None in (cell.outside, base.outside):
         return None
     return "worse" if cell.outside else "better"
@@ -200,28 +195,25 @@ def _compared(
     *,
     ascii_only: bool,
 ) -> Pieces:
-    """Write a value with its change against the baseline, as far as there is room, in exactly
-    `room` cells.
-    """
+    """Write a value with its change against the baseline, in exactly `room` cells."""
     text = printable(cell.text, ascii_only=ascii_only)
     role = _role(cell, base, line.way)
     if role is None or base is None or cell.number is None or base.number is None:
-        return [
-            (_sized(text, room, ascii_only=ascii_only), "dim" if cell.text == UNKNOWN else "value")
-        ]
-    change = cell.number - base.number
-    sign = _MARKS[role][ascii_only] if role else "="
-    row = text.ljust(_NUMBER)
-    words = [sign]
+        plain = _sized(text, room, ascii_only=ascii_only)
+        return [(plain, "dim" if cell.text == UNKNOWN else "value")]
+    words = [_MARKS[role][ascii_only] if role else "="]
     if role and room >= _USUAL:
-        words += [signed(change)] if room >= _FULL or line.counts else []
-        words += [share(change, base.number)] if not line.counts else []
-    told = " " + " ".join(words)
+        change = cell.number - base.number
+        words += [signed(change)] if line.counts or room >= _FULL else []
+        words += [] if line.counts else [share(change, base.number)]
+    value = text.ljust(_NUMBER)
     if room < _NUMBER + _MARKED:
-        row = text[: max(1, room - _MARKED)].ljust(max(1, room - _MARKED))
+        least = max(1, room - _MARKED)
+        value = text[:least].ljust(least)
+    rest = max(0, room - len(value))
     return [
-        (row, "value"),
-        (_sized(told, max(0, room - len(row)), ascii_only=ascii_only), role or "dim"),
+        (value, "value"),
+        (_sized(f" {' '.join(words)}", rest, ascii_only=ascii_only), role or "dim"),
     ]
 
 

@@ -100,31 +100,38 @@ def _where(
 ) -> Iterator[Pieces]:
     if found is None or not (found.parts or found.key):
         yield _heading("where a step's time goes")
-        words = (
-            "Nothing in the log says how long a step takes."
-            if run.step is not None
-            else _stepless(run, now)
-        )
-        known = pace(run)
-        if known is not None:
-            words = f"The log times no parts of a step; by the {known.origin} a step takes {_seconds(known.seconds)}."
-        yield from ([(line, "dim")] for line in wrapped(words, width))
+        yield from _wrapped(_untimed(run, now), "dim", width)
         return
     where = "where a step's time goes: " if width >= _WIDE else ""
-    told = f"{where}mean of steps {found.steps[0]}-{found.steps[-1]}"
-    yield _heading(fit(told, width, "~" if ascii_only else "…"))
+    heading = f"{where}mean of steps {found.steps[0]}-{found.steps[-1]}"
+    yield _heading(fit(heading, width, "~" if ascii_only else "…"))
     lines = list(_lines(found, ascii_only=ascii_only))
-    name = min(
-        max(cell_len(line.name) for line in lines), max(6, width - (24 if width >= _NARROW else 8))
-    )
+    longest = max(cell_len(line.name) for line in lines)
+    name = min(longest, max(6, width - (24 if width >= _NARROW else 8)))
     most = max((line.share for line in lines[1:]), default=1.0)
     for line in lines:
         yield _table_row(line, name, most, width, ascii_only=ascii_only)
     if found.overlaps:
-        words = f"Some parts run side by side: together they take {_seconds(-found.rest)} more than the step."
-        yield from ([(text, "warning")] for text in wrapped(words, width))
+        more = _seconds(-found.rest)
+        words = f"Some parts run side by side: together they take {more} more than the step."
+        yield from _wrapped(words, "warning", width)
     if not found.parts:
-        yield from ([(text, "dim")] for text in wrapped("The log times no parts of a step.", width))
+        yield from _wrapped("The log times no parts of a step.", "dim", width)
+
+
+def _untimed(run: Run, now: float) -> str:
+    """Say what is known of the time of a step whose parts are not timed."""
+    known = pace(run)
+    if known is not None:
+        seconds = _seconds(known.seconds)
+        return f"The log times no parts of a step; by the {known.origin} a step takes {seconds}."
+    if run.step is None:
+        return _stepless(run, now)
+    return "Nothing in the log says how long a step takes."
+
+
+def _wrapped(text: str, role: str, width: int) -> list[Pieces]:
+    return [[(line, role)] for line in wrapped(text, width)]
 
 
 def _stepless(run: Run, now: float) -> str:
@@ -140,34 +147,18 @@ def _lines(found: Breakdown, *, ascii_only: bool) -> Iterator[_Line]:
     shown = [part for part in found.parts if part.share >= _SMALL][: len(signs)]
     note = f"{printable(found.key)} {_seconds(found.step)}" if found.step < found.whole else ""
     yield _Line(" ", "step", found.whole, 1.0, found.trend, note, "label")
-    for at, part in enumerate(shown):
-        name = _name(part)
-        yield _Line(
-            signs[at], name, part.seconds, part.share, part.trend, _note(part, found), f"part-{at}"
-        )
+    for at, (sign, part) in enumerate(zip(signs, shown, strict=False)):
+        note = _note(part, found)
+        yield _Line(sign, _name(part), part.seconds, part.share, part.trend, note, f"part-{at}")
     small = found.parts[len(shown) :]
     whole = found.whole if found.whole > 0 else 1.0
     if small:
         seconds = sum(part.seconds for part in small)
-        yield _Line(
-            " ",
-            f"{len(small)} more",
-            seconds,
-            seconds / whole,
-            None,
-            ", ".join(map(_name, small)),
-            "dim",
-        )
+        names = ", ".join(map(_name, small))
+        yield _Line(" ", f"{len(small)} more", seconds, seconds / whole, None, names, "dim")
     if found.key and not found.overlaps:
-        yield _Line(
-            " ",
-            "unaccounted",
-            max(0.0, found.rest),
-            max(0.0, found.rest) / whole,
-            None,
-            "no timer",
-            "dim",
-        )
+        rest = max(0.0, found.rest)
+        yield _Line(" ", "unaccounted", rest, rest / whole, None, "no timer", "dim")
 
 
 def _name(part: Part) -> str:
@@ -224,19 +215,31 @@ def _each_step(
     if not 0 < longest < inf:
         return
     yield _heading("step by step")
-    signs = _SIGNS[ascii_only]
+    signs = [
+        (sign, f"part-{at}") if part.share >= _SMALL else (".", "dim")
+        for at, (sign, part) in enumerate(zip(_SIGNS[ascii_only], found.parts, strict=False))
+    ]
     size = len(str(steps[-1][0]))
     room = width - size - 11
     for step, seconds in steps:
-        row: Pieces = [(f"{str(step).rjust(size)} ", "dim")]
-        drawn, taken = 0, 0.0
-        for at, part in enumerate(seconds):
-            taken += part
-            cells = round(taken / longest * room) - drawn
-            drawn += cells
-            known = at < min(len(signs), len(found.parts)) and found.parts[at].share >= _SMALL
-            row.append(((signs[at] if known else ".") * cells, f"part-{at}" if known else "dim"))
-        yield [*row, (f" {_seconds(taken)}", "value")]
+        bar = _stacked(seconds, longest, room, signs)
+        total = f" {_seconds(sum(seconds))}"
+        yield [(f"{str(step).rjust(size)} ", "dim"), *bar, (total, "value")]
+
+
+def _stacked(
+    seconds: Sequence[float], longest: float, room: int, signs: Sequence[tuple[str, str]]
+) -> list[tuple[str, str]]:
+    """Draw the parts of a step side by side; the longest step fills the room."""
+    row: list[tuple[str, str]] = []
+    drawn, taken = 0, 0.0
+    for at, part in enumerate(seconds):
+        taken += part
+        cells = round(taken / longest * room) - drawn
+        drawn += cells
+        sign, role = signs[at] if at < len(signs) else (".", "dim")
+        row.append((sign * cells, role))
+    return row
 
 
 # -- progress --------------------------------------------------------------------------------------
@@ -252,29 +255,27 @@ def _progress(run: Run, now: float, width: int) -> Iterator[Pieces]:
         f" of {total} ({percent_done(step / total)})" if total else ", of how many nothing tells"
     )
     yield [("step ", "label"), (f"{step}{share}", "value")]
+    yield from _paces(run)
+    for text, role in _end(run, now):
+        yield from _wrapped(text, role, width)
+    if state(run, now) in (State.RUNNING, State.STALLED, State.WAITING):
+        yield from _next(due(run))
+
+
+def _paces(run: Run) -> Iterator[Pieces]:
+    """Yield how long each kind of step takes, else a step on average."""
     for usual in kinds(run):
-        yield [
-            (f"{usual.kind.words} ", "label"),
-            (_seconds(usual.seconds), "value"),
-            (f"  {_times(usual.times)}", "dim"),
-        ]
+        seconds, times = _seconds(usual.seconds), f"  {_times(usual.times)}"
+        yield [(f"{usual.kind.words} ", "label"), (seconds, "value"), (times, "dim")]
     if not kinds(run) and (known := pace(run)) is not None:
-        yield [
-            ("a step ", "label"),
-            (_seconds(known.seconds), "value"),
-            (f"  {known.origin}", "dim"),
-        ]
-    yield from ([(line, role)] for text, role in _end(run, now) for line in wrapped(text, width))
-    coming = (
-        due(run)
-        if state(run, now) in (State.RUNNING, State.STALLED, State.WAITING)
-        else Due(None, None)
-    )
-    words = [
-        f"{name} at step {at}"
-        for name, at in zip(coming._fields, coming, strict=True)
-        if at is not None
-    ]
+        seconds, origin = _seconds(known.seconds), f"  {known.origin}"
+        yield [("a step ", "label"), (seconds, "value"), (origin, "dim")]
+
+
+def _next(coming: Due) -> Iterator[Pieces]:
+    """Yield at which steps the next validation and the next checkpoint are due."""
+    steps = zip(coming._fields, coming, strict=True)
+    words = [f"{name} at step {at}" for name, at in steps if at is not None]
     if words:
         yield [("next ", "label"), (" · ".join(words), "value")]
 
@@ -367,15 +368,10 @@ def _value(figure: Figure) -> str:
 
 
 def _seconds(seconds: float) -> str:
-    """Return a time with three digits: `0.95 s`, `187 s`, `21.4 min`; as a duration from two hours
-    on.
-    """
+    """Return a time with three digits: `0.95 s`, `187 s`, `21.4 min`; a duration from two hours on."""
+    if seconds >= 7200:
+        return duration(seconds)
     if seconds >= 1000:
-        return f"{seconds / 60:.1f} min" if seconds < 7200 else duration(seconds)
-    return (
-        f"{seconds:.0f} s"
-        if seconds >= 100
-        else f"{seconds:.1f} s"
-        if seconds >= 10
-        else f"{seconds:.2f} s"
-    )
+        return f"{seconds / 60:.1f} min"
+    digits = 0 if seconds >= 100 else 1 if seconds >= 10 else 2
+    return f"{seconds:.{digits}f} s"

@@ -131,18 +131,15 @@ def gpu_rows(
     layout, spare = _layout(widths, width)
     words = _WORDS + 1 if spare > _LONGEST_BAR + _WORDS + (_LEAST_PAST + 1 if past else 0) else 0
     bar, spark = _shared(spare - words, wanted=bool(past))
+    framed, ellipsis = "frame" in layout, "~" if ascii else "…"
     drawn = []
-    for number, (gpu, row) in enumerate(zip(gpus, rows, strict=True)):
-        picture = _bar(gpu.utilization, bar, framed="frame" in layout, ascii=ascii)
+    for number, (gpu, fields) in enumerate(zip(gpus, rows, strict=True)):
+        picture = _bar(gpu.utilization, bar, framed=framed, ascii=ascii)
         if spark:
-            picture += [
-                (" ", "dim"),
-                (strip(past[number], spark, ascii_only=ascii).rjust(spark), "spark"),
-            ]
-        drawn.append(
-            _row(row, layout, widths, picture, width, "~" if ascii else "…")
-            + (_throttled(gpu) if words else [])
-        )
+            blocks = strip(past[number], spark, ascii_only=ascii).rjust(spark)
+            picture += [(" ", "dim"), (blocks, "spark")]
+        row = _row(fields, layout, widths, picture, width, ellipsis)
+        drawn.append(row + _throttled(gpu) if words else row)
     return drawn
 
 

@@ -114,9 +114,8 @@ def _in_shares(series: Series) -> bool:
 def figure_rows(logged: list[LoggedFigure], width: int, *, ascii_only: bool) -> list[Pieces]:
     """Write a row for each value: label, bar, value, sparkline, in columns."""
     values = max(5, *(cell_len(item.value) for item in logged))
-    label = min(
-        max(cell_len(item.label) for item in logged), max(width - values - 1 - _LEAST_SPARK - 2, 8)
-    )
+    longest = max(cell_len(item.label) for item in logged)
+    label = min(longest, max(width - values - 1 - _LEAST_SPARK - 2, 8))
     spare = width - label - values - 1
     bars = any(item.share is not None for item in logged) and spare >= _GAUGE + 2 + _LEAST_SPARK + 2
     spark = min(_MOST_SPARK, spare - 2 - (_GAUGE + 2 if bars else 0))
@@ -125,15 +124,16 @@ def figure_rows(logged: list[LoggedFigure], width: int, *, ascii_only: bool) -> 
         name = middle(item.label, label, ascii_only=ascii_only)
         row: Pieces = [(name, "dim"), (" " * (label - cell_len(name) + 1), "")]
         if bars:
-            filled = (
-                " " * _GAUGE
-                if item.share is None
-                else gauge(item.share, _GAUGE, ascii_only=ascii_only)
-            )
-            row += [(" ", ""), (filled, "" if item.share is None else "gauge"), (" ", "")]
+            row += [(" ", ""), _gauge_piece(item.share, ascii_only=ascii_only), (" ", "")]
         row.append((item.value.rjust(values), item.role))
         if spark >= 4:
             text = sparkline(item.series, spark, ascii_only=ascii_only)
             row += [("  ", ""), *((c, "odd" if c == BROKEN else "spark") for c in text)]
         rows.append(cut(row, width, "~" if ascii_only else "…"))
     return rows
+
+
+def _gauge_piece(share: float | None, *, ascii_only: bool) -> tuple[str, str]:
+    if share is None:
+        return " " * _GAUGE, ""
+    return gauge(share, _GAUGE, ascii_only=ascii_only), "gauge"

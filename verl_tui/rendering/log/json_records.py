@@ -62,26 +62,28 @@ def whole(line: str) -> str:
 
 def _row(record: dict[str, Any]) -> str:
     """Return the row of one record: its step, indicators, other figures, texts."""
-    step = next((at for name in _STEPS if (at := integer(record.get(name))) is not None), None)
     values = _values(record)
     numbers = {key: found for key, value in values.items() if (found := number(value)) is not None}
     labels = _indicators(str(record.get("scope") or ""), tuple(numbers))
-    keys = [
-        *labels,
-        *(key for key in numbers if key not in labels),
-        *(key for key in values if key not in numbers),
-    ]
-    shown = [f"step {step:<{_STEP}}"] if step is not None else []
+    keys = list(dict.fromkeys([*labels, *numbers, *values]))
+    words = _step_words(record)
     for key in keys[:_MOST]:
         label, times = labels.get(key, (one_line(key, _WORDS), 1.0))
-        value = (
-            f"{compact(times * numbers[key]):<{_FIGURE}}"
-            if key in numbers
-            else _quoted(values[key])
-        )
-        shown.append(f"{label} {value}")
-    more = [f"+{len(keys) - _MOST}"] if len(keys) > _MOST else []
-    return "  ".join([*shown, *more]).rstrip()
+        if key in numbers:
+            words.append(f"{label} {compact(times * numbers[key]):<{_FIGURE}}")
+        else:
+            words.append(f"{label} {_quoted(values[key])}")
+    if len(keys) > _MOST:
+        words.append(f"+{len(keys) - _MOST}")
+    return "  ".join(words).rstrip()
+
+
+def _step_words(record: dict[str, Any]) -> list[str]:
+    for name in _STEPS:
+        step = integer(record.get(name))
+        if step is not None:
+            return [f"step {step:<{_STEP}}"]
+    return []
 
 
 def _values(record: dict[str, Any]) -> dict[str, Any]:

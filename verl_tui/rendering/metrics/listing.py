@@ -61,8 +61,7 @@ def listing(
     order: MetricOrder,
     tail: Callable[[str, int], Sequence[float]],
 ) -> tuple[MetricGroup, ...]:
-    """Return the metrics that pass a filter: in groups if sorted by key, else as one group without
-    a name.
+    """Return the metrics that pass a filter: in groups if sorted by key, else as one without a name.
 
     Args:
         keys: All there are.
@@ -73,20 +72,21 @@ def listing(
     found = [key for key in shown(keys) if wanted.holds(key, describe(key).label)]
     if order.by == "key":
         groups = grouped(found)
-        return (
-            tuple(MetricGroup(one.name, one.keys[::-1]) for one in groups[::-1])
-            if order.reverse
-            else groups
-        )
+        if order.reverse:
+            groups = tuple(MetricGroup(one.name, one.keys[::-1]) for one in reversed(groups))
+        return groups
     found.sort(key=natural)
-    if order.by == "last":
-        values = {key: next(iter(tail(key, 1)), float("nan")) for key in found}
-    else:
-        values = {key: _strength(movement(tail(key, TREND_POINTS))) for key in found}
+    values = {key: _sort_value(order, key, tail) for key in found}
     numbers = [key for key in found if isfinite(values[key])]
     numbers.sort(key=values.__getitem__, reverse=not order.reverse)
     others = [key for key in found if not isfinite(values[key])]
     return (MetricGroup("", (*numbers, *others)),) if found else ()
+
+
+def _sort_value(order: MetricOrder, key: str, tail: Callable[[str, int], Sequence[float]]) -> float:
+    if order.by == "last":
+        return next(iter(tail(key, 1)), float("nan"))
+    return _strength(movement(tail(key, TREND_POINTS)))
 
 
 def _strength(found: Movement) -> float:

@@ -250,46 +250,38 @@ def short(entry: RunEntry, width: int, named: NameWriter, *, ascii_only: bool) -
 
     The word of a state goes before anything is cut from a name, all other words before much is.
     """
-    end = (
-        f"ETA {entry.eta}"
-        if entry.eta
-        else ""
-        if entry.state is State.RUNNING
-        else entry.state.value
-    )
+    ellipsis = "~" if ascii_only else "…"
     length = cell_len(entry.name)
-    room = (
-        width
-        - entry.indent
-        - 2
-        - (min(length, _WHOLE_NAME) if entry.eta or entry.ranked else length)
-    )
+    name_cells = min(length, _WHOLE_NAME) if entry.eta or entry.ranked else length
+    words, end = _words_behind(entry, width - entry.indent - 2 - name_cells)
+    if not words:
+        return cut(_signed(entry, width, named, ascii_only=ascii_only), width, ellipsis)
+    start = words.removesuffix(end)
+    name = named(entry, width - entry.indent - 2 - len(words))
+    head = head_of(entry, cell_len(name), named, ascii_only=ascii_only)
+    role = "dim" if entry.eta else _STATE_ROLES.get(entry.state, "dim")
+    return cut([*head, ("  ", ""), (start, "dim"), (words[len(start) :], role)], width, ellipsis)
+
+
+def _words_behind(entry: RunEntry, room: int) -> tuple[str, str]:
+    """Return the words that fit behind a name, the richest choice first, and those at their end."""
+    if entry.ranked:
+        return entry.ranked if len(entry.ranked) <= room else "", ""
+    end = "" if entry.state is State.RUNNING else entry.state.value
+    if entry.eta:
+        end = f"ETA {entry.eta}"
     steps = f"step {entry.steps}" if entry.steps else ""
-    choices: tuple[tuple[str, ...], ...]
-    choices = (
+    for words in (
         (steps, entry.percent, end),
         (steps, end),
         (entry.steps, end),
         (entry.percent, end),
         (end,),
-    )
-    if entry.ranked:
-        choices, end = ((entry.ranked,),), ""
-    rests = [" ".join(word for word in words if word) for words in choices]
-    rest = next((rest for rest in rests if rest and len(rest) <= room), "")
-    if not rest:
-        return cut(
-            _signed(entry, width, named, ascii_only=ascii_only), width, "~" if ascii_only else "…"
-        )
-    start = rest.removesuffix(end)
-    name = named(entry, width - entry.indent - 2 - len(rest))
-    row = [
-        *head_of(entry, cell_len(name), named, ascii_only=ascii_only),
-        ("  ", ""),
-        (start, "dim"),
-    ]
-    row.append((rest[len(start) :], "dim" if entry.eta else _STATE_ROLES.get(entry.state, "dim")))
-    return cut(row, width, "~" if ascii_only else "…")
+    ):
+        text = " ".join(filter(None, words))
+        if text and len(text) <= room:
+            return text, end
+    return "", end
 
 
 def _signed(entry: RunEntry, width: int, named: NameWriter, *, ascii_only: bool) -> Pieces:
