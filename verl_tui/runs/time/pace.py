@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.indicators import validation_keys
 from verl_tui.runs.cached import cached_by_revision
+from verl_tui.runs.clock import Clock
 from verl_tui.runs.time.excluded_parts import excluded_timers
 from verl_tui.runs.time.schedule import schedule_of
 from verl_tui.runs.time.step_clocks import clocks
@@ -20,7 +21,6 @@ from verl_tui.runs.time.step_clocks import clocks
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from verl_tui.runs.clock import Clock
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
     from verl_tui.runs.time.schedule import Schedule
@@ -36,8 +36,8 @@ _AROUND = 10
 _LONGEST_STRIDE = 100
 """Steps from record to record at most where there is only one: a resumed run may begin anywhere."""
 _COUNTED = 10_000
-"""Checkpoints ahead that are looked at one by one; of more it is reckoned how many fall on
-validations.
+"""Checkpoints ahead that are looked at one by one; of more the number that fall on
+validations is estimated.
 """
 _SETTINGS = ("trainer.test_freq", "trainer.save_freq")
 """Settings that hold every how many steps there is a validation, a checkpoint."""
@@ -106,26 +106,33 @@ class Due(NamedTuple):
 @cached_by_revision
 def pace(run: Run) -> Pace | None:
     """Return the run's usual time from step to step, None where nothing tells."""
-    for timed in _timed(run):
-        if (usual := _usual_gap(timed)) is not None:
-            return Pace(usual, "times of the records")
+    return _pace_of(_timed(run)) or _timer_pace(run) or _pace_of(clocks(run))
+
+
+def _pace_of(timed: Iterable[Series | Clock]) -> Pace | None:
+    """Return the pace by the first of these whose records have times of their own."""
+    for one in timed:
+        if (usual := _usual_gap(one)) is not None:
+            return Pace(usual, one.origin if isinstance(one, Clock) else "times of the records")
+    return None
+
+
+def _timer_pace(run: Run) -> Pace | None:
+    """Return the pace by the step's own timer."""
     series = run.present(run.indicators.get("step_time"))
-    if series is not None:
-        taken = [value for value in series.tail(_GAPS) if math.isfinite(value) and value > 0]
-        # The first step compiles and warms up.
-        taken = taken[1:] if len(taken) == len(series) and len(taken) > 1 else taken
-        if taken:
-            return Pace(median(taken), series.key)
-    told = ((usual, clock) for clock in clocks(run) if (usual := _usual_gap(clock)) is not None)
-    return next((Pace(usual, clock.origin) for usual, clock in told), None)
+    if series is None:
+        return None
+    taken = [value for value in series.tail(_GAPS) if math.isfinite(value) and value > 0]
+    if len(taken) == len(series) and len(taken) > 1:
+        taken = taken[1:]  # the first step compiles and warms up
+    return Pace(median(taken), series.key) if taken else None
 
 
 @cached_by_revision
 def expected(run: Run) -> Expected | None:
     """Return how long the next step should take by its kind, None where nothing tells.
 
-    Where it cannot be told what the next step will have to do, it is reckoned with the slowest kind
-    there was.
+    Where the kind of the next step is unknown, the slowest kind that there was stands in.
     """
     taken = _taken(run).by_kind
     if not taken or run.step is None:
@@ -206,10 +213,7 @@ def _count(schedules: Sequence[Schedule], step: int, total: int) -> Iterator[tup
     if count <= 0:
         return
     validated, saved = (_hits(one, step, total) for one in schedules)
-    if isinstance(validated, range) and isinstance(saved, range) and len(saved) <= _COUNTED:
-        both = float(sum(at in validated for at in saved))
-    else:
-        both = _size(validated) * _size(saved) / count
+    both = _both(validated, saved, count)
     # The last step has everything that the run does at all.
     ends = [_falls(one, total, total) is True for one in schedules]
     usual = [isinstance(hits, range) and total in hits for hits in (validated, saved)]
@@ -222,18 +226,21 @@ def _count(schedules: Sequence[Schedule], step: int, total: int) -> Iterator[tup
     yield Kind(validation=True, checkpoint=True), both
 
 
+def _both(validated: range | float, saved: range | float, count: int) -> float:
+    """Return how many of the steps have both, estimated where their schedules are not known."""
+    if isinstance(validated, range) and isinstance(saved, range) and len(saved) <= _COUNTED:
+        return float(sum(step in validated for step in saved))
+    return _size(validated) * _size(saved) / count
+
+
 def _hits(one: Schedule, step: int, total: int) -> range | float:
-    """Return the steps up to the last one at which something is due, or how many there should
-    be.
-    """
+    """Return the steps up to the last at which something is due, or how many there should be."""
     if math.isinf(one.every):
         return 0.0
     following = one.next_after(step)
-    return (
-        range(following, total + 1, int(one.every))
-        if following is not None
-        else (total - step) / one.every
-    )
+    if following is None:
+        return (total - step) / one.every
+    return range(following, total + 1, int(one.every))
 
 
 def _size(hits: range | float) -> float:

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
 
 _OCCASIONS = 20
-"""Recent validations or checkpoints that their rhythm is learned from."""
+"""Recent validations or checkpoints that their schedule is learned from."""
 _HELD = 2
-"""Equal distances that make a rhythm, where one more differs: heuristic."""
+"""Equal distances that make a schedule, where one more differs: heuristic."""
 
 
 class Schedule(NamedTuple):
@@ -43,7 +43,7 @@ class Schedule(NamedTuple):
 
 
 def schedule_of(run: Run, occasions: Collection[int], setting: str) -> Schedule:
-    """Return when something is due by the run's settings, else as it was so far.
+    """Return when something is due, by the run's settings or by when it happened so far.
 
     Args:
         run: The run.
@@ -52,25 +52,30 @@ def schedule_of(run: Run, occasions: Collection[int], setting: str) -> Schedule:
     """
     stated = number(run.settings.get(setting))
     if stated is not None and math.isfinite(stated) and stated == int(stated):
-        return (
-            Schedule(stated, 0, regular=True) if stated > 0 else Schedule(math.inf, 0, regular=True)
-        )
-    recent = sorted(step for step in occasions if step > 0)[
-        -_OCCASIONS:
-    ]  # at 0 the model is looked at before training
+        return Schedule(stated, 0, regular=True) if stated > 0 else _NEVER
+    # At step 0 the model is evaluated before training.
+    recent = sorted(step for step in occasions if step > 0)[-_OCCASIONS:]
     if recent and (recent[-1] == run.total_steps or _is_last(recent, run.step)):
         recent.pop()  # the last step has everything
+    return _learned(recent, run.step)
+
+
+def _learned(recent: Sequence[int], step: int | None) -> Schedule:
+    """Return the schedule that recent occasions show."""
     if not recent:
-        return Schedule(math.inf, 0, regular=True)
+        return _NEVER
     distances = [after - before for before, after in pairwise(recent)]
     if not distances:
-        return Schedule(float(max(run.step or 0, recent[0])), recent[0], regular=False)
+        return Schedule(float(max(step or 0, recent[0])), recent[0], regular=False)
     return Schedule(sum(distances) / len(distances), recent[-1], regular=len(set(distances)) == 1)
 
 
+_NEVER = Schedule(math.inf, 0, regular=True)
+
+
 def _is_last(recent: Sequence[int], newest: int | None) -> bool:
-    """Tell whether the newest step looks like a run's last: it alone breaks a rhythm that held
-    three times and more.
+    """Tell whether the newest step looks like a run's last: it alone breaks a schedule that
+    held three times and more.
     """
     distances = [after - before for before, after in pairwise(recent)]
     regular = len(distances) > _HELD and len(set(distances[:-1])) == 1

@@ -51,15 +51,17 @@ def difference(runs: Sequence[Mapping[str, Any]], *, everything: bool = False) -
         runs: Flat settings, one mapping for each run.
         everything: Whether to return those that are the same as well.
     """
-    rows = []
-    for key in dict.fromkeys(key for settings in runs for key in settings):
-        values = tuple(settings.get(key, ABSENT) for settings in runs)
-        stated = [value for value in values if value is not ABSENT]
-        silent = len(stated) < len(values) and all(alike(stated[0], value) for value in stated)
-        differs = silent or any(not alike(values[0], value) for value in values[1:])
-        if differs or everything:
-            rows.append(Row(key, values, differs, silent, is_naming(key)))
-    return sorted(rows, key=lambda row: (row.naming, row.silent, not is_known(row.key), row.key))
+    keys = dict.fromkeys(key for settings in runs for key in settings)
+    rows = [_row(key, tuple(settings.get(key, ABSENT) for settings in runs)) for key in keys]
+    chosen = [row for row in rows if row.differs or everything]
+    return sorted(chosen, key=lambda row: (row.naming, row.silent, not is_known(row.key), row.key))
+
+
+def _row(key: str, values: tuple[Any, ...]) -> Row:
+    stated = [value for value in values if value is not ABSENT]
+    silent = len(stated) < len(values) and all(alike(stated[0], value) for value in stated)
+    differs = silent or any(not alike(values[0], value) for value in values[1:])
+    return Row(key, values, differs, silent, is_naming(key))
 
 
 def is_naming(key: str) -> bool:

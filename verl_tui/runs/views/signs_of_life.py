@@ -113,22 +113,30 @@ def gpus_work(run: Run, now: float) -> bool | None:
 def _signs(run: Run, now: float) -> Iterator[Evidence]:
     for path, state in run.sources.items():
         name, life = one_line(PurePath(path).name, 60), state.life
-        holder, modified = state.status.writer, state.status.modified
+        holder = state.status.writer
         if holder is not None and not holder.gone and not holder.by_name:
             yield Evidence(f"{holder.words} holds {name} open for writing", None)
         if life.arrived is not None:
             yield Evidence("steps came while we watched", life.arrived)
         if life.grew is not None:
             yield Evidence(f"{name} grew while we watched", life.grew)
-        if life.agrees(modified) and modified is not None:
-            # A log that nobody here holds may be brought over from where it is written, as long as
-            # it goes on.
-            if life.stands() and (not state.status.unheld or now - modified <= AGREE):
-                yield Evidence(
-                    f"the heartbeat in {name} goes on while its counters stand still", modified
-                )
-            elif not state.status.unheld and (holder is None or not holder.gone):
-                yield Evidence(f"the times in {name} agree with the file's own", modified)
+        if (sign := _by_times(state, name, now)) is not None:
+            yield sign
+
+
+def _by_times(state: SourceState, name: str, now: float) -> Evidence | None:
+    """Return the evidence of times in a log that agree with its file's own."""
+    life, status = state.life, state.status
+    if status.modified is None or not life.agrees(status.modified):
+        return None
+    # A log that no process here holds may be copied over from where it is written, as long as it
+    # goes on.
+    if life.stands() and (not status.unheld or now - status.modified <= AGREE):
+        words = f"the heartbeat in {name} goes on while its counters stand still"
+        return Evidence(words, status.modified)
+    if status.unheld or (status.writer is not None and status.writer.gone):
+        return None
+    return Evidence(f"the times in {name} agree with the file's own", status.modified)
 
 
 def phase(run: Run) -> str | None:
