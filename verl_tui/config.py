@@ -104,8 +104,10 @@ class Config:
     """
     guide: Mapping[str, Any] = _option(
         {},
-        example='silence = ["gpu-idle"]\n\n[guide.rules.kl-high]\nthreshold = 0.15\n\n[guide.rules.my-length]\n'
-        'severity = "warning"\ncondition = "above"\nmetric = "response_length/mean"\nthreshold = 4000\nwindow = 20',
+        example='silence = ["gpu-idle"]\n\n'
+        "[guide.rules.kl-high]\nthreshold = 0.15\n\n"
+        '[guide.rules.my-length]\nseverity = "warning"\ncondition = "above"\n'
+        'metric = "response_length/mean"\nthreshold = 4000\nwindow = 20',
     )
     """Changes to the rules that `verl-tui guide` lists: `silence` names rules not to be heard of,
     `rules` holds other values for a rule's fields, or rules of one's own.
@@ -240,21 +242,27 @@ def _config(path: Path, data: Mapping[str, Any]) -> Config:
 
 
 def _value(path: Path, item: Field[Any], kind: _Kind, value: Any) -> Any:
+    """Return a setting's value, or raise ConfigError if it is no such value."""
     least, choices = item.metadata.get("least"), item.metadata.get("choices")
     if choices is not None and value not in choices:
-        raise ConfigError(
-            f"{path}: `{item.name}` must be one of {', '.join(choices)}, not {_toml(value)}"
-        )
+        raise _wrong(path, item.name, f"one of {', '.join(choices)}", value)
     if kind.each and isinstance(value, dict):
-        for key, one in value.items():
-            if not kind.fits({key: one}):
-                raise ConfigError(
-                    f"{path}: `{item.name}.{key}` must be {kind.each}, not {_toml(one)}"
-                )
+        _check_entries(path, item.name, kind, value)
     if not kind.fits(value) or (least is not None and value < least):
         expected = kind.expected if least is None else f"{kind.expected}, at least {least}"
-        raise ConfigError(f"{path}: `{item.name}` must be {expected}, not {_toml(value)}")
+        raise _wrong(path, item.name, expected, value)
     return kind.convert(value)
+
+
+def _check_entries(path: Path, name: str, kind: _Kind, values: dict[str, Any]) -> None:
+    """Raise ConfigError for the first entry of a table that is no such value."""
+    for key, one in values.items():
+        if not kind.fits({key: one}):
+            raise _wrong(path, f"{name}.{key}", kind.each, one)
+
+
+def _wrong(path: Path, name: str, expected: str, value: Any) -> ConfigError:
+    return ConfigError(f"{path}: `{name}` must be {expected}, not {_toml(value)}")
 
 
 def _manual() -> dict[str, str]:

@@ -79,7 +79,8 @@ _TABLE: tuple[tuple[str, str, str, Direction, Group, str, str, str], ...] = (
     (
         *("reward", "reward", "", "up", "reward"),
         "critic/score/mean critic/rewards/mean",
-        "rollout/reward_mean reward/mean avg_reward train/reward verl_average_reward reward_mean reward/reward",
+        "rollout/reward_mean reward/mean avg_reward train/reward verl_average_reward reward_mean"
+        " reward/reward",
         "reward rollout/raw_reward rollout/rewards agg/all/agent/reward/mean",
     ),
     (
@@ -134,8 +135,8 @@ _TABLE: tuple[tuple[str, str, str, Direction, Group, str, str, str], ...] = (
         *("response_length", "response length", "tokens", "", "length"),
         "response_length/mean",
         "rollout/response_length_mean generation/length",
-        "completions/mean_length completion_length response_length rollout/response_len/mean rollout/response_lengths "
-        "mean_gen_tokens_per_sample",
+        "completions/mean_length completion_length response_length rollout/response_len/mean "
+        "rollout/response_lengths mean_gen_tokens_per_sample",
     ),
     (
         *("truncated_share", "truncated share", "share", "down", "length"),
@@ -186,8 +187,8 @@ _TABLE: tuple[tuple[str, str, str, Direction, Group, str, str, str], ...] = (
         *("engine_mismatch", "engine mismatch", "", "near", "engine"),
         "training/rollout_probs_diff_mean rollout_corr/kl actor/rollout_corr/kl",
         "",
-        "sampling/sampling_logp_difference/mean logprobs_diff train_rollout_logprob_abs_diff mismatch_kl/all/mean "
-        "gen_kl_error token_mult_prob_error",
+        "sampling/sampling_logp_difference/mean logprobs_diff train_rollout_logprob_abs_diff "
+        "mismatch_kl/all/mean gen_kl_error token_mult_prob_error",
     ),
 )
 

@@ -109,14 +109,12 @@ _ENDS = re.compile(r"_(?:bucket|sum|count|created)$")
 
 @cache
 def named(key: str) -> Name:
-    """Return the name of a metric and the factor to its base unit; both follow from the key alone.
+    """Return a metric's name and the factor to its base unit, both by its key alone.
 
-    What is a percentage by its unit is taken as one; whoever knows that the log writes shares of 1
-    leaves the factor out. Letters that Prometheus does not know are told apart by a checksum at the
-    end.
+    A percentage by its unit is taken as one; a caller that knows the log's values are shares of 1
+    ignores the factor. Keys that differ only in letters unknown to Prometheus get a checksum.
     """
-    unit = describe(key).unit
-    word, factor = _BASE.get(unit, ("", 1.0))
+    word, factor = _BASE.get(describe(key).unit, ("", 1.0))
     text = _SPOKEN.sub("", key) if factor != 1.0 else key
     if not word and (times := scale(key)) != 1.0:
         text, factor = _SCALED.sub("", key), times
@@ -124,10 +122,13 @@ def named(key: str) -> Name:
     if word and not stem.endswith(word):
         stem = f"{stem}_{word}"
     name = PREFIX + stem.removeprefix(PREFIX)
-    lost = not stem or not text.isascii() or len(name) > _LONGEST
-    if lost or name in OWN or _ENDS.sub("", name) in OWN:
-        name = _marked(name, key)
-    return Name(name, factor)
+    lost = not stem or not text.isascii()
+    return Name(_marked(name, key) if lost or _is_taken(name) else name, factor)
+
+
+def _is_taken(name: str) -> bool:
+    """True if a name is too long, or means something else."""
+    return len(name) > _LONGEST or name in OWN or _ENDS.sub("", name) in OWN
 
 
 def names_of(keys: Iterable[str]) -> dict[str, Name]:

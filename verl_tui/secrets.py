@@ -23,7 +23,8 @@ _MAYBE = re.compile(r".*(?:key|token|wandb|swanlab|comet|login)", re.IGNORECASE)
 """Names of settings that may hold a key, if what they hold looks like one."""
 _RANDOM = re.compile(r"(?=(?:\D*\d){3})(?=.*[A-Za-z])[\w-]{20,}")
 _STATED = re.compile(
-    rf"((?:{_NAMES})(?:_id)?['\"]?(?:\s{{0,3}}[=:]\s{{0,3}}|[ ]['\"]?)['\"]?)([^\s'\",;)\]}}]{{8,}})",
+    rf"((?:{_NAMES})(?:_id)?['\"]?(?:\s{{0,3}}[=:]\s{{0,3}}|[ ]['\"]?)['\"]?)"
+    r"([^\s'\",;)\]}]{8,})",
     re.IGNORECASE,
 )
 _FORMS = re.compile(

@@ -10,7 +10,7 @@ import re
 
 _ANSI = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor movements
-    r"|\x1b[\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"  # OSC, DCS, SOS, PM, APC up to their terminator
+    r"|\x1b[\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"  # OSC, DCS, SOS, PM, APC, whole
     r"|\x1b[ -/]*[0-~]"  # two-byte escapes
     r"|\x9b[0-?]*[ -/]*[@-~]"  # CSI as one C1 byte
 )

@@ -147,7 +147,7 @@ def test_stated_times_are_the_moments_of_steps_and_settings_come_first(tmp_path)
     made = tape(tmp_path / "run")
     (reel,) = made.reels.values()
     assert list(reel.moments) == [BEGAN + GAP * place for place in range(10)]
-    assert (reel.pace, reel.reckoned) == (None, False)
+    assert (reel.pace, reel.estimated) == (None, False)
     (run,) = made.monitor(Config(), made.start).runs.values()
     assert run.settings["trainer.total_epochs"] == 3
     assert run.step == 1
@@ -157,7 +157,7 @@ def test_a_progress_bar_is_counted_back_from_the_last_change(tmp_path):
     console(tmp_path, 40, written=BEGAN)
     (reel,) = tape(tmp_path).reels.values()
     assert list(reel.moments) == [BEGAN - 10 * (40 - step) for step in range(1, 41)]
-    assert (reel.pace, reel.reckoned) == (None, True)
+    assert (reel.pace, reel.estimated) == (None, True)
 
 
 @pytest.mark.parametrize(

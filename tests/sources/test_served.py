@@ -29,7 +29,7 @@ from verl_tui.sources.fields.row_batcher import RowBatcher
 from verl_tui.sources.http import addresses
 from verl_tui.sources.http.addresses import NoAnswerError
 from verl_tui.sources.http.client import AUTHORIZATION, CA_FILE, Client
-from verl_tui.sources.http.prometheus_answers import Line, RunRows, lines_of
+from verl_tui.sources.http.prometheus_answers import AnswerSeries, RunRows, series_of
 from verl_tui.sources.http.prometheus_server import duration
 from verl_tui.sources.http.served import Poller, Served
 
@@ -433,7 +433,7 @@ def test_any_json_is_an_answer_or_a_sentence(answer: object) -> None:
         json.dumps({"status": "success", "data": answer}).encode(),
     ):
         with suppress(NoAnswerError):
-            lines_of(body)
+            series_of(body)
 
 
 @given(st.lists(_SERIES, max_size=6))
@@ -441,7 +441,7 @@ def test_any_series_make_rows_or_nothing(series: list[dict[str, object]]) -> Non
     body = json.dumps({"status": "success", "data": {"result": series}}).encode()
     rows = RunRows()
     batcher = RowBatcher()
-    lines = lines_of(body)
+    lines = series_of(body)
     for _ in range(2):
         batcher.add(rows.metrics(lines, {}))
         batcher.add(rows.readings(lines, "devices"))
@@ -473,8 +473,8 @@ def test_a_step_that_goes_on_over_several_answers_is_said_once() -> None:
         steps = {float(at): str(at // 6) for at in range(begin, begin + 4)}
         rewards = {float(at): str(at // 6 / 10) for at in range(begin, begin + 4)}
         lines = [
-            Line("verl_training_steps_total", {}, steps),
-            Line("verl_average_reward", {}, rewards),
+            AnswerSeries("verl_training_steps_total", {}, steps),
+            AnswerSeries("verl_average_reward", {}, rewards),
         ]
         batcher.add(rows.metrics(lines, {}))
         batcher.add(rows.metrics(lines, {}))  # an answer that overlaps brings nothing

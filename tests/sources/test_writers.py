@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from verl_tui.sources.host.mounts import mounts
-from verl_tui.sources.host.writers import Held, Writers, WriterWatch, fresh
+from verl_tui.sources.host.writer_watch import WriterWatch, fresh
+from verl_tui.sources.host.writers import Writers, WriterState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -177,7 +178,7 @@ def test_a_shell_that_goes_on_is_no_writer(log: Path, through: str) -> None:
         assert writers.held(log).writer == gone
         first = Writers()
         first.scan([log])
-        assert first.held(log) == Held(None, unheld=True), "nothing trains in a shell"
+        assert first.held(log) == WriterState(None, unheld=True), "nothing trains in a shell"
     finally:
         end(shell)
 

@@ -94,14 +94,20 @@ class Worker(Generic[JobT]):
         due, news = 0.0, False
         while not self._stopped:
             job = self._next()
+            urgent = False
             if job is not None:
                 news = job.read_on() or news
-            if news and time.monotonic() >= due and not (job is not None and job.is_urgent()):
+                urgent = job.is_urgent()
+            if news and not urgent and time.monotonic() >= due:
                 due, news = time.monotonic() + _PAUSE, False
                 self._notify()
-            with self._wake:
-                if not self._stopped and self._next() is None:
-                    self._wake.wait(max(0.001, due - time.monotonic()) if news else None)
+            self._wait(due if news else None)
+
+    def _wait(self, due: float | None) -> None:
+        """Wait for work, until a notice is due at the latest."""
+        with self._wake:
+            if not self._stopped and self._next() is None:
+                self._wake.wait(None if due is None else max(0.001, due - time.monotonic()))
 
     def _next(self) -> Job | None:
         """Return the job to go on with: the one asked for last, unless it is done."""

@@ -2,7 +2,7 @@
 time.
 """
 
-from verl_tui.replay.player import Player, Standing, usual_speed
+from verl_tui.replay.player import Player, ReplayStatus, usual_speed
 from verl_tui.replay.tape import Tape
 
-__all__ = ["Player", "Standing", "Tape", "usual_speed"]
+__all__ = ["Player", "ReplayStatus", "Tape", "usual_speed"]

@@ -27,7 +27,7 @@ _ROOMY = 100
 """Columns of the screen from which on there is."""
 
 
-class Standing(NamedTuple):
+class ReplayStatus(NamedTuple):
     """Where a replay is, for the first line of the screen."""
 
     speed: float
@@ -37,16 +37,16 @@ class Standing(NamedTuple):
     """Whether nothing more is to come."""
     pace: str | None
     """What sets the pace where the log has no times."""
-    reckoned: bool
+    estimated: bool
     """Whether the times are counted back from another."""
 
     def words(self, width: int) -> str:
-        """Say it in as many words as a screen of this width has room for."""
+        """Return as many words as fit beside the rest of a line of this width."""
         speed = f"{self.speed:,g}×"
-        mode = "paused" if self.paused else "at its end" if self.over else ""
+        mode = self._mode()
         brief = self.pace or self._time(date=False)
-        how = " reckoned" if self.reckoned and not self.pace else ""
         full = self.pace or self._time(date=True)
+        how = " estimated" if self.estimated and not self.pace else ""
         variants = (
             (f"replay {speed}", full + how, mode),
             (f"replay {speed}", brief + how, mode),
@@ -54,15 +54,17 @@ class Standing(NamedTuple):
             (speed, brief, mode),
             (speed, mode),
         )
-        said = (" · ".join(filter(None, parts)) for parts in variants)
-        return next(
-            (
-                words
-                for words in said
-                if len(words) <= width // 2 - (_OTHERS if width >= _ROOMY else _HELP)
-            ),
-            mode or speed,
-        )
+        room = width // 2 - (_OTHERS if width >= _ROOMY else _HELP)
+        for parts in variants:
+            words = " · ".join(filter(None, parts))
+            if len(words) <= room:
+                return words
+        return mode or speed
+
+    def _mode(self) -> str:
+        if self.paused:
+            return "paused"
+        return "at its end" if self.over else ""
 
     def _time(self, *, date: bool) -> str:
         """Return the recorded time of day where the user is."""
@@ -192,17 +194,17 @@ class Player:
             self.notify()
         return back
 
-    def standing(self, run: str | None) -> Standing:
+    def standing(self, run: str | None) -> ReplayStatus:
         """Return where the replay is, with what sets the pace of a run."""
         reel = self.tape.reels.get(run or "")
         now = self.now()
-        return Standing(
+        return ReplayStatus(
             self._speed,
             now,
             self._paused,
             now >= self.tape.end,
             reel.pace if reel is not None else None,
-            reel.reckoned if reel is not None else False,
+            reel.estimated if reel is not None else False,
         )
 
 

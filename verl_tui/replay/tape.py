@@ -41,43 +41,37 @@ class Reel:
             run.apply(batch, 0.0)
             by_source[batch.status.path].append(batch)
         self.tracks = [Track(name, told) for told in by_source.values()]
-        timing = Timing(run, (record for batch in batches for record in batch.records))
+        timing = Timing(run, chain.from_iterable(batch.records for batch in batches))
         self.pace = timing.pace
         """What sets the pace where the log does not tell when its steps were reached, None where it
         does.
         """
-        self.reckoned = timing.reckoned
+        self.estimated = timing.estimated
         """Whether nobody noted when steps were reached."""
         self.total = run.total_steps
         self._pieces = self._place(timing)
-        known = [
-            piece.moment
-            for pieces in self._pieces
-            for piece in pieces
-            if math.isfinite(piece.moment)
-        ]
+        moments = (piece.moment for piece in chain.from_iterable(self._pieces))
+        known = list(filter(math.isfinite, moments))
         self.span = Span(min(known), max(known)) if known else None
         """When the run was going, None where its log tells of no steps."""
-        dumps_only = not any(_tells(record) for track in self.tracks for record in track.records)
-        told = [
-            _marked(*pair, dumps=dumps_only) for pair in zip(self.tracks, self._pieces, strict=True)
-        ]
-        self.moments, self.steps = _marks(mark for marks in told for mark in marks)
+        dumps_only = not any(map(_has_steps, self.tracks))
+        pairs = zip(self.tracks, self._pieces, strict=True)
+        marks = chain.from_iterable(_marked(*pair, dumps=dumps_only) for pair in pairs)
+        self.moments, self.steps = _marks(marks)
         """When the run reached each further step, and which."""
 
     def _place(self, timing: Timing) -> list[list[Piece]]:
         """Return the pieces of each track; what only refers to steps comes when the others have
         come to them.
         """
-        leading = [any(_tells(record) for record in track.records) for track in self.tracks]
         placed = {
-            i: Layout(track, timing).pieces() for i, track in enumerate(self.tracks) if leading[i]
+            i: Layout(track, timing).pieces()
+            for i, track in enumerate(self.tracks)
+            if _has_steps(track)
         }
         if placed:
-            told = [
-                mark for i, pieces in placed.items() for mark in _marked(self.tracks[i], pieces)
-            ]
-            moments, steps = _marks(told)
+            marks = (_marked(self.tracks[i], pieces) for i, pieces in placed.items())
+            moments, steps = _marks(chain.from_iterable(marks))
             timing.reference.note(steps, moments)
         return [
             placed.get(i) or Layout(track, timing).pieces() for i, track in enumerate(self.tracks)
@@ -114,6 +108,11 @@ def _marked(
             yield piece.moment, record.step
         elif isinstance(record, Restart) and record.step is None:
             yield piece.moment, None
+
+
+def _has_steps(track: Track) -> bool:
+    """True if a source shows which steps training has reached."""
+    return any(map(_tells, track.records))
 
 
 def _tells(record: object) -> bool:
@@ -167,15 +166,20 @@ class Tape:
         """Whether the runs are played at their true times; else each is played from its own
         start.
         """
-        begin = max((reel.span.begin for reel in going if reel.span), default=0.0)
-        end = max((reel.span.end for reel in going if reel.span), default=0.0)
-        for reel in self.reels.values():
-            span = reel.span or Span(begin, end)
-            reel.lay_out(span, 0.0 if self.together else begin - span.begin)
+        begin, end = self._lay_out([reel.span for reel in going if reel.span is not None])
         self.start = min((reel.moments[0] for reel in going), default=begin)
         self.end = max(
             (track.moments[-1] for track in self._tracks() if track.moments), default=end
         )
+
+    def _lay_out(self, spans: Sequence[Span]) -> Span:
+        """Set the moments of all runs; return the latest beginning and the latest end."""
+        begin = max((span.begin for span in spans), default=0.0)
+        end = max((span.end for span in spans), default=0.0)
+        for reel in self.reels.values():
+            span = reel.span or Span(begin, end)
+            reel.lay_out(span, 0.0 if self.together else begin - span.begin)
+        return Span(begin, end)
 
     @classmethod
     def read(cls, specs: Sequence[str], told: Callable[[int, int], None] | None = None) -> Tape:

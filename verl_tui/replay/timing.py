@@ -18,12 +18,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from verl_tui.runs.run import Run
+    from verl_tui.runs.series import Series
 
 _SECOND = 1.0
 """Seconds a step where nothing tells."""
 _BEYOND = 10
-"""Steps before the first and behind the last known moment that are reckoned with; more are some
-other count.
+"""Steps before the first and behind the last known moment that are extrapolated; farther ones
+belong to another count.
 """
 _BURST = 0.1
 """Seconds a step below which files did not come one by one: they were copied."""
@@ -50,7 +51,7 @@ class Stretch(NamedTuple):
 
 
 def stretch(records: Iterable[Record]) -> Stretch:
-    """Return what records of one source tell of steps."""
+    """Return the steps and the progress bar in the records of one source."""
     steps: set[int] = set()
     bars: list[tuple[int, float]] = []
     for record in records:
@@ -58,8 +59,8 @@ def stretch(records: Iterable[Record]) -> Stretch:
             steps.update(record.steps)
         elif isinstance(record, Progress) and record.step is not None:
             steps.add(record.step)
-            later = not bars or record.step > bars[-1][0]
-            if later and record.elapsed is not None and (not bars or record.elapsed >= bars[-1][1]):
+            step, seconds = bars[-1] if bars else (-math.inf, -math.inf)
+            if record.step > step and record.elapsed is not None and record.elapsed >= seconds:
                 bars.append((record.step, record.elapsed))
     return Stretch(tuple(sorted(steps)), tuple(bars))
 
@@ -81,8 +82,7 @@ class Timing:
         # pass only.
         self._clocks = [clock for clock in clocks(run) if not clock.origin.startswith(TIMERS)]
         timer = run.indicator("step_time")
-        pairs = zip(timer.steps, timer.values, strict=True) if timer is not None else ()
-        self._taken = {step: seconds for step, seconds in pairs if 0 < seconds < math.inf}
+        self._taken = _positive(timer) if timer is not None else {}
         self._usual = median(self._taken.values()) if self._taken else self._usual_gap()
         self.reference = Clock("")
         """When the run reached its steps, for sources that only refer to them; whoever lays out the
@@ -93,12 +93,10 @@ class Timing:
         self.pace: str | None = None
         """What sets the pace where no clock tells, for people; None where one does."""
         if not self._clocks:
-            self.pace = (
-                f"paced by {timer.key}" if self._taken and timer is not None else "a second a step"
-            )
+            self.pace = f"paced by {timer.key}" if timer and self._taken else "a second a step"
 
     @property
-    def reckoned(self) -> bool:
+    def estimated(self) -> bool:
         """Whether nobody noted when steps were reached."""
         return not self._clocks or self._clocks[0].estimated
 
@@ -109,27 +107,26 @@ class Timing:
             told: The stretch.
             path: Its source.
             end: When it was over.
-            last: Whether the source did not begin anew after it: only of its newest pass a run's
-                clocks tell.
+            last: Whether it is the source's newest pass: a run's clocks know no other.
         """
         if not told.steps:
             return self.reference
-        source = self._run.sources.get(path)
-        own = [bar_clock(source)] if source is not None else []
-        clocks = [clock for clock in self._clocks if not clock.estimated]
-        if last:
-            clocks += [*own, *self._clocks]
-        for clock in clocks:
+        for clock in self._candidates(path, last=last):
             if len(clock) > 1 and _overlap(clock.steps, told.steps):
                 return clock
         if len(told.bars) > 1 and not last:
-            return counted_back(
-                "progress bar",
-                [at for at, _ in told.bars],
-                [seconds for _, seconds in told.bars],
-                end,
-            )
+            steps, seconds = zip(*told.bars, strict=True)
+            return counted_back("progress bar", steps, seconds, end)
         return counted_back("timers", told.steps, self._elapsed(told.steps), end)
+
+    def _candidates(self, path: str, *, last: bool) -> list[Clock]:
+        """Return the clocks that may know the steps of a source, the best first."""
+        clocks = [clock for clock in self._clocks if not clock.estimated]
+        if last:
+            source = self._run.sources.get(path)
+            clocks += [bar_clock(source)] if source is not None else []
+            clocks += self._clocks
+        return clocks
 
     def at(self, clock: Clock, step: int) -> float:
         """Return when a step was reached by a clock, nan where that cannot be told."""
@@ -171,6 +168,12 @@ class Timing:
             if gaps := [(b[1] - a[1]) / (b[0] - a[0]) for a, b in pairwise(known) if b[0] > a[0]]:
                 return median(gaps)
         return _SECOND
+
+
+def _positive(timer: Series) -> dict[int, float]:
+    """Return the finite seconds above 0 by their steps."""
+    pairs = zip(timer.steps, timer.values, strict=True)
+    return {step: seconds for step, seconds in pairs if 0 < seconds < math.inf}
 
 
 def _overlap(known: Sequence[int], asked: Sequence[int]) -> bool:

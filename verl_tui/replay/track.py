@@ -8,7 +8,7 @@ import math
 from array import array
 from bisect import bisect_left, bisect_right
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -230,26 +230,19 @@ class Layout:
         return self._ending(found)
 
     def _stretches(self) -> list[tuple[int, int, Clock, float]]:
-        """Return where the source began anew: first and end among the records, the clock, and when
-        it was over.
-        """
+        """Return the passes of the source: first and end among the records, clock, end in time."""
         records = self._track.records
-        cuts = [
-            i
-            for i, record in enumerate(records)
-            if isinstance(record, Restart) and record.step is None and i
-        ]
+        cuts = [i for i, record in enumerate(records) if i and _begins_anew(record)]
         found: list[tuple[int, int, Clock, float]] = []
         over = math.inf
-        for first, end in reversed(list(zip([0, *cuts], [*cuts, len(records)], strict=True))):
+        for first, end in reversed(list(pairwise([0, *cuts, len(records)]))):
             told = stretch(records[first:end])
             until = over if over < math.inf else self._written or 0.0
             clock = self._timing.clock(told, self._track.final.path, until, last=not found)
             found.append((first, end, clock, over))
-            begins = [
-                _first(records[first:end]),
-                self._timing.at(clock, told.steps[0]) if told.steps else math.nan,
-            ]
+            begins = [_first(records[first:end])]
+            if told.steps:
+                begins.append(self._timing.at(clock, told.steps[0]))
             over = min((begin for begin in begins if not math.isnan(begin)), default=over)
         return found[::-1]
 
@@ -326,3 +319,7 @@ def _first(records: Sequence[Record]) -> float:
     """Return the first time that rows state, nan where none does."""
     times = (record.times[0] for record in records if isinstance(record, Rows) and record.times)
     return min(filter(stated, times), default=math.nan)
+
+
+def _begins_anew(record: Record) -> bool:
+    return isinstance(record, Restart) and record.step is None

@@ -182,7 +182,8 @@ class Log:
         """
         if plain(self.path) != self.path:
             raise OSError(
-                "a compressed log can be read from its beginning only: unpack it to look at its text"
+                "a compressed log can be read from its beginning only:"
+                " unpack it to look at its text"
             )
         known = self.path.stat()
         stamp = (known.st_dev, known.st_ino, known.st_size, known.st_mtime_ns)

@@ -24,6 +24,10 @@ class _Gap(NamedTuple):
     """Step of the line above, None where none is in sight."""
     after: int | None
 
+    def encloses(self, step: int) -> bool:
+        """True if a step is not before the line above and before the one below."""
+        return (self.before or -1) <= step and (self.after is None or self.after > step)
+
 
 class ReplayCutoff(NamedTuple):
     """How far a log had been written."""
@@ -51,15 +55,10 @@ class ReplayCutoff(NamedTuple):
         return max(start, gap.begin) if start > begin else max(0, file.line_start(at))
 
     def _own(self, gaps: list[_Gap]) -> list[_Gap]:
-        """Return the gaps in which the file may have ended, all of them where no step tells."""
+        """Return the gaps in which the file may have ended, all if no step is known."""
         step = -1 if self.step is None else self.step
         behind = [gap for gap in gaps if gap.before == step != gap.after]
-        between = (
-            gap
-            for gap in gaps
-            if (gap.before or -1) <= step and (gap.after is None or gap.after > step)
-        )
-        return behind or list(between) or gaps
+        return behind or [gap for gap in gaps if gap.encloses(step)] or gaps
 
 
 def _gaps(data: bytes, begin: int) -> list[_Gap]:

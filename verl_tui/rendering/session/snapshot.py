@@ -12,7 +12,7 @@ from verl_tui.rendering.session.selection import Selection
 
 if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
-    from verl_tui.replay import Standing
+    from verl_tui.replay import ReplayStatus
     from verl_tui.runs.run import Run
 
 
@@ -43,7 +43,7 @@ class View:
     """Reads the samples that somebody looks at."""
     selection: Selection = field(default_factory=Selection)
     """The runs that the user has selected to be compared."""
-    replay: Standing | None = None
+    replay: ReplayStatus | None = None
     """Where the replay is that is shown, None where it is no replay."""
 
     @property

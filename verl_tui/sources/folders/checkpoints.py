@@ -98,25 +98,26 @@ class CheckpointSource:
         self._saved: int | None = None
 
     def read(self) -> tuple[tuple[Record, ...], bool]:
-        """Return what has appeared, gone or been completed."""
+        """Return the checkpoints that appeared, vanished or were completed."""
         found, trackers = _below(self.path, _DEEPEST) if self.homes is None else _in(self.homes)
-        present = {one.path: one for one in found}
-        gone = [one for path, one in self._told.items() if path not in present]
-        fresh = sorted(
-            (one for one in found if one.path not in self._told), key=lambda one: one.step or 0
-        )
-        self._told = present
+        before, self._told = self._told, {one.path: one for one in found}
+        gone = [one for path, one in before.items() if path not in self._told]
+        fresh = [one for one in found if one.path not in before]
         records = [_event(EventKind.REMOVED, one) for one in gone]
         records += [
-            _event(EventKind.BEST if one.best else EventKind.CHECKPOINT, one) for one in fresh
+            _event(EventKind.BEST if one.best else EventKind.CHECKPOINT, one)
+            for one in sorted(fresh, key=_step_or_zero)
         ]
-        saved = max(
-            (step for tracker in trackers if (step := _number(tracker)) is not None), default=None
-        )
-        if saved is not None and saved != self._saved:
-            self._saved = saved
-            records.append(Event(EventKind.SAVED, "complete according to " + TRACKER, 0, saved))
+        records += self._completed(trackers)
         return tuple(records), False
+
+    def _completed(self, trackers: Iterable[Path]) -> list[Event]:
+        """Return an event if the tracker files name another step than before."""
+        saved = max((step for step in map(_number, trackers) if step is not None), default=None)
+        if saved is None or saved == self._saved:
+            return []
+        self._saved = saved
+        return [Event(EventKind.SAVED, "complete according to " + TRACKER, 0, saved)]
 
     def finish(self) -> tuple[Record, ...]:
         """Nothing waits."""
@@ -165,43 +166,43 @@ def _checkpoint(path: Path, *, is_folder: bool) -> _Found | None:
 
 
 def _below(directory: Path, depth: int) -> tuple[list[_Found], list[Path]]:
-    """Return checkpoints and tracker files at most `depth` levels down; looks into no checkpoint,
-    no other folder.
-    """
+    """Return checkpoints and tracker files at most `depth` levels down, none inside checkpoints."""
     found: list[_Found] = []
     trackers: list[Path] = []
-    try:
-        with os.scandir(directory) as entries:
-            known = [(entry, is_folder(entry)) for entry in entries]
-    except OSError:
-        return found, trackers
-    folders = []
-    for entry, folder in known:
+    folders: list[Path] = []
+    for entry, folder in _entries(directory):
+        path = Path(entry.path)
         if entry.name == TRACKER and not folder:
-            trackers.append(Path(entry.path))
-        elif (one := _checkpoint(Path(entry.path), is_folder=folder)) is not None:
+            trackers.append(path)
+        elif (one := _checkpoint(path, is_folder=folder)) is not None:
             found.append(one)
-        elif folder and depth > 0 and (depth < _DEEPEST or entry.name in HOMES):
-            folders.append(Path(entry.path))
+        elif folder and (depth < _DEEPEST or entry.name in HOMES):
+            folders.append(path)
     found = _without_torso(found)
-    for path in folders:
+    for path in folders if depth > 0 else ():
         deeper = _below(path, depth - 1)
         found += deeper[0]
         trackers += deeper[1]
     return found, trackers
 
 
+def _entries(directory: Path) -> list[tuple[os.DirEntry[str], bool]]:
+    """Return the entries of a directory, each with whether it is a directory itself."""
+    try:
+        with os.scandir(directory) as entries:
+            return [(entry, is_folder(entry)) for entry in entries]
+    except OSError:
+        return []
+
+
 def _without_torso(found: list[_Found]) -> list[_Found]:
-    """Leave out the newest checkpoint while it lacks what the others have and what is written
-    last.
-    """
-    saved = sorted(
-        (one for one in found if is_checkpoint(one.path.name)), key=lambda one: one.step or 0
-    )
-    if (
-        len(saved) < 2
-        or is_file(saved[-1].path / _WRITTEN_LAST)
-        or not is_file(saved[-2].path / _WRITTEN_LAST)
-    ):
+    """Leave out the newest checkpoint while the file written last is missing in it alone."""
+    saved = sorted((one for one in found if is_checkpoint(one.path.name)), key=_step_or_zero)
+    if len(saved) < 2:
         return found
-    return [one for one in found if one is not saved[-1]]
+    complete = [is_file(one.path / _WRITTEN_LAST) for one in saved[-2:]]
+    return [one for one in found if one is not saved[-1]] if complete == [True, False] else found
+
+
+def _step_or_zero(found: _Found) -> int:
+    return found.step or 0

@@ -115,7 +115,10 @@ class TableFolder:
         sizes = {step: stamp.size for step, stamp in stamps.items() if stamp.size}
         kept = chosen(sizes)
         if len(kept) < len(sizes):
-            self._told = f"{len(kept):,} of {len(sizes):,} tables were read, the newest ones and some of those before"
+            self._told = (
+                f"{len(kept):,} of {len(sizes):,} tables were read,"
+                " the newest ones and some of those before"
+            )
         for step in kept:
             insort(self._waiting, step)
             self._pending += sizes[step]

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
 NEWEST = 4
@@ -53,8 +53,7 @@ class Listing:
         return self.directory / self._names[step]
 
     def changes(self) -> dict[int, Stamp | None]:
-        """Return the steps whose files have come or changed, with None those that are gone; newest
-        first.
+        """Return the steps whose files are new, changed, or gone (None), newest first.
 
         Raises:
             OSError: The directory is gone, or may not be read.
@@ -63,11 +62,7 @@ class Listing:
         stamps = self.stamps
         found: dict[int, Stamp | None] = {step: None for step in stamps if step not in names}
         self._names |= names
-        old = sorted((step for step in names if step in stamps), reverse=True)
-        others = old[NEWEST:]
-        self._turn = self._turn + _OTHERS if self._turn + _OTHERS < len(others) else 0
-        looked_at = [*(step for step in names if step not in stamps), *old[:NEWEST]]
-        for step in (*looked_at, *others[self._turn : self._turn + _OTHERS]):
+        for step in self._due(names):
             stamp = _stamp(self.path(step))
             if stamp != stamps.get(step):
                 found[step] = stamp
@@ -77,6 +72,14 @@ class Listing:
             else:
                 stamps[step] = stamp
         return dict(sorted(found.items(), reverse=True))
+
+    def _due(self, names: Iterable[int]) -> list[int]:
+        """Return the steps whose files to check now: new ones, the newest, some of the others."""
+        known = sorted((step for step in names if step in self.stamps), reverse=True)
+        new = [step for step in names if step not in self.stamps]
+        others = known[NEWEST:]
+        self._turn = self._turn + _OTHERS if self._turn + _OTHERS < len(others) else 0
+        return [*new, *known[:NEWEST], *others[self._turn : self._turn + _OTHERS]]
 
     def _list(self) -> dict[int, str]:
         names = [self._only] if self._only is not None else sorted(os.listdir(self.directory))  # noqa: PTH208 - names are enough

@@ -40,21 +40,11 @@ class SettingsSource:
     def read(self) -> tuple[tuple[Record, ...], bool]:
         """Return the settings if the file has changed."""
         try:
-            stat = self.path.stat()
-            if self._stamp == (stat.st_mtime, stat.st_size):
-                return (), False
-            self._stamp = (stat.st_mtime, stat.st_size)
-            with opened(self.path) as file:
-                text = file.read() if stat.st_size <= _LARGEST else b""
+            text = self._changed_text()
         except OSError as error:
             self._problem = os.strerror(error.errno).lower() if error.errno else str(error)
             return (), False
-        self._problem = (
-            None
-            if stat.st_size <= _LARGEST
-            else f"larger than {_LARGEST >> 20} MiB: not a configuration"
-        )
-        if not text.strip():
+        if text is None or not text.strip():
             return (), False
         values = read_settings(text)
         if isinstance(values, Unreadable):
@@ -62,11 +52,21 @@ class SettingsSource:
             return (values,), False
         self._records += 1
         if self.path.name == _METADATA:
-            identity = {
-                f"wandb.{key}": value for key, value in values.items() if _IDENTITY.match(key)
-            }
-            return (Settings(identity, str(self.path)), *settings_of(_arguments(text))), False
+            return (_identity(values, str(self.path)), *settings_of(_arguments(text))), False
         return (Settings(values, str(self.path)),), False
+
+    def _changed_text(self) -> bytes | None:
+        """Return the file's content, None if it has not changed or is too large."""
+        stat = self.path.stat()
+        if self._stamp == (stat.st_mtime, stat.st_size):
+            return None
+        self._stamp = (stat.st_mtime, stat.st_size)
+        with opened(self.path) as file:
+            if stat.st_size <= _LARGEST:
+                self._problem = None
+                return file.read()
+        self._problem = f"larger than {_LARGEST >> 20} MiB: not a configuration"
+        return None
 
     def finish(self) -> tuple[Record, ...]:
         """Nothing waits."""
@@ -87,6 +87,12 @@ class SettingsSource:
             None,
             self._problem,
         )
+
+
+def _identity(values: dict[str, Any], path: str) -> Settings:
+    """Return the entries of W&B's metadata that identify the run."""
+    kept = {f"wandb.{key}": value for key, value in values.items() if _IDENTITY.match(key)}
+    return Settings(kept, path)
 
 
 def read_settings(text: bytes) -> dict[str, Any] | Unreadable:

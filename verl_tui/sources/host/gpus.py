@@ -44,7 +44,8 @@ _PROBLEMS = {
     _LIBRARY_NOT_FOUND: "no NVIDIA driver here",
     _FUNCTION_NOT_FOUND: "the NVIDIA driver is too old to be read",
     _GPU_IS_LOST: "an NVIDIA device fell off the bus",
-    _VERSION_MISMATCH: "the NVIDIA driver and its library have different versions: reload the driver or reboot",
+    _VERSION_MISMATCH: "the NVIDIA driver and its library have different versions:"
+    " reload the driver or reboot",
     _GPU_NOT_FOUND: "the NVIDIA driver finds no device",
 }
 # These say that no query of any device can work, whichever query met them first.

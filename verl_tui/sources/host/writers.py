@@ -1,17 +1,16 @@
-"""Which process of this host holds a log open for writing: whether a silent run lives, and that it
-is gone when it is.
+"""Find the process of this host that holds a log open for writing: is a silent run alive?
 
 On Linux `/proc/PID/fd` says so, by device and inode, so that symlinks and a file's other names do
-not matter. Behind a `tee` stands whoever writes to its pipe. What cannot be seen (another host,
-another container, another user's process) stays unsaid; other systems tell nothing. All processes
-are looked through rarely, and once the holders of a file are known only these are looked at.
+not matter. For a `tee`, the process that writes to its pipe is the writer. Nothing is said of
+processes that cannot be seen (another host, container or user), and nothing on other systems. All
+processes are searched rarely; once the holders of a file are known, only these are checked.
 """
 
 from __future__ import annotations
 
 import os
-import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -27,46 +26,30 @@ if TYPE_CHECKING:
 Inode = tuple[int, int]
 """Device and number."""
 
-_FRESH = 24 * 3600.0
-"""Files that changed within a day may have a writer; of others nobody wants to know."""
-_MOST_FILES = 512
-_POLL = 0.5
-_RESCAN = 10.0
-"""Seconds between two looks through all processes while the writer of some file is not known."""
-_SHARE = 50.0
-"""How many times as long as such a look took is waited for the next: two per cent of a core at
-most.
-"""
-_MOMENT = 0.3
-"""Seconds in which a process runs that is only slowed down: `cpulimit` stops and continues it ten
-times a second.
-"""
 _BREATH = 50
-"""Processes after which the look pauses for a moment: others need the interpreter."""
+"""Processes after which the search pauses: other threads need the interpreter."""
 _WRITING = os.O_WRONLY | os.O_RDWR
 _SHELLS = frozenset(("bash", "sh", "dash", "zsh", "ksh", "fish", "sleep", "make"))
-"""What starts a trainer and may go on when that has died: nothing trains in these."""
+"""Programs that start a trainer and may outlive it: nothing trains in these."""
 _FILTERS = frozenset(
     ("tee", "ts", "grep", "sed", "awk", "gawk", "mawk", "perl", "cat", "tr", "rotatelogs")
 )
-"""What holds a log for whoever writes to its pipe."""
+"""Programs that hold a log for the process that writes to their pipe."""
 _LAUNCHERS = frozenset(
     ("nohup", "script", "timeout", "srun", "env", "stdbuf", "unbuffer", "setsid", "nice")
 )
-"""What holds a log for whatever it has started; that one is named where it holds the log as
-well.
-"""
+"""Programs that hold a log for what they started, which is named if it holds the log too."""
 _OUTLIVING = frozenset(("wandb-core", "wandb-service", "gpu_stats"))
-"""W&B's own, which go on for a while after the trainer's end."""
+"""W&B's processes, which outlive the trainer for a while."""
 _BESIDE = _SHELLS | _FILTERS | _LAUNCHERS | _OUTLIVING
 
 
-class Held(NamedTuple):
-    """What is known of a file's writer."""
+class WriterState(NamedTuple):
+    """The writer of a file, as far as it is known."""
 
     writer: Writer | None = None
     unheld: bool = False
-    """Whether all processes that might hold it were looked at, and none does."""
+    """Whether all processes that could hold it were checked, and none does."""
 
 
 class Holder(NamedTuple):
@@ -74,14 +57,14 @@ class Holder(NamedTuple):
 
     pid: int
     started: str
-    """Tells it from a later process of that number."""
+    """Start time: tells it from a later process with the same number."""
     descriptor: str
-    """Number of the open file; empty where it writes to a pipe that another one reads."""
+    """Number of the open file; empty if it writes to a pipe that another process reads."""
 
 
 @dataclass(slots=True)
 class _Known:
-    """What is known of a file that some process has had open for writing."""
+    """The processes that have had a file open for writing."""
 
     inode: Inode
     holders: list[Holder]
@@ -98,12 +81,12 @@ class _Known:
 
 
 class Writers:
-    """Knows who writes some files; looks at `/proc` only when asked.
+    """Finds the writers of files; reads `/proc` only when called.
 
     Args:
-        root: Where the system tells of processes.
-        own: Our own process, which is nobody's writer.
-        authors: Know who began files that nobody keeps open.
+        root: Directory of the processes, `/proc`.
+        own: Our own process, which writes no log.
+        authors: Finds the process that began a file which no process keeps open.
     """
 
     def __init__(
@@ -117,10 +100,10 @@ class Writers:
         self._known: dict[Path, _Known] = {}
         self._nobody: set[Path] = set()
 
-    def held(self, path: Path) -> Held:
-        """Return what the last looks told of a file."""
+    def held(self, path: Path) -> WriterState:
+        """Return a file's writer as of the last look."""
         known = self._known.get(path)
-        return Held(
+        return WriterState(
             known.writer if known is not None else self._began.get(path), path in self._nobody
         )
 
@@ -138,28 +121,28 @@ class Writers:
         ]
 
     def refresh(self) -> bool:
-        """Look at the known processes alone; tell whether a file has lost the one that wrote it."""
+        """Check the known processes alone; return whether a file has lost its writer."""
         lost = False
         for path, known in list(self._known.items()):
             if known.writer.gone:
                 continue
             if not self._lives(known.named):
                 lost = True
-                known.writer, known.size = (
-                    replace(known.writer, gone=True, stopped=False),
-                    _size(path),
-                )
+                known.writer = replace(known.writer, gone=True, stopped=False)
+                known.size = _size(path)
             elif known.named.descriptor and not self._holds(known.named, known.inode):
                 lost = True
-                del self._known[
-                    path
-                ]  # it has closed the file and goes on: nothing is known any more
+                del self._known[path]  # it closed the file and goes on: the writer is unknown
             else:
                 self._note_stop(known)
+        return self._refresh_authors() or lost
+
+    def _refresh_authors(self) -> bool:
+        """Check the processes that began files; return whether one is gone."""
         living = [path for path, one in self._began.items() if not one.gone]
-        told = self._authors.look(living, time.time()) if living else {}
-        self._began |= told
-        return lost or any(one.gone for one in told.values())
+        found = self._authors.look(living, time.time()) if living else {}
+        self._began |= found
+        return any(one.gone for one in found.values())
 
     def revived(self) -> bool:
         """Tell whether a file whose writer is gone has grown for the first time since: a trainer
@@ -191,43 +174,42 @@ class Writers:
             known.writer = replace(known.writer, stopped=stopped)
 
     def scan(self, paths: Sequence[Path], pause: float = 0.0) -> None:
-        """Look through all processes for the holders of some files.
+        """Search all processes for the holders of some files.
 
         Args:
             paths: The files.
-            pause: Seconds to wait now and then, so that others get on.
+            pause: Seconds to wait now and then, so that other threads get on.
         """
-        wanted: dict[Inode, Path] = {}
-        owners: dict[Path, int] = {}
-        for path in paths:
-            try:
-                info = path.stat()
-            except OSError:
-                continue
-            wanted[info.st_dev, info.st_ino] = path
-            owners[path] = info.st_uid
-        found: dict[Path, list[Holder]] = {}
+        stats = _stats(paths)
+        wanted = {(info.st_dev, info.st_ino): path for path, info in stats.items()}
+        inodes = {path: inode for inode, path in wanted.items()}
         unseen: set[int] = set()
+        named: set[Path] = set()
+        for path, holders in self._holders(wanted, unseen, pause).items():
+            if (holder := self._named(holders)) is not None:
+                writer = Writer(holder.pid, self._processes.name(holder.pid))
+                known = self._known[path] = _Known(inodes[path], holders, holder, writer)
+                self._note_stop(known)
+                named.add(path)
+        ours = {wanted[inode] for inode, _ in self._open(self._own, wanted, unseen)}
+        seen = {path for path, info in stats.items() if info.st_uid not in unseen}
+        free = set(filter(self._is_only_here, seen - named - ours))
+        self._nobody = (self._nobody - stats.keys()) | free
+        kept = {path: one for path, one in self._began.items() if path not in stats}
+        self._began = kept | self._authors.look(free, time.time())
+
+    def _holders(
+        self, wanted: Mapping[Inode, Path], unseen: set[int], pause: float
+    ) -> dict[Path, list[Holder]]:
+        """Return the processes that hold each file; add users whose processes are hidden."""
+        found: dict[Path, list[Holder]] = {}
         for count, pid in enumerate(self._pids(), 1):
             if pause and count % _BREATH == 0:
                 time.sleep(pause)
             for inode, descriptor in self._open(pid, wanted, unseen):
                 if (started := self._started(pid)) is not None:
                     found.setdefault(wanted[inode], []).append(Holder(pid, started, descriptor))
-        inodes = {path: inode for inode, path in wanted.items()}
-        for path, holders in list(found.items()):
-            if (named := self._named(holders)) is None:
-                del found[path]
-                continue
-            writer = Writer(named.pid, self._processes.name(named.pid))
-            self._known[path] = _Known(inodes[path], holders, named, writer)
-            self._note_stop(self._known[path])
-        ours = {wanted[inode] for inode, _ in self._open(self._own, wanted, unseen)}
-        free = {path for path, owner in owners.items() if owner not in unseen} - found.keys() - ours
-        free = {path for path in free if self._is_only_here(path)}
-        self._nobody = (self._nobody - set(owners)) | free
-        told = self._authors.look(free, time.time())
-        self._began = {path: one for path, one in self._began.items() if path not in owners} | told
+        return found
 
     def _pids(self) -> list[int]:
         try:
@@ -358,67 +340,6 @@ class Writers:
         return place.root or place.kind == "overlay" or sees_all(self._root)
 
 
-class WriterWatch:
-    """A thread that keeps looking who writes the files that somebody wants to know of."""
-
-    def __init__(self, writers: Writers | None = None) -> None:
-        self._writers = writers or Writers()
-        self._wanted: tuple[Path, ...] = ()
-        self._held: dict[Path, Held] = {}
-        self._started = False
-
-    def want(self, files: Iterable[tuple[Path, float | None]], now: float) -> None:
-        """Say which files are read, each with the time of its last change; the newest of the fresh
-        ones are watched.
-        """
-        self._wanted = fresh(files, now)
-
-    def held(self, path: Path) -> Held:
-        """Return what is known of a file's writer, without looking."""
-        return self._held.get(path, Held())
-
-    def look(self) -> None:
-        """Look once, here and now."""
-        if self._wanted:
-            self._writers.scan(self._wanted)
-            if self._writers.may_stand():
-                time.sleep(_MOMENT)
-                self._writers.refresh()
-        self._tell()
-
-    def start(self, stop: threading.Event) -> None:
-        """Begin to look, until `stop` is set."""
-        if not self._started:
-            self._started = True
-            threading.Thread(target=self._watch, args=(stop,), name="writers", daemon=True).start()
-
-    def _watch(self, stop: threading.Event) -> None:
-        next_scan = 0.0
-        while not stop.wait(_POLL):
-            wanted, begun = self._wanted, time.monotonic()
-            changed = self._writers.refresh() | self._writers.revived()
-            missing = self._writers.unknown(wanted)
-            if missing and (changed or begun >= next_scan):
-                self._writers.scan(missing, pause=0.002)
-                took = time.monotonic() - begun
-                next_scan = begun + max(_RESCAN, _SHARE * took)
-            self._tell()
-
-    def _tell(self) -> None:
-        self._held = {path: self._writers.held(path) for path in self._wanted}
-
-
-def fresh(files: Iterable[tuple[Path, float | None]], now: float) -> tuple[Path, ...]:
-    """Return those files that changed lately enough to have a writer, the newest first, not too
-    many.
-    """
-    known = sorted(
-        ((at, path) for path, at in files if at is not None and abs(now - at) < _FRESH),
-        reverse=True,
-    )
-    return tuple(path for _, path in known[:_MOST_FILES])
-
-
 def _age(holder: Holder) -> tuple[int, int]:
     return int(holder.started) if holder.started.isdigit() else 0, holder.pid
 
@@ -428,3 +349,12 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except OSError:
         return -1
+
+
+def _stats(paths: Iterable[Path]) -> dict[Path, os.stat_result]:
+    """Return what the system says of the files that are there."""
+    found: dict[Path, os.stat_result] = {}
+    for path in paths:
+        with suppress(OSError):
+            found[path] = path.stat()
+    return found

@@ -16,7 +16,7 @@ import ssl
 import threading
 from contextlib import suppress
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
 from verl_tui import __version__
@@ -25,7 +25,7 @@ from verl_tui.sources.http.addresses import NoAnswerError
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from verl_tui.sources.http.addresses import Address
 
@@ -49,7 +49,8 @@ _MOVED = {
     HTTPStatus.PERMANENT_REDIRECT,
 }
 _REASONS = {
-    HTTPStatus.UNAUTHORIZED: f"asks for a login: put one into ~/.netrc, or a header into {AUTHORIZATION}",
+    HTTPStatus.UNAUTHORIZED: "asks for a login: put one into ~/.netrc,"
+    f" or a header into {AUTHORIZATION}",
     HTTPStatus.FORBIDDEN: "refuses access (HTTP 403)",
     HTTPStatus.NOT_FOUND: "has nothing there (HTTP 404)",
 }
@@ -158,7 +159,7 @@ class Client:
             try:
                 body = self._body(response)
             finally:
-                response.close()  # read1 does not notice the end, and the connection would stay taken
+                response.close()  # read1 does not notice the end: the connection would stay open
             if response.will_close:
                 self.close()
             return (
@@ -210,20 +211,32 @@ class Client:
 
 
 def _sentence(error: Exception) -> str:
-    """Say in a few words what went wrong."""
-    if isinstance(error, ConnectionRefusedError):
-        return "refuses the connection: nothing listens there"
-    if isinstance(error, socket.gaierror):
-        return "is no host that is known here"
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"has a certificate that is not trusted ({error.verify_message}): {CA_FILE} names others"
-    if isinstance(error, ssl.SSLError):
-        return f"speaks no TLS that works here: {one_line(error.reason or str(error), 80)}"
-    if isinstance(error, ConnectionError | http.client.RemoteDisconnected):
-        return "closes the connection without an answer"
-    if isinstance(error, OSError):
-        return (error.strerror or str(error) or "cannot be reached").lower()
+    """Return in a few words why a server cannot be read."""
+    for kind, say in _SENTENCES:
+        if isinstance(error, kind):
+            return say(error)
     return f"does not speak HTTP: {one_line(str(error), 80) or type(error).__name__}"
+
+
+_SENTENCES: tuple[tuple[type[Exception], Callable[[Any], str]], ...] = (
+    (ConnectionRefusedError, lambda _: "refuses the connection: nothing listens there"),
+    (socket.gaierror, lambda _: "is no host that is known here"),
+    (
+        ssl.SSLCertVerificationError,
+        lambda error: (
+            f"has a certificate that is not trusted ({error.verify_message}):"
+            f" {CA_FILE} names others"
+        ),
+    ),
+    (
+        ssl.SSLError,
+        lambda error: f"speaks no TLS that works here: {one_line(error.reason or str(error), 80)}",
+    ),
+    (ConnectionError, lambda _: "closes the connection without an answer"),
+    (http.client.RemoteDisconnected, lambda _: "closes the connection without an answer"),
+    (OSError, lambda error: str(error.strerror or error or "cannot be reached").lower()),
+)
+"""What to say of an error: the first class that fits counts, so the special ones come first."""
 
 
 def _trust() -> ssl.SSLContext:

@@ -146,20 +146,26 @@ class Endpoints:
         """The run of what names no run, once that is decided."""
 
     def sort(self, endpoints: Iterable[Endpoint]) -> None:
-        """Give the pages that wait to the runs that they are of.
+        """Give the pages that wait to their runs.
 
-        What names no run is of the only one that is named, if there is just one, else it is a run
-        of its own: several processes of one training seldom say its name.
+        A page that names no run belongs to the only run that is named; if there are several or
+        none, it is a run of its own: not every process of a training names the run.
         """
         waiting = [(one.address.text, *page) for one in endpoints for page in _drained(one.pages)]
         parts = [(address, time, runs_in(scrape)) for address, time, scrape in waiting]
-        named = {run for _, _, found in parts for run, _ in found if run} | self.runs.keys()
+        named = _named(found for _, _, found in parts) | self.runs.keys()
         for address, time, found in parts:
+            place = place_of(address)
             if self._nameless is None and ("", "") in found:
-                self._nameless = next(iter(named)) if len(named) == 1 else place_of(address)
+                self._nameless = next(iter(named)) if len(named) == 1 else place
             for (run, _), scrape in found.items():
-                name = run or self._nameless or place_of(address)
+                name = run or self._nameless or place
                 self.runs.setdefault(name, PageRun(name)).put(address, time, scrape)
+
+
+def _named(pages: Iterable[Iterable[tuple[str, str]]]) -> set[str]:
+    """Return the runs that pages name."""
+    return {run for found in pages for run, _ in found if run}
 
 
 def _drained(pages: deque[tuple[float, Scrape]]) -> list[tuple[float, Scrape]]:

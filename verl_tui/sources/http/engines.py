@@ -47,7 +47,10 @@ class EngineRun(PageRun):
     @property
     def note(self) -> str | None:
         """Return what should be known of the figures."""
-        empty = "the page holds no figures of an engine: verl has them with rollout.disable_log_stats=false"
+        empty = (
+            "the page holds no figures of an engine:"
+            " verl has them with rollout.disable_log_stats=false"
+        )
         left_out = f"{self.left_out:,} further engines are not asked"
         return joined(
             self._scrapes.note, empty if self._empty else None, left_out if self.left_out else None
@@ -125,24 +128,26 @@ class Engines:
                 self._runs[name].step = step
 
     def found(self, now: float) -> Iterator[tuple[str, EngineSource]]:
-        """Yield the engines that have come since the last call, each with its run; let go of those
-        that are gone.
-        """
+        """Yield new engines since the last call, each with its run; stop vanished ones."""
         for name, consoles in self._stated.items():
             fresh = [one for one in consoles.values() if now - (one.modified or now) < _SILENT]
             wanted = list(dict.fromkeys(address for one in fresh for address in one.engines))
-            known = self._sources.setdefault(name, {})
-            for address, source in known.items():
-                if address not in wanted[:MOST]:
-                    source.stop.set()
-            for address in wanted[:MOST]:
-                before = known.get(address)
-                if before is None or before.stop.is_set():
-                    leads = before.leads if before is not None else not known
-                    known[address] = self._source(name, address, leads=leads)
-                    yield name, known[address]
+            yield from self._switch(name, wanted[:MOST])
             if name in self._runs:
                 self._runs[name].left_out = max(0, len(wanted) - MOST)
+
+    def _switch(self, name: str, wanted: list[str]) -> Iterator[tuple[str, EngineSource]]:
+        """Stop a run's engines that are not wanted any more; yield the new ones."""
+        known = self._sources.setdefault(name, {})
+        for address, source in known.items():
+            if address not in wanted:
+                source.stop.set()
+        for address in wanted:
+            before = known.get(address)
+            if before is None or before.stop.is_set():
+                leads = before.leads if before is not None else not known
+                known[address] = self._source(name, address, leads=leads)
+                yield name, known[address]
 
     def ask_once(self) -> None:
         """Ask them all, and wait for the answers, but not for ever."""

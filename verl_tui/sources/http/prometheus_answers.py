@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui import prometheus_names
@@ -14,7 +15,7 @@ from verl_tui.sources.fields.jsonl import loads
 from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.formats.prometheus_text.machine_exporters import device_figures, node_of
 from verl_tui.sources.formats.prometheus_text.scraped_rows import held, is_now_and_then
-from verl_tui.sources.formats.prometheus_text.series_names import is_metric, key_of
+from verl_tui.sources.formats.prometheus_text.scrapes import is_metric, key_of
 from verl_tui.sources.http.addresses import NoAnswerError
 from verl_tui.sources.http.prometheus_queries import STEP_NAMES
 from verl_tui.text import one_line, safe
@@ -26,10 +27,12 @@ if TYPE_CHECKING:
     from verl_tui.sources.formats.prometheus_text.scraped_rows import Held
 
 Points = dict[float, str]
-"""Time -> value as it is written: most are never looked at."""
+"""Time -> value as it is written: most are never parsed."""
+_Said = tuple[int | None, float, tuple[str, ...], str]
+"""Step, time, keys and values of a row."""
 
 
-class Line(NamedTuple):
+class AnswerSeries(NamedTuple):
     """One series of an answer."""
 
     name: str
@@ -55,28 +58,29 @@ def data_of(body: bytes) -> Any:
     return answer.get("data")
 
 
-def lines_of(body: bytes) -> list[Line]:
-    """Return the series of an answer to a range query; what is none of one is left out."""
+def series_of(body: bytes) -> list[AnswerSeries]:
+    """Return the series of an answer to a range query; entries that are none are left out."""
     data = data_of(body)
     result = data.get("result") if isinstance(data, dict) else None
     if not isinstance(result, list):
         raise NoAnswerError("answers with JSON that is not Prometheus's")
-    lines = []
-    for one in result:
-        metric, values = (
-            (one.get("metric"), one.get("values")) if isinstance(one, dict) else (None, None)
-        )
-        if not isinstance(metric, dict) or not isinstance(values, list):
-            continue
-        try:
-            points: Points = dict(values)
-        except (TypeError, ValueError):
-            continue
-        if not set(map(type, points)) <= {int, float}:
-            continue
-        labels = {str(name): str(value) for name, value in metric.items() if name != "__name__"}
-        lines.append(Line(str(metric.get("__name__", "")), labels, points))
-    return lines
+    return [series for one in result if (series := _series(one)) is not None]
+
+
+def _series(entry: object) -> AnswerSeries | None:
+    if not isinstance(entry, dict):
+        return None
+    metric, values = entry.get("metric"), entry.get("values")
+    if not isinstance(metric, dict) or not isinstance(values, list):
+        return None
+    try:
+        points: Points = dict(values)
+    except (TypeError, ValueError):
+        return None
+    if not set(map(type, points)) <= {int, float}:
+        return None
+    labels = {str(name): str(value) for name, value in metric.items() if name != "__name__"}
+    return AnswerSeries(str(metric.get("__name__", "")), labels, points)
 
 
 _ENDS = {"finished": EventKind.FINISHED, "crashed": EventKind.FATAL}
@@ -92,8 +96,8 @@ class RunRows:
         """The run's state, as our exporter says."""
         self._held: dict[str, Held] = {}
         """What was said last of what is logged now and then."""
-        self._said: set[tuple[int | None, float, tuple[str, ...], str]] = set()
-        """What the last rows said."""
+        self._said: set[_Said] = set()
+        """The first and the last rows of the last answer."""
         self._times: list[float] = []
         self._steps: list[int] = []
         """The steps reached, and when."""
@@ -104,7 +108,7 @@ class RunRows:
         """Time of the newest point that said something."""
 
     def metrics(
-        self, lines: Sequence[Line], keys: Mapping[str, str]
+        self, lines: Sequence[AnswerSeries], keys: Mapping[str, str]
     ) -> Iterator[MetricRow | Record]:
         """Yield what training said.
 
@@ -125,19 +129,17 @@ class RunRows:
             yield from self._ended(lines)
         yield from self._own_devices(lines)
 
-    def _planned(self, lines: Sequence[Line]) -> Iterator[Progress]:
+    def _planned(self, lines: Sequence[AnswerSeries]) -> Iterator[Progress]:
         """Yield how many steps the whole run will take, where that has become known or is another
         number now.
         """
-        planned = _highest(
-            line.points for line in lines if line.name == prometheus_names.TOTAL_STEPS
-        )
+        planned = _highest_of(lines, prometheus_names.TOTAL_STEPS)
         total = int(planned[max(planned)]) if planned else None
         if total is not None and total != self._total:
             self._total = total
             yield Progress(total=total)
 
-    def _ended(self, lines: Sequence[Line]) -> Iterator[Event]:
+    def _ended(self, lines: Sequence[AnswerSeries]) -> Iterator[Event]:
         """Yield that the run has ended, where our exporter says so and did not before."""
         told = {
             line.labels.get("state", ""): max(line.points.items())
@@ -163,34 +165,34 @@ class RunRows:
         picked: Sequence[tuple[float, float]],
         steps: Mapping[float, float],
         columns: Mapping[str, list[tuple[Points, float]]],
-        lines: Sequence[Line],
+        lines: Sequence[AnswerSeries],
     ) -> Iterator[MetricRow]:
-        """Yield rows at the times picked, of each step one; those of metrics that came together
-        stand together.
-        """
-        stamps = _highest(line.points for line in lines if line.name == prometheus_names.LAST_STEP)
+        """Yield rows at the times picked, one a step and group of metrics that came together."""
+        stamps = _highest_of(lines, prometheus_names.LAST_STEP)
+        validated = _highest_of(lines, prometheus_names.LAST_VALIDATION)
         ats = [at for at, _ in picked]
-        back = {i for i, at in enumerate(ats[1:], 1) if steps and steps[at] < steps[ats[i - 1]]}
-        validated = _highest(
-            line.points for line in lines if line.name == prometheus_names.LAST_VALIDATION
-        )
-        tables = self._tables(columns, ats, back, [validated.get(at) for at in ats])
-        before, self._said = self._said, set()
+        back = _falls(list(map(steps.__getitem__, ats))) if steps else set()
+        tables = self._tables(columns, ats, back, list(map(validated.get, ats)))
+        said_before, self._said = self._said, set()
         for i, (at, seen) in enumerate(picked):
-            step = int(steps[at]) if at in steps else None
+            reached = at in steps
+            number = int(steps[at]) if reached else self._step_at(at)[0]
+            step = number if reached else None
             time = stamps.get(at, self._reach(step, seen))
+            edge = i in (0, len(picked) - 1)  # the step of the last answer may go on
             for mask, keys, rows in tables:
                 if not mask[i]:
                     continue
-                if i in (0, len(picked) - 1):  # the step of the last answer may go on
-                    said = step, time, keys, str(rows[i])
-                    self._said.add(said)
-                    if said in before:
-                        continue
-                number = step if step is not None else self._step_at(at)[0]
+                if edge and self._repeats((step, time, keys, str(rows[i])), said_before):
+                    continue
                 yield MetricRow(
-                    number, keys, rows[i], time, progress=step is not None, estimated=step is None
+                    number, keys, rows[i], time, progress=reached, estimated=not reached
                 )
+
+    def _repeats(self, said: _Said, before: set[_Said]) -> bool:
+        """Note a row; return whether the last answer held it as well."""
+        self._said.add(said)
+        return said in before
 
     def _tables(
         self,
@@ -234,26 +236,15 @@ class RunRows:
                 self._held[key] = said
         return out
 
-    def readings(self, lines: Sequence[Line], group: str) -> Iterator[MetricRow]:
-        """Yield what is measured by the clock.
+    def readings(self, lines: Sequence[AnswerSeries], group: str) -> Iterator[MetricRow]:
+        """Yield the figures that are measured by the clock.
 
         Args:
-            group: What tells these lines from others that are asked for by themselves.
+            group: Name of the query that these lines answer.
             lines: Figures of devices under the exporters' names, and others that carry their key as
                 a label.
         """
-        every: dict[float, dict[str, float]] = {}
-        by_time: dict[float, list[tuple[str, Mapping[str, str], float]]] = {}
-        for line in lines:
-            key = _key(line)
-            for at, written in line.points.items():
-                value = _number(written)
-                if key is None:
-                    by_time.setdefault(at, []).append((line.name, line.labels, value))
-                elif not math.isnan(value):  # a rate or quantile of nothing
-                    every.setdefault(at, {})[key] = value
-        for at, samples in by_time.items():
-            every.setdefault(at, {}).update(device_figures(samples))
+        every = _figures_by_time(lines)
         since = self._read.get(group, -math.inf)
         for at in sorted(at for at in every if at > since):
             self._read[group] = at
@@ -266,7 +257,7 @@ class RunRows:
                     step, keys, values, at, mean=True, progress=False, estimated=not stated
                 )
 
-    def _own_devices(self, lines: Sequence[Line]) -> Iterator[MetricRow]:
+    def _own_devices(self, lines: Sequence[AnswerSeries]) -> Iterator[MetricRow]:
         own = [line for line in lines if line.name == prometheus_names.GPU_MEMORY]
         yield from self.readings(own, "own") if own else ()
 
@@ -293,8 +284,25 @@ class RunRows:
 _MINUTE = 60.0
 
 
+def _figures_by_time(lines: Sequence[AnswerSeries]) -> dict[float, dict[str, float]]:
+    """Return the figures at each time by their keys."""
+    every: dict[float, dict[str, float]] = {}
+    by_time: dict[float, list[tuple[str, Mapping[str, str], float]]] = {}
+    for line in lines:
+        key = _key(line)
+        for at, written in line.points.items():
+            value = _number(written)
+            if key is None:
+                by_time.setdefault(at, []).append((line.name, line.labels, value))
+            elif not math.isnan(value):  # a rate or quantile of nothing
+                every.setdefault(at, {})[key] = value
+    for at, samples in by_time.items():
+        every.setdefault(at, {}).update(device_figures(samples))
+    return every
+
+
 def _columns(
-    lines: Iterable[Line], keys: Mapping[str, str]
+    lines: Iterable[AnswerSeries], keys: Mapping[str, str]
 ) -> dict[str, list[tuple[Points, float]]]:
     """Return by key the points of its series, with what each is to be multiplied with."""
     columns: dict[str, list[tuple[Points, float]]] = {}
@@ -310,6 +318,10 @@ def _columns(
     return columns
 
 
+def _highest_of(lines: Iterable[AnswerSeries], name: str) -> dict[float, float]:
+    return _highest(line.points for line in lines if line.name == name)
+
+
 def _highest(series: Iterable[Points]) -> dict[float, float]:
     """Return the highest value at each time: of several workers the one that is furthest."""
     found: dict[float, float] = {}
@@ -319,6 +331,11 @@ def _highest(series: Iterable[Points]) -> dict[float, float]:
             if math.isfinite(value) and value >= found.get(at, 0.0):
                 found[at] = value
     return found
+
+
+def _falls(steps: Sequence[float]) -> set[int]:
+    """Return the places of the steps that are lower than the one before."""
+    return {i for i, (before, step) in enumerate(pairwise(steps), 1) if step < before}
 
 
 def _last_of_each(
@@ -336,18 +353,20 @@ def _last_of_each(
 
 def _column(parts: Sequence[tuple[Points, float]], ats: Sequence[float]) -> list[float | None]:
     """Return the values at some times, None where there is none: of several workers their mean."""
-    if len(parts) == 1:
-        points, factor = parts[0]
-        written = list(map(points.get, ats))
-        try:
-            column = list(map(float, written))  # type: ignore[arg-type]
-        except (TypeError, ValueError):
-            return [None if one is None else _number(one) * factor for one in written]
-        return [*column] if factor == 1.0 else [value * factor for value in column]
-    known = [
-        [_number(points[at]) * factor for points, factor in parts if at in points] for at in ats
-    ]
-    return [sum(values) / len(values) if values else None for values in known]
+    if len(parts) > 1:
+        return [_mean(parts, at) for at in ats]
+    points, factor = parts[0]
+    written = list(map(points.get, ats))
+    try:
+        column = list(map(float, written))  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return [None if one is None else _number(one) * factor for one in written]
+    return [*column] if factor == 1.0 else [value * factor for value in column]
+
+
+def _mean(parts: Sequence[tuple[Points, float]], at: float) -> float | None:
+    values = [_number(points[at]) * factor for points, factor in parts if at in points]
+    return sum(values) / len(values) if values else None
 
 
 def _number(written: object) -> float:
@@ -357,7 +376,7 @@ def _number(written: object) -> float:
         return math.nan
 
 
-def _key(line: Line) -> str | None:
+def _key(line: AnswerSeries) -> str | None:
     """Return the key of a figure that carries it as a label; behind it of what and of which host it
     is.
     """

@@ -19,7 +19,7 @@ from verl_tui import prometheus_names
 from verl_tui.sources.fields.row_batcher import RowBatcher
 from verl_tui.sources.http import prometheus_queries as queries
 from verl_tui.sources.http.addresses import NoAnswerError
-from verl_tui.sources.http.prometheus_answers import Line, RunRows, data_of, lines_of
+from verl_tui.sources.http.prometheus_answers import AnswerSeries, RunRows, data_of, series_of
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -102,7 +102,8 @@ class ServedRun:
         parts = [] if self.labels else ["what no run is named for: as steps minutes are counted"]
         if self.coarse is not None and self.coarse > server.interval:
             parts.append(
-                f"its past is shown by a point every {self.coarse:,.0f} s, of a scrape every {server.interval:g} s"
+                f"its past is shown by a point every {self.coarse:,.0f} s,"
+                f" of a scrape every {server.interval:g} s"
             )
         if self.absent is not None:
             parts.append(f"nothing new since {strftime('%H:%M:%S', localtime(self.absent))}")
@@ -178,25 +179,33 @@ class Server:
         self._add(found.values(), now)
 
     def _add(self, found: Collection[ServedRun], now: float) -> None:
+        """Note what was found of known runs, and take new ones as long as there is room."""
         known = {tuple(run.labels.items()): run for run in self.runs.values()}
+        new = []
         for run in found:
-            if (before := known.get(tuple(run.labels.items()))) is not None:
+            before = known.get(tuple(run.labels.items()))
+            if before is None:
+                new.append(run)
+            else:
                 before.names |= run.names
                 before.series = max(before.series, run.series)
-        new = [run for run in found if tuple(run.labels.items()) not in known]
         if new:
-            spans = self._spans(now)
-            for run in new:
-                run.span = spans.get(tuple(run.labels.items()))
-            new.sort(key=lambda run: -(run.span[1] if run.span else 0.0))
-            room = max(0, _MOST_RUNS - len(known))
-            self.left_out = max(0, len(new) - room)
-            for run in new[:room]:
-                run.name = self._name(run.labels)
-                self.runs[run.name] = run
+            self._add_new(new, now)
         if self._readings():
             self._shared = self._owner(now)
             self.runs.setdefault(self._shared.name, self._shared)
+
+    def _add_new(self, new: list[ServedRun], now: float) -> None:
+        """Take the newest of the new runs."""
+        spans = self._spans(now)
+        for run in new:
+            run.span = spans.get(tuple(run.labels.items()))
+        new.sort(key=lambda run: -(run.span[1] if run.span else 0.0))
+        room = max(0, _MOST_RUNS - len(self.runs))
+        self.left_out = max(0, len(new) - room)
+        for run in new[:room]:
+            run.name = self._name(run.labels)
+            self.runs[run.name] = run
 
     def _name(self, labels: Mapping[str, str]) -> str:
         """Return what a run is called: as the logs call it; with its project where another one has
@@ -276,7 +285,9 @@ class Server:
         run.hand_on()
         run.loaded = True
 
-    def _past(self, query: str, first: float, last: float, points: int) -> tuple[float, list[Line]]:
+    def _past(
+        self, query: str, first: float, last: float, points: int
+    ) -> tuple[float, list[AnswerSeries]]:
         """Return the distance of points that could be had, and the series at that."""
         while True:
             every = self.interval * max(1, math.ceil((last - first) / (points * self.interval)))
@@ -312,9 +323,9 @@ class Server:
             run.received += (self._client.received - before) // len(self.runs)
             run.hand_on()
 
-    def _deal_out(self, lines: Sequence[Line], now: float) -> None:
+    def _deal_out(self, lines: Sequence[AnswerSeries], now: float) -> None:
         """Give each run its series."""
-        by_run: dict[tuple[tuple[str, str], ...], list[Line]] = {}
+        by_run: dict[tuple[tuple[str, str], ...], list[AnswerSeries]] = {}
         for line in lines:
             by_run.setdefault(tuple(queries.belongs(line.labels).items()), []).append(line)
         for run in self.runs.values():
@@ -351,14 +362,14 @@ class Server:
                 data_of(error.body)  # says why in the server's own words
             raise
 
-    def _range(self, query: str, first: float, last: float, every: float) -> list[Line]:
+    def _range(self, query: str, first: float, last: float, every: float) -> list[AnswerSeries]:
         first = (
             last - math.floor((last - first) / every) * every
         )  # the newest moment is always among them
         form = urlencode(
             {"query": query, "start": f"{first:.3f}", "end": f"{last:.3f}", "step": f"{every:g}"}
         )
-        return lines_of(self._ask(self.address.below("/api/v1/query_range"), form=form))
+        return series_of(self._ask(self.address.below("/api/v1/query_range"), form=form))
 
 
 def is_one(client: Client, address: Address) -> bool:

@@ -347,7 +347,10 @@ class Served:
                 and one.rounds
                 and not server.runs
             ):
-                yield f"{one.address.text}: is a Prometheus server that has nothing of a training so far"
+                yield (
+                    f"{one.address.text}: is a Prometheus server"
+                    " that has nothing of a training so far"
+                )
             elif isinstance(server, Server) and server.left_out:
                 yield f"{one.address.text}: {server.left_out:,} older runs are left out"
 

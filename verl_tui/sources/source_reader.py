@@ -1,0 +1,137 @@
+"""Read one source of one run, and choose what reads a file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from verl_tui.records import Batch, SourceStatus
+from verl_tui.sources import pipe
+from verl_tui.sources.discovery.page_runs import is_page
+from verl_tui.sources.discovery.trackio_runs import is_trackio
+from verl_tui.sources.files.compressed import plain
+from verl_tui.sources.files.paths import is_folder
+from verl_tui.sources.folders.completion_tables import TableFolder
+from verl_tui.sources.folders.dumps import DumpSource
+from verl_tui.sources.folders.settings import SettingsSource
+from verl_tui.sources.formats import filelogger, parquet, rollouts
+from verl_tui.sources.formats.console import decoder as console
+from verl_tui.sources.formats.prometheus_text import reader as exposition
+from verl_tui.sources.formats.trackio.run_follower import TrackioSource
+from verl_tui.sources.formats.wandb import reader as wandb
+from verl_tui.sources.http.engines import EngineSource
+from verl_tui.sources.http.served import PageSource, ServerSource
+from verl_tui.sources.pipe import PipeSource
+from verl_tui.sources.source import FileSource, Source, follower
+from verl_tui.text import one_line
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from verl_tui.sources.discovery.found import FoundFile
+    from verl_tui.sources.host.writer_watch import WriterWatch
+
+_HELD_OPEN = frozenset({console.name, filelogger.name, wandb.name})
+"""Formats whose writers keep their file open all the time: where nobody has it open, nobody writes
+it.
+"""
+
+
+class SourceReader:
+    """Reads one source of one run; an error ends this source alone, and its status says why."""
+
+    def __init__(
+        self, run: str, source: Source, path: Path | str, format: str, watch: WriterWatch
+    ) -> None:
+        self.run = run
+        self.source = source
+        self.file = (
+            source.path
+            if isinstance(source, FileSource) and not isinstance(source, PipeSource)
+            else None
+        )
+        """The file that a process may hold open."""
+        self._watch = watch
+        self.status = SourceStatus(str(path), format)
+        """Status after the last read."""
+        self.caught_up = False
+        """Whether everything there at the start has been read: what follows is live."""
+        self.served = isinstance(source, PageSource | ServerSource | EngineSource)
+        """Whether it comes over a network: then its records state their own times."""
+        self.delivered: SourceStatus | None = None
+        self.finished_at = -1
+        """Bytes read when last lines without an end were taken."""
+        self._broken = False
+
+    def read(self) -> tuple[Batch | None, bool]:
+        """Return the next batch, None if nothing is new, and whether more waits."""
+        if self._broken:
+            return None, False
+        try:
+            records, more = self.source.read()
+            self.status = self._written(self.source.status())
+        except Exception as error:  # noqa: BLE001 - a net at the border
+            return self._down(error), False
+        live = self.caught_up and not self.served
+        if not more:
+            self.caught_up = True
+        if not records and self.status == self.delivered:
+            return None, more
+        self.delivered = self.status
+        return Batch(self.run, self.status, records, live), more
+
+    def finish(self) -> Batch | None:
+        """Return the records of a last line without an end."""
+        if self._broken or self.finished_at == self.status.bytes_read:
+            return None
+        self.finished_at = self.status.bytes_read
+        try:
+            records = self.source.finish()
+            self.status = self._written(self.source.status())
+        except Exception as error:  # noqa: BLE001 - a net at the border
+            return self._down(error)
+        return Batch(self.run, self.status, records, live=False) if records else None
+
+    def update_writer(self) -> Batch | None:
+        """Return a batch if its writer has changed."""
+        if self._broken or self.status == self._written(self.status):
+            return None
+        self.status = self.delivered = self._written(self.status)
+        return Batch(self.run, self.status)
+
+    def _written(self, status: SourceStatus) -> SourceStatus:
+        """Add the file's writer."""
+        if self.file is None:
+            return status
+        held = self._watch.held(self.file)
+        return replace(
+            status, writer=held.writer, unheld=held.unheld and status.format in _HELD_OPEN
+        )
+
+    def _down(self, error: Exception) -> Batch:
+        self._broken = self.caught_up = True
+        why = one_line(f"cannot be read any further: {type(error).__name__}: {error}", 200)
+        # The size is set to what was read: nothing more is to come.
+        self.status = self.delivered = replace(
+            self.status, size=self.status.bytes_read, problem=why
+        )
+        return Batch(self.run, self.status)
+
+
+def source_of(file: FoundFile, ordinal: int) -> Source:
+    """Return the source that reads a file or a directory of dumps."""
+    if file.format is None:
+        return SettingsSource(file.path, ordinal)
+    if file.format is rollouts and plain(file.path) == file.path:
+        return DumpSource(file.path, ordinal)
+    if file.format is parquet and is_folder(file.path):
+        return TableFolder(file.path, ordinal)
+    if is_trackio(file):
+        return TrackioSource(file.path, ordinal)
+    if file.path == pipe.PATH:
+        return PipeSource(file.format, ordinal)
+    if is_page(file):
+        return FileSource(
+            file.path, file.format, ordinal, tail=follower(exposition.place_of(file.path)[0])
+        )
+    return FileSource(file.path, file.format, ordinal)
