@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
 QUANTILES = {"p05": 0.05, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95}
-"""What a metric's name is followed by, after a `/`."""
+"""Suffixes of a metric's name, after a `/`."""
 _MEDIAN = "/p50"
 BINS = 30
 """Bins that a histogram is kept in, of equal width: as many as TensorBoard shows
@@ -36,11 +36,11 @@ class Bins(NamedTuple):
     high: float
     """Where they end."""
     counts: Sequence[float]
-    """How much lies in each; all in the first where the values are all the same."""
+    """Count in each; all in the first bin if all values are equal."""
 
 
 class Distribution(NamedTuple):
-    """What is known of many values at once."""
+    """Figures of the distribution of many values."""
 
     figures: Mapping[str, float]
     """Its quantiles by the names of `QUANTILES`; `min`, `max` and `mean` where they are known
@@ -53,9 +53,9 @@ class Spread(NamedTuple):
     """The metrics of one distribution, by their keys."""
 
     stem: str
-    """What all their keys begin with: the key of its histograms."""
+    """Common beginning of their keys: the key of its histograms."""
     line: str
-    """What is drawn over the steps: a metric of that name, else the mean, else the median."""
+    """Key to draw over the steps: the metric itself, else the mean, else the median."""
     quantiles: tuple[str, ...]
     """In the order of `QUANTILES`."""
     parts: frozenset[str]
@@ -87,7 +87,7 @@ def one_each(keys: Collection[str]) -> list[str]:
 
 
 def of_values(values: Sequence[float]) -> Distribution | None:
-    """Return the distribution of values that are all finite, None where there are none.
+    """Return the distribution of values that are all finite, None if there are none.
 
     Raises:
         ValueError: They are too many; the message says so, for people.

@@ -35,7 +35,7 @@ _MOST_COMPONENTS = 32
 LENGTH = "response_chars"
 """Mean length of the responses, in characters."""
 READ_SHARE = "read_share"
-"""How much of a dump the figures of its step are of, where not of all."""
+"""Share of a dump that its figures cover, if not all of it."""
 _WHOLE_GROUPS = 0.1
 """Share of the groups seen that must be as large as the largest, for that to be the size of a whole
 group: where the rows of a group are scattered over the dump, a part of it holds hardly any whole
@@ -207,7 +207,7 @@ class Evaluation:
         self._length = 0
         """Characters of all responses."""
         self._scored, self._first = 0, 0.0
-        """How many samples have a score, and the first of these scores."""
+        """Return the number of samples with a score, and the first score."""
         self._low, self._high = math.inf, -math.inf
         self._total, self._squares = 0.0, 0.0
         """Sums of the scores and of their squares, counted from the first score: large ones close

@@ -1,4 +1,4 @@
-"""What several frameworks' metrics mean: one indicator, many spellings, and whose names a log uses.
+"""Map the metrics of several frameworks to indicators, and recognise whose names a log uses.
 
 The ids are public and stable: rules, exporters and users' settings name them. Spellings are those
 of verl (v0.1 to v0.9), of its tutorials, and of TRL, OpenRLHF, slime, prime-rl and NeMo-RL as read
@@ -215,7 +215,7 @@ fine-tuning.
 """
 
 _SCORES = re.compile(r"(^|/)scores?$")
-"""What others call a list of rewards."""
+"""Other names of a list of rewards."""
 _NEGATED = frozenset({("log_prob", "rollout_corr/rollout_log_ppl")})
 
 

@@ -1,6 +1,4 @@
-"""The one loop that every front end drives: takes in what sources say, keeps the runs, has them
-judged.
-"""
+"""Keep the runs up to date with the news from the sources, and judge them."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ if TYPE_CHECKING:
     from verl_tui.sources.http.addresses import Unreached
 
 _NEARLY = 0.99
-"""As much as is said to have been read while there are files that nothing has been heard of."""
+"""Share reported as read while some files have not been read at all."""
 
 _ASLEEP = 10.0
 """Seconds between two looks after which nobody was there: heuristic, many times what a busy machine
@@ -32,7 +30,7 @@ takes.
 """
 
 News = Batch | Discovery | GpuReading
-"""What reaches the monitor from the reading threads."""
+"""Messages from the reading threads to the monitor."""
 
 
 class Monitor:
@@ -51,7 +49,7 @@ class Monitor:
         self.unreached: tuple[Unreached, ...] = ()
         """Addresses that nothing has come from so far."""
         self.passed: tuple[PassedOver, ...] = ()
-        """What lies below the paths and is not shown."""
+        """Files and folders below the paths that are not shown."""
         self.revision = 0
         """Grows with every change."""
         self._looked: float | None = None
@@ -84,9 +82,7 @@ class Monitor:
             self._read = news.read
 
     def judge(self, now: float) -> bool:
-        """Judge the runs that have changed, or whose silence may have come to mean something; tell
-        whether one did.
-        """
+        """Judge the runs that changed or may have stalled; return whether a verdict changed."""
         changed = False
         for name, judge in self._judges.items():
             verdict = judge.verdict(now)
@@ -96,10 +92,9 @@ class Monitor:
         return changed
 
     def awake(self, now: float) -> None:
-        """Note that somebody looks, as they do every second or so: time in which nobody did counts
-        for no silence.
+        """Note that the front end is active; time in which it was not counts for no stall.
 
-        A host that slept has made no steps, and when it wakes its clock is hours later.
+        A host that slept made no steps, and its clock is hours later when it wakes.
         """
         if self._looked is not None and now - self._looked > _ASLEEP:
             for run in self.runs.values():
@@ -108,7 +103,7 @@ class Monitor:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What was not found, what is waited for and what is passed over, a sentence each."""
+        """A sentence for each path that was not found, is awaited or was passed over."""
         unreached = (one.sentence for one in self.unreached)
         return (*self.problems, *unreached, *self.waiting, *sentences(self.passed))
 

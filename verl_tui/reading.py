@@ -1,4 +1,4 @@
-"""Reads in threads and hands on what was read, a bounded amount at a time."""
+"""Read in threads, and queue a bounded amount for the front end."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ loads.
 
 
 class NewsSource(Protocol):
-    """Where a front end has its news from."""
+    """Source of news for a front end."""
 
     def start(self) -> None:
         """Begin."""

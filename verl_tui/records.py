@@ -1,5 +1,4 @@
-"""What sources say: small immutable records, the only thing that crosses from the reading thread to
-the rest.
+"""Records: small and immutable, the only thing that crosses from the reading thread to the rest.
 
 A source never touches a run. It yields records; `verl_tui.monitor` applies them.
 Times are seconds since the Unix epoch, steps are the trainer's optimiser steps.
@@ -39,20 +38,20 @@ class Rows:
     times: Sequence[float] = ()
     """Wall-clock time of each row where the log states one, else empty."""
     mean: bool = False
-    """True where a repeated step means several measurements to be averaged, false where the last
+    """True if a repeated step means several measurements to be averaged, false if the last
     one wins.
     """
     progress: bool = True
-    """False where the rows tell of steps without showing that training has reached them: figures of
+    """False if the rows tell of steps without showing that training has reached them: figures of
     samples.
     """
     estimated: bool = False
-    """True where the log states no steps: they were found from what stands around the rows."""
+    """True if the log states no steps: they were found from what stands around the rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """How many values of one metric lay where at one step, in bins of equal width.
+    """Histogram of the values of one metric at one step, in bins of equal width.
 
     Its quantiles come beside it, as rows under `key/p05` … `key/p95`.
     """
@@ -64,11 +63,11 @@ class Histogram:
     high: float
     """Where the last one ends; no more than `low` where all values are the same."""
     counts: Sequence[float]
-    """How much lies in each of `verl_tui.distributions.BINS` bins."""
+    """Count in each of `verl_tui.distributions.BINS` bins."""
     order: int = 0
     """Where several files are one log: its place among all of them, as that of rows."""
     mean: bool = False
-    """True where those of a repeated step are to be added up, false where the last one holds."""
+    """True if those of a repeated step are to be added up, false if the last one holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +80,7 @@ class Sample:
     score: float | None = None
     ground_truth: str | None = None
     group: str | None = None
-    """Samples of one prompt share a group; None where the log does not say."""
+    """Samples of one prompt share a group; None if the log does not say."""
     extras: Mapping[str, Any] = field(default_factory=dict)
     """Further fields of the record: reward components, predictions, turns."""
     validation: bool = False
@@ -97,14 +96,14 @@ class Dump:
     size: int
     """Bytes."""
     removed: bool = False
-    """True where the file is no longer there."""
+    """True if the file is no longer there."""
     modified: float | None = None
     """Time of its last change."""
 
 
 @dataclass(frozen=True, slots=True)
 class SampleFacts:
-    """What can be said of a sample without its text: enough to sort, group and count by."""
+    """A sample without its text: enough to sort, group and count by."""
 
     index: int
     """Its place in the file or the log, from 0."""
@@ -120,9 +119,7 @@ class SampleFacts:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far the run says it is: tqdm bars, `Total training steps: N`, `Size of train dataloader:
-    N`.
-    """
+    """Stated progress: tqdm bars, `Total training steps: N`, `Size of train dataloader: N`."""
 
     step: int | None = None
     total: int | None = None
@@ -155,7 +152,7 @@ class EventKind(Enum):
     STOPPED = "stopped"
     """It was ended from outside: by a signal, a scheduler, the user."""
     STAGE = "stage"
-    """What the run is at, between two steps: told where nothing more comes."""
+    """The phase of the run between two steps; reported if nothing more comes."""
     WARNING = "warning"
 
 
@@ -185,7 +182,7 @@ class Pulse:
     time: float | None
     """When, as the line states it."""
     said: str = ""
-    """The counters, empty where it is only a time."""
+    """The counters, empty if it is only a time."""
 
 
 CONSOLE = "console"
@@ -236,7 +233,7 @@ class Writer:
 
     pid: int
     name: str
-    """What runs, as the process list has it; empty where it cannot be seen."""
+    """Command as in the process list; empty if hidden."""
     gone: bool = False
     """Whether it has ended, and nobody else holds the file."""
     by_name: bool = False
@@ -256,7 +253,7 @@ class Writer:
 
 @dataclass(frozen=True, slots=True)
 class SourceStatus:
-    """How a source is doing: the monitor watches itself."""
+    """State of a source: the monitor watches itself."""
 
     path: str
     format: str
@@ -276,13 +273,13 @@ class SourceStatus:
     problem: str | None = None
     """Why the source is down (permission, vanished), None while it is up."""
     note: str | None = None
-    """What should be known of its figures, e.g. that they are of a part only."""
+    """A remark on its figures, e.g. that they cover a part only."""
     absolute: bool = False
     """Whether the times that its records state count from the epoch, so that no zone is in
     doubt.
     """
     program: str | None = None
-    """What wrote it, where its format is that of several programs: `TRL console`."""
+    """The program that wrote it, if several use the format: `TRL console`."""
     engines: tuple[str, ...] = ()
     """Where the engines can be asked that it names."""
     reported: tuple[str, ...] = ()
@@ -290,11 +287,11 @@ class SourceStatus:
 
     @property
     def title(self) -> str:
-        """What people call it."""
+        """Name for users."""
         return self.program or self.format
 
     writer: Writer | None = None
-    """Who writes it, None where that cannot be seen: another host, another container."""
+    """The process that writes it, None if hidden: another host, another container."""
     unheld: bool = False
     """Whether all of this host's processes were looked at, and none holds the file, which lies on
     this host's disk.
@@ -310,7 +307,7 @@ class Batch:
     status: SourceStatus
     records: tuple[Record, ...] = ()
     live: bool = False
-    """True where the records were appended while we watched, so that their arrival time is their
+    """True if the records were appended while we watched, so that their arrival time is their
     time.
     """
 
@@ -339,13 +336,11 @@ class GpuProcess:
 
     pid: int
     name: str = ""
-    """What runs, e.g. `python -m verl.trainer.main_ppo`; empty where it cannot be seen (containers
-    hide it).
-    """
+    """Command, e.g. `python -m verl.trainer.main_ppo`; empty if hidden, as in containers."""
     memory: int | None = None
     """Bytes."""
     cwd: str = ""
-    """Directory it works in, empty where it cannot be seen."""
+    """Directory it works in, empty if it cannot be seen."""
     files: frozenset[str] = frozenset()
     """Files that it, what started it, or a `tee` behind these writes."""
 
@@ -370,11 +365,11 @@ class Gpu:
     power_limit: float | None = None
     """Watts."""
     throttle: tuple[str, ...] | None = None
-    """What holds its clocks down: `thermal`, `power brake`, `hw slowdown`, or `POWER_CAP`; empty
+    """Reasons for slower clocks: `thermal`, `power brake`, `hw slowdown`, or `POWER_CAP`; empty
     where nothing does.
     """
     processes: tuple[GpuProcess, ...] | None = None
-    """What computes on it, the greatest memory first."""
+    """Processes on it, the greatest memory first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,1 @@
-"""What is read only when a screen asks for it, in a thread of its own: samples and logs as text."""
+"""Read samples and logs on demand, in a thread of its own."""

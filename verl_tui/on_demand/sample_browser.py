@@ -49,10 +49,10 @@ _RETRY = 2.0
 
 
 class TextMatcher(Protocol):
-    """What rows are searched for."""
+    """A condition for rows."""
 
     def found(self, texts: Iterable[str]) -> bool:
-        """Tell whether a row's texts are what is searched for."""
+        """Return whether a row's texts are what is searched for."""
         ...
 
 
@@ -63,14 +63,14 @@ class PlainText:
     text: str
 
     def found(self, texts: Iterable[str]) -> bool:
-        """Tell whether one of the texts holds it."""
+        """Return whether one of the texts holds it."""
         fold = self.text == self.text.lower()
         return any(self.text in (text.lower() if fold else text) for text in texts)
 
 
 @dataclass(slots=True)
 class Hits:
-    """What a search has found so far."""
+    """Result of a search so far."""
 
     query: TextMatcher
     rows: list[int] = field(default_factory=list)
@@ -100,7 +100,7 @@ class Page:
         self.complete = False
         """Whether all rows are known."""
         self.facts: Sequence[SampleFacts] = ()
-        """What can be said of the first rows, as many as have been looked at, in order."""
+        """Facts of the first rows, as far as they have been read."""
         self.problem: str | None = None
         """Why nothing more can be read, None while it can."""
         self.generation = 0
@@ -149,11 +149,11 @@ class Page:
         return next((hits for hits in reversed(self._searches) if not hits.complete), None)
 
     def waits(self) -> bool:
-        """Tell whether there is something to read or to search."""
+        """Return whether there is something to read or to search."""
         return self._searching() is not None
 
     def is_urgent(self) -> bool:
-        """Tell whether a row that is to be seen can be read at once: a notice waits for it."""
+        """Return whether a row that is to be seen can be read at once: a notice waits for it."""
         return False
 
     def read_on(self) -> bool:
@@ -240,13 +240,13 @@ class _DumpPage(Page):
         return self._file.lines(indices)
 
     def waits(self) -> bool:
-        """Tell whether there is something to read."""
+        """Return whether there is something to read."""
         if self.problem is not None:
             return False
         return self._grown or bool(self._wanted) or len(self._facts) < self.count or super().waits()
 
     def is_urgent(self) -> bool:
-        """Tell whether a row that is wanted can be read at once."""
+        """Return whether a row that is wanted can be read at once."""
         with self._wake:
             return self.problem is None and any(index < self.count for index in self._wanted)
 
@@ -356,7 +356,7 @@ class SampleBrowser(Worker[Page]):
         super().__init__(notify, name="samples", kept=_PAGES)
         self._texts = _Texts()
         self._later_jobs: list[Job] = []
-        """What is to be done besides, one after the other."""
+        """Jobs for idle time, one after the other."""
 
     def page(self, samples: Samples, place: Place) -> Page:
         """Return the page of a place; never waits, never reads."""

@@ -23,11 +23,11 @@ class Job(Protocol):
     """Something to read, piece by piece."""
 
     def waits(self) -> bool:
-        """Tell whether there is something to read."""
+        """Return whether there is something to read."""
         ...
 
     def is_urgent(self) -> bool:
-        """Tell whether what is to be seen can be read at once: a notice waits for it."""
+        """Return whether what is to be seen can be read at once: a notice waits for it."""
         ...
 
     def read_on(self) -> bool:

@@ -28,7 +28,7 @@ _ROOMY = 100
 
 
 class ReplayStatus(NamedTuple):
-    """Where a replay is, for the first line of the screen."""
+    """State of a replay, for the first line of the screen."""
 
     speed: float
     moment: float
@@ -36,7 +36,7 @@ class ReplayStatus(NamedTuple):
     over: bool
     """Whether nothing more is to come."""
     pace: str | None
-    """What sets the pace where the log has no times."""
+    """The basis of the pace, if the log has no times."""
     estimated: bool
     """Whether the times are counted back from another."""
 
@@ -154,7 +154,7 @@ class Player:
 
     @property
     def speed(self) -> float:
-        """How many times as fast as it was."""
+        """Speed relative to the recording."""
         return self._speed
 
     @speed.setter

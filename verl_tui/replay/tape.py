@@ -1,4 +1,4 @@
-"""All that some logs hold, read once and kept, to be told in the order in which it happened."""
+"""Keep all records of some logs, to replay them in the order of their times."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from verl_tui.monitor import Monitor
 from verl_tui.records import Dump, Progress, Restart, Rows
 from verl_tui.replay.timing import Timing
-from verl_tui.replay.track import Layout, Piece, Span, Track
+from verl_tui.replay.track import Layout, RunSpan, TimedRecord, Track
 from verl_tui.runs.run import Run
 from verl_tui.sources.feed import Feed
 
@@ -43,24 +43,24 @@ class Reel:
         self.tracks = [Track(name, told) for told in by_source.values()]
         timing = Timing(run, chain.from_iterable(batch.records for batch in batches))
         self.pace = timing.pace
-        """What sets the pace where the log does not tell when its steps were reached, None where it
+        """What sets the pace where the log does not tell when its steps were reached, None if it
         does.
         """
         self.estimated = timing.estimated
-        """Whether nobody noted when steps were reached."""
+        """Whether the times of the steps are estimated."""
         self.total = run.total_steps
         self._pieces = self._place(timing)
         moments = (piece.moment for piece in chain.from_iterable(self._pieces))
         known = list(filter(math.isfinite, moments))
-        self.span = Span(min(known), max(known)) if known else None
-        """When the run was going, None where its log tells of no steps."""
+        self.span = RunSpan(min(known), max(known)) if known else None
+        """When the run was going, None if its log tells of no steps."""
         dumps_only = not any(map(_has_steps, self.tracks))
         pairs = zip(self.tracks, self._pieces, strict=True)
         marks = chain.from_iterable(_marked(*pair, dumps=dumps_only) for pair in pairs)
         self.moments, self.steps = _marks(marks)
         """When the run reached each further step, and which."""
 
-    def _place(self, timing: Timing) -> list[list[Piece]]:
+    def _place(self, timing: Timing) -> list[list[TimedRecord]]:
         """Return the pieces of each track; what only refers to steps comes when the others have
         come to them.
         """
@@ -77,7 +77,7 @@ class Reel:
             placed.get(i) or Layout(track, timing).pieces() for i, track in enumerate(self.tracks)
         ]
 
-    def lay_out(self, span: Span, shift: float) -> None:
+    def lay_out(self, span: RunSpan, shift: float) -> None:
         """Set the moments of all pieces, see `Track.lay_out`."""
         for track, pieces in zip(self.tracks, self._pieces, strict=True):
             track.lay_out(pieces, span, shift)
@@ -89,7 +89,7 @@ class Reel:
         return bisect_right(self.moments, moment)
 
     def when(self, step: int) -> float | None:
-        """Return when the run first was at a step or beyond, None where it never was."""
+        """Return when the run first was at a step or beyond, None if it never was."""
         return next(
             (moment for moment, at in zip(self.moments, self.steps, strict=True) if at >= step),
             None,
@@ -97,9 +97,9 @@ class Reel:
 
 
 def _marked(
-    track: Track, pieces: Iterable[Piece], *, dumps: bool = False
+    track: Track, pieces: Iterable[TimedRecord], *, dumps: bool = False
 ) -> Iterator[tuple[float, int | None]]:
-    """Yield moments with the step that was reached, None where the source began anew."""
+    """Yield moments with the step that was reached, None if the source began anew."""
     for piece in pieces:
         record = track.records[piece.record]
         if isinstance(record, Rows) and (record.progress or dumps):
@@ -116,7 +116,7 @@ def _has_steps(track: Track) -> bool:
 
 
 def _tells(record: object) -> bool:
-    """Tell whether a record shows that training has reached a step."""
+    """Return whether a record shows that training has reached a step."""
     return (isinstance(record, Rows) and record.progress) or (
         isinstance(record, Progress) and record.step is not None
     )
@@ -172,14 +172,14 @@ class Tape:
             (track.moments[-1] for track in self._tracks() if track.moments), default=end
         )
 
-    def _lay_out(self, spans: Sequence[Span]) -> Span:
+    def _lay_out(self, spans: Sequence[RunSpan]) -> RunSpan:
         """Set the moments of all runs; return the latest beginning and the latest end."""
         begin = max((span.begin for span in spans), default=0.0)
         end = max((span.end for span in spans), default=0.0)
         for reel in self.reels.values():
-            span = reel.span or Span(begin, end)
+            span = reel.span or RunSpan(begin, end)
             reel.lay_out(span, 0.0 if self.together else begin - span.begin)
-        return Span(begin, end)
+        return RunSpan(begin, end)
 
     @classmethod
     def read(cls, specs: Sequence[str], told: Callable[[int, int], None] | None = None) -> Tape:
@@ -216,14 +216,14 @@ class Tape:
         return max((step for reel in self.reels.values() for step in reel.steps), default=0)
 
     def when(self, step: int) -> float | None:
-        """Return when the first of the runs was at a step or beyond, None where none ever was."""
+        """Return when the first of the runs was at a step or beyond, None if none ever was."""
         return min(
             (moment for reel in self.reels.values() if (moment := reel.when(step)) is not None),
             default=None,
         )
 
     def next_step(self, moment: float, run: str | None, count: int) -> float | None:
-        """Return when a run was so many steps further than at a moment, or back; None where it has
+        """Return when a run was so many steps further than at a moment, or back; None if it has
         none there.
 
         Args:
@@ -284,7 +284,7 @@ class Tape:
 
 
 def _at_once(reels: Sequence[Reel]) -> bool:
-    """Tell whether runs went on side by side, as far as their logs tell when they were."""
+    """Return whether runs went on side by side, as far as their logs tell when they were."""
     if len(reels) < 2:
         return True
     if any(reel.pace is not None for reel in reels):

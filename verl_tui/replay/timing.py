@@ -1,4 +1,4 @@
-"""When each step of a recorded run was reached, as well as its log can tell."""
+"""Find out when a recorded run reached each step."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _EARLIEST = 1e8
 
 
 def stated(time: float) -> bool:
-    """Tell whether a time that a row states can be one."""
+    """Return whether a time that a row states can be one."""
     return _EARLIEST < time < LATEST
 
 
-class Stretch(NamedTuple):
-    """What a source tells between two of its beginnings."""
+class SourcePass(NamedTuple):
+    """The steps of a source between two of its restarts."""
 
     steps: tuple[int, ...]
     """Of its rows and its progress bar, ascending."""
@@ -50,7 +50,7 @@ class Stretch(NamedTuple):
     """
 
 
-def stretch(records: Iterable[Record]) -> Stretch:
+def source_pass(records: Iterable[Record]) -> SourcePass:
     """Return the steps and the progress bar in the records of one source."""
     steps: set[int] = set()
     bars: list[tuple[int, float]] = []
@@ -62,13 +62,11 @@ def stretch(records: Iterable[Record]) -> Stretch:
             step, seconds = bars[-1] if bars else (-math.inf, -math.inf)
             if record.step > step and record.elapsed is not None and record.elapsed >= seconds:
                 bars.append((record.step, record.elapsed))
-    return Stretch(tuple(sorted(steps)), tuple(bars))
+    return SourcePass(tuple(sorted(steps)), tuple(bars))
 
 
 class Timing:
-    """What tells when the steps of a run were reached: times in the log, its progress bar, timers,
-    else nothing.
-    """
+    """Times at which a run reached its steps: from the log, its progress bar or timers."""
 
     def __init__(self, run: Run, records: Iterable[Record]) -> None:
         """Ask a run.
@@ -91,20 +89,20 @@ class Timing:
         if run.step is None:
             self._refer(list(records))
         self.pace: str | None = None
-        """What sets the pace where no clock tells, for people; None where one does."""
+        """The basis of the pace in words, None if there are clocks."""
         if not self._clocks:
             self.pace = f"paced by {timer.key}" if timer and self._taken else "a second a step"
 
     @property
     def estimated(self) -> bool:
-        """Whether nobody noted when steps were reached."""
+        """Whether the times of the steps are estimated."""
         return not self._clocks or self._clocks[0].estimated
 
-    def clock(self, told: Stretch, path: str, end: float, *, last: bool) -> Clock:
-        """Return when the steps of a stretch were reached.
+    def clock(self, told: SourcePass, path: str, end: float, *, last: bool) -> Clock:
+        """Return when the steps of a pass were reached.
 
         Args:
-            told: The stretch.
+            told: The pass.
             path: Its source.
             end: When it was over.
             last: Whether it is the source's newest pass: a run's clocks know no other.
@@ -181,7 +179,7 @@ def _overlap(known: Sequence[int], asked: Sequence[int]) -> bool:
 
 
 def _of_files(dumps: Sequence[Dump]) -> Clock | None:
-    """Return when dumps were written, None where their files do not tell: all were copied in one
+    """Return when dumps were written, None if their files do not tell: all were copied in one
     go.
     """
     clock = Clock("the dumps' last change")

@@ -1,6 +1,4 @@
-"""What one source has said, cut into pieces that each have their moment; told piece by piece, in
-any portions.
-"""
+"""Replay the records of one source in the order of their times, in any portions."""
 
 from __future__ import annotations
 
@@ -25,7 +23,7 @@ from verl_tui.records import (
     Settings,
     SourceStatus,
 )
-from verl_tui.replay.timing import stated, stretch
+from verl_tui.replay.timing import source_pass, stated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,7 +39,7 @@ its end; later it tells of a copy.
 """
 
 
-class Piece(NamedTuple):
+class TimedRecord(NamedTuple):
     """A record, or one row of it."""
 
     moment: float
@@ -54,8 +52,8 @@ class Piece(NamedTuple):
     """Its place among the record's rows, -1 where it has none."""
 
 
-class Span(NamedTuple):
-    """When a run was going."""
+class RunSpan(NamedTuple):
+    """First and last moment of a run."""
 
     begin: float
     end: float
@@ -72,7 +70,7 @@ class Track:
         self.final = batches[-1].status
         self._statuses = [batch.status for batch in batches]
         self._ends = list(accumulate(sum(map(_size, records)) for records in told))
-        """How many pieces have been told with each of them."""
+        """Number of records up to the end of each batch."""
         self.moments = array("d")
         self._places = array("q")
         self._rows = array("q")
@@ -80,7 +78,7 @@ class Track:
         self._told: int | None = None
         """Pieces told; None before the source has been heard of."""
 
-    def lay_out(self, pieces: Sequence[Piece], span: Span, shift: float) -> None:
+    def lay_out(self, pieces: Sequence[TimedRecord], span: RunSpan, shift: float) -> None:
         """Set the moments.
 
         Args:
@@ -111,7 +109,7 @@ class Track:
         return self._told < len(self.moments) and self.moments[self._told] <= until
 
     def take(self, until: float) -> Batch | None:
-        """Return what happened next, until a moment; None where there is nothing more of it."""
+        """Return what happened next, until a moment; None if there is nothing more of it."""
         if not self.due(until):
             return None
         start = self._told or 0
@@ -215,10 +213,10 @@ class Layout:
         self._last = -1
         """Place of the newest record with a moment of its own."""
 
-    def pieces(self) -> list[Piece]:
+    def pieces(self) -> list[TimedRecord]:
         """Return all pieces with their moments, those of each beginning in the order of time."""
-        found: list[Piece] = []
-        for first, end, clock, over in self._stretches():
+        found: list[TimedRecord] = []
+        for first, end, clock, over in self._passes():
             placed = [
                 piece for place in range(first, end) for piece in self._place(place, clock, over)
             ]
@@ -229,14 +227,14 @@ class Layout:
             found += sorted(placed, key=_moment)
         return self._ending(found)
 
-    def _stretches(self) -> list[tuple[int, int, Clock, float]]:
+    def _passes(self) -> list[tuple[int, int, Clock, float]]:
         """Return the passes of the source: first and end among the records, clock, end in time."""
         records = self._track.records
         cuts = [i for i, record in enumerate(records) if i and _begins_anew(record)]
         found: list[tuple[int, int, Clock, float]] = []
         over = math.inf
         for first, end in reversed(list(pairwise([0, *cuts, len(records)]))):
-            told = stretch(records[first:end])
+            told = source_pass(records[first:end])
             until = over if over < math.inf else self._written or 0.0
             clock = self._timing.clock(told, self._track.final.path, until, last=not found)
             found.append((first, end, clock, over))
@@ -246,7 +244,7 @@ class Layout:
             over = min((begin for begin in begins if not math.isnan(begin)), default=over)
         return found[::-1]
 
-    def _place(self, place: int, clock: Clock, over: float) -> Iterator[Piece]:
+    def _place(self, place: int, clock: Clock, over: float) -> Iterator[TimedRecord]:
         record = self._track.records[place]
         if isinstance(record, Rows):
             yield from self._place_rows(record, place, clock, over)
@@ -260,25 +258,27 @@ class Layout:
         if isinstance(record, Dump) and math.isnan(moment) and record.modified is not None:
             moment = record.modified
         known = not math.isnan(moment)
-        yield Piece(moment if known else self._reached, place, -1)
+        yield TimedRecord(moment if known else self._reached, place, -1)
         if known:
             self._last = place
         if not isinstance(record, Progress):  # readers hand those on before all else
             self._reached = _later(self._reached, moment)
 
-    def _place_rows(self, rows: Rows, place: int, clock: Clock, over: float) -> Iterator[Piece]:
+    def _place_rows(
+        self, rows: Rows, place: int, clock: Clock, over: float
+    ) -> Iterator[TimedRecord]:
         reached = math.nan
         times = rows.times or [math.nan] * len(rows.steps)
         for row, (step, time) in enumerate(zip(rows.steps, times, strict=True)):
             reached = _later(
                 reached, time if stated(time) else min(self._timing.at(clock, step), over)
             )
-            yield Piece(reached, place, row)
+            yield TimedRecord(reached, place, row)
         if rows.progress:
             self._reached = _later(self._reached, reached)
             self._last = place
 
-    def _ending(self, pieces: list[Piece]) -> list[Piece]:
+    def _ending(self, pieces: list[TimedRecord]) -> list[TimedRecord]:
         """Give what stands behind the last step its moment: that of the file's last change, where
         that can be.
 
@@ -299,7 +299,7 @@ class Layout:
         ]
 
 
-def _moment(piece: Piece) -> float:
+def _moment(piece: TimedRecord) -> float:
     return -math.inf if math.isnan(piece.moment) else piece.moment
 
 

@@ -73,7 +73,7 @@ class Feed:
         self._watch = watch or WriterWatch()
         self._engines = Engines(every=poll_interval) if scrape_engines else None
         self.discovery = Discovery((), (), ())
-        """What the last look has found."""
+        """Result of the last search."""
 
     def scan(self) -> Discovery:
         """Search for new runs and files; a run keeps its first name."""

@@ -29,7 +29,7 @@ anchor = False
 
 PATH = Path("/dev/stdin")
 _NAMES = (Path("stdin"), Path("stdin.csv"))
-"""What it might be called, were it a file: some formats look at the ending."""
+"""File names to try: some formats depend on the suffix."""
 _FIRST_LINES = 8
 """Lines that are looked at together; each of those below is looked at alone."""
 _PATIENCE = 0.2
@@ -42,12 +42,12 @@ _descriptor = 0
 
 
 def is_meant(spec: str) -> bool:
-    """Tell whether what the user named is standard input."""
+    """Return whether what the user named is standard input."""
     return spec in ("-", str(PATH))
 
 
 def has_keys() -> bool:
-    """Tell whether there is a terminal to read keys from, whatever standard input is."""
+    """Return whether there is a terminal to read keys from, whatever standard input is."""
     try:
         os.close(os.open(_TERMINAL, os.O_RDWR | os.O_NOCTTY))
     except OSError:
@@ -84,7 +84,7 @@ class LateReader:
 
     def __init__(self) -> None:
         self.format: Format | None = None
-        """What it is, once that is known."""
+        """Its format, once known."""
         self._reader: Reader | None = None
         self._held = b""
         self._seen = 0

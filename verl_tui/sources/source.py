@@ -92,7 +92,7 @@ class FileSource:
         self._unreadable = 0
         self._problem: str | None = None
         self._lost: str | None = None
-        """What of the file's older parts could not be read, and why."""
+        """The older parts of the file that could not be read, and why."""
 
     def read(self) -> tuple[tuple[Record, ...], bool]:
         """Return the records of the next bytes, and whether more wait."""

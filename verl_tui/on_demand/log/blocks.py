@@ -27,7 +27,7 @@ STRIDE = 4 * BLOCK
 _FAR = 32 * 2**20
 """Bytes after which the end of a line, or its beginning, is no longer looked for."""
 _BAR = b"%|"
-"""What a tqdm progress bar has in it."""
+"""Characters in every tqdm progress bar."""
 
 
 @dataclass(frozen=True, slots=True)

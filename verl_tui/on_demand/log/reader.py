@@ -53,11 +53,11 @@ class Log:
         self.search: SearchJob | None = None
         """The search that goes on, or the last one."""
         self.cutoff: ReplayCutoff | None = None
-        """How far it is to be seen, None for all of it."""
+        """End of the visible part, None for all of it."""
         self._wake = wake
         self._stamp: tuple[int, ...] = ()
         self._shown: ReplayCutoff | None = None
-        """How far it was to be seen when it was last opened."""
+        """End of the visible part when it was last opened."""
         self._head = self._tail = b""
         self._blocks: OrderedDict[int, Block] = OrderedDict()
         self._stale: set[int] = set()
@@ -67,7 +67,7 @@ class Log:
         self._look = True
         self._failed = 0.0
         self._before = [0]
-        """How many lines begin before each block, as far as they have been counted."""
+        """Number of lines before each block, as far as they are counted."""
         self._count_to = 0
         """Line up to which they are counted, beyond what is counted unasked."""
 
@@ -113,7 +113,7 @@ class Log:
         self.search = None
 
     def number(self, start: int) -> int | None:
-        """Return the number, from 1, of the line that begins somewhere; None where lines have not
+        """Return the number, from 1, of the line that begins somewhere; None if lines have not
         been counted.
         """
         at = start // blocks.BLOCK
@@ -145,7 +145,7 @@ class Log:
         return self.known and len(self._before) > self.last
 
     def _counts(self) -> bool:
-        """Tell whether lines are to be counted further."""
+        """Return whether lines are to be counted further."""
         asked = self._count_to > self._before[-1]
         return not self._all_counted and (asked or self.size <= _COUNTED)
 
@@ -153,13 +153,13 @@ class Log:
         return self.search is not None and not self.search.done
 
     def waits(self) -> bool:
-        """Tell whether there is something to read."""
+        """Return whether there is something to read."""
         if self._look:
             return True
         return self.problem is None and (bool(self._wanted) or self._searches() or self._counts())
 
     def is_urgent(self) -> bool:
-        """Tell whether a block is to be seen."""
+        """Return whether a block is to be seen."""
         return self.problem is None and bool(self._wanted)
 
     def read_on(self) -> bool:
@@ -225,7 +225,7 @@ class Log:
         self._tail = file.read(max(0, size - _PRINT), min(_PRINT, size))
 
     def _continues(self, file: LogFile, size: int) -> bool:
-        """Tell whether a file is the known one, possibly with more behind it."""
+        """Return whether a file is the known one, possibly with more behind it."""
         if size < self.size:
             return False
         tail = file.read(self.size - len(self._tail), len(self._tail))

@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     from verl_tui.on_demand.log.blocks import LogFile
 
 _SAID = re.compile(rb'(?<![\w:])step:(\d{1,15}) - |"(?:global_)?step": ?(\d{1,15})\b')
-"""How consoles and records of JSONL files name the step that they are of."""
+"""Steps in consoles and in records of JSONL files."""
 
 
 class _Gap(NamedTuple):
-    """What stands between two lines that name steps."""
+    """The part between two lines that name steps."""
 
     begin: int
     end: int
     before: int | None
-    """Step of the line above, None where none is in sight."""
+    """Step of the line above, None if none is in sight."""
     after: int | None
 
     def encloses(self, step: int) -> bool:
@@ -30,7 +30,7 @@ class _Gap(NamedTuple):
 
 
 class ReplayCutoff(NamedTuple):
-    """How far a log had been written."""
+    """The end of a log at an earlier moment."""
 
     size: int
     """Bytes, roughly: within what is read at once it is only known how many records had been

@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 class LineMatcher(Protocol):
-    """What lines are searched for."""
+    """A condition for lines."""
 
     def worth(self, data: bytes) -> bool:
-        """Tell whether some bytes may hold such a line; they begin and end anywhere."""
+        """Return whether some bytes may hold such a line; they begin and end anywhere."""
         ...
 
     def found(self, line: str) -> bool:
-        """Tell whether a line is what is searched for."""
+        """Return whether a line is what is searched for."""
         ...
 
 
@@ -37,7 +37,7 @@ class SearchJob:
         """
         self.query, self.origin, self.way = query, origin, way
         self.at = min(max(0, origin), size)
-        """How far it has come."""
+        """Position in the file, in bytes."""
         self.found: int | None = None
         """Where the line begins that was looked for."""
         self.done = False
@@ -85,7 +85,7 @@ def _worth_reading(file: LogFile, search: SearchJob, begin: int, end: int) -> bo
 
 
 def _first_match(file: LogFile, search: SearchJob, numbers: range) -> int | None:
-    """Return where the first line that matches begins, None where none does."""
+    """Return where the first line that matches begins, None if none does."""
     for number in numbers:
         lines = list(lines_of(file, number, search.query.worth))
         for line in lines[:: search.way]:

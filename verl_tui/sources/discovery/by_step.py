@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 class _Kind(NamedTuple):
     format: Format
     step_of: Callable[[str], int | None]
-    """Returns the step in a file's name, None where it names none."""
+    """Returns the step in a file's name, None if it names none."""
     all: str
-    """What stands for all files of a directory, in the name of its source."""
+    """Stands for all files of a directory in the name of its source."""
 
 
 _KINDS = (
@@ -33,7 +33,7 @@ _KINDS = (
 
 
 def is_of_a_step(name: str) -> bool:
-    """Tell from its name whether a file may hold the samples of one step."""
+    """Return by its name whether a file may hold the samples of one step."""
     return any(kind.step_of(name) is not None for kind in _KINDS)
 
 

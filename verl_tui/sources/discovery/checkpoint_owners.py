@@ -26,7 +26,7 @@ class CheckpointHome(NamedTuple):
 
     path: Path
     top: Path
-    """What the user named when it was found."""
+    """Path that the user named when it was found."""
     given: bool = False
     """Whether what the user named holds nothing else."""
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from verl_tui.sources.discovery.wandb_copies import WandbCopies
 
 _START = re.compile(r"[A-Z][a-z]{2}\d\d_\d\d-\d\d-\d\d_")
-"""What a folder of events is called by default: when and where a program was started."""
+"""Default name of a folder of events: time and host of the start."""
 _GENERIC = re.compile(
     r"(?:logs?|out|outputs?|console|stdout|metrics|runs?|tb|tensorboard(?:_logs?)?|events|wandb|swanlog|samples|"
     r"rollouts?|dumps?|validations?|results?|csv|train|slurm|data)(?:[_-]?(?:logs?|data|dir|files|dumps?))?",

@@ -26,7 +26,7 @@ _MOST = 100
 
 
 def is_page(file: FoundFile) -> bool:
-    """Tell whether a file is such a page."""
+    """Return whether a file is such a page."""
     return file.format is not None and file.format.name == exposition.name
 
 
@@ -93,7 +93,7 @@ def _names_of_logs(run: FoundRun) -> set[str] | None:
 
 
 def _own(parts: Sequence[str], called: Collection[str] | None) -> str | None:
-    """Return the part that belongs to a run's other files, None where none does.
+    """Return the part that belongs to a run's other files, None if none does.
 
     Args:
         parts: Of a page.

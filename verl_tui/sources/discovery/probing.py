@@ -50,11 +50,11 @@ class Recognised:
 
     format: Format
     sure: bool = True
-    """False where it is only a bar or a failed start so far: then it is a run only where no better
+    """False if it is only a bar or a failed start so far: then it is a run only where no better
     log lies beside.
     """
     title: str = ""
-    """What its beginning calls the experiment."""
+    """Name of the experiment in its beginning."""
 
 
 @dataclass(slots=True)
@@ -108,7 +108,7 @@ class Probe:
         return look.size if look is not None else 0
 
     def title(self, path: Path) -> str:
-        """Return what a file of settings calls the experiment, empty where it does not."""
+        """Return what a file of settings calls the experiment, empty if it does not."""
         try:
             changed = path.stat().st_mtime_ns
             if self._titles.get(path, (None, ""))[0] != changed:

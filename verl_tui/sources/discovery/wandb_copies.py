@@ -100,7 +100,7 @@ class WandbCopies:
 
         Args:
             said: Consoles, and the ids of the runs that each has said so far that it reports to, in
-                their order; None where nobody reads them.
+                their order; None if nobody reads them.
         """
         self._said = said
         self._looked = set()
@@ -174,7 +174,7 @@ class WandbCopies:
         return one_log_each([log, without_console_copy(copy)]) and not self.is_foreign(log, copy)
 
     def is_foreign(self, log: Folder, copy: Folder) -> bool:
-        """Tell whether a log says that it reports to other runs than this one."""
+        """Return whether a log says that it reports to other runs than this one."""
         said = self._named_by(log)
         return bool(said) and not said & _all_ids(copy)
 
@@ -208,7 +208,7 @@ class WandbCopies:
         return join_starts
 
     def _leaves(self, copy: Folder, named: bool) -> bool:
-        """Tell whether to leave a run out at this look."""
+        """Return whether to leave a run out at this look."""
         known = self._beginning(copy)
         if known is None or (known.step is not None and (named or known.before)):
             return False
@@ -222,7 +222,7 @@ class WandbCopies:
         return known.step if known is not None else None
 
     def _beginning(self, copy: Folder) -> _Beginning | None:
-        """Return how far a run has got at this look, None where its log is gone."""
+        """Return how far a run has got at this look, None if its log is gone."""
         path = next((file.path for file in _kept(copy)), None)
         if path is None:
             return None
@@ -242,7 +242,7 @@ def _without(folders: list[Folder], gone: set[int]) -> list[Folder]:
 
 
 def _is_near(here: Folder, copy: Folder) -> bool:
-    """Tell whether logs in a directory, or anywhere below it, may be of a run that W&B keeps
+    """Return whether logs in a directory, or anywhere below it, may be of a run that W&B keeps
     there.
     """
     above = copy.directory.relative_to(here.directory).parts[:-2]

@@ -1,4 +1,4 @@
-"""What stands at a path. Where one may not look there is nothing; pathlib raises there, up to
+"""Test what a path is; unreadable places count as missing, where pathlib raises up to
 Python 3.13.
 """
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def is_folder(path: Path | os.DirEntry[str]) -> bool:
-    """Tell whether a directory can be seen at a path."""
+    """Return whether a directory can be seen at a path."""
     try:
         return path.is_dir()
     except OSError:
@@ -20,7 +20,7 @@ def is_folder(path: Path | os.DirEntry[str]) -> bool:
 
 
 def is_file(path: Path | os.DirEntry[str]) -> bool:
-    """Tell whether a file can be seen at a path."""
+    """Return whether a file can be seen at a path."""
     try:
         return path.is_file()
     except OSError:

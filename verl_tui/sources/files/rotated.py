@@ -34,7 +34,7 @@ _LOGURU = re.compile(
 
 @lru_cache(maxsize=2**15)
 def base(name: str) -> str | None:
-    """Return what the log is called of which a file is an older part; None where it is none."""
+    """Return what the log is called of which a file is an older part; None if it is none."""
     name = name[: -len(SUFFIX)] if name.lower().endswith(SUFFIX) else name
     if found := _PART.fullmatch(name):
         return found["base"]
@@ -205,7 +205,7 @@ def _size(path: Path) -> int:
 
 
 def _continued(tail: Tail, part: Path) -> Tail | CompressedTail | None:
-    """Return what reads on in a part from where a file has been read, None where the part is
+    """Return what reads on in a part from where a file has been read, None if the part is
     another.
     """
     try:
@@ -220,7 +220,7 @@ def _continued(tail: Tail, part: Path) -> Tail | CompressedTail | None:
 
 
 def _skipped(tail: Tail, part: Path) -> CompressedTail | None:
-    """Return a compressed part, read as far as the file before it was compressed; None where it is
+    """Return a compressed part, read as far as the file before it was compressed; None if it is
     another.
     """
     packed = CompressedTail(part)

@@ -26,7 +26,7 @@ _CHECKPOINT = re.compile(r"checkpoint-(\d{1,15})")
 
 @dataclass(slots=True)
 class Chunk:
-    """What one read found."""
+    """The bytes of one read."""
 
     data: bytes
     """The next bytes."""
@@ -35,7 +35,7 @@ class Chunk:
     more: bool = False
     """Whether further bytes wait to be read."""
     lost: str | None = None
-    """What before them could not be read, and why."""
+    """The part before them that could not be read, and why."""
 
 
 def opened(path: Path) -> BinaryIO:
@@ -65,7 +65,7 @@ class Tail:
         self.identity: tuple[int, int] | None = None
         """Device and inode of the file that was read last."""
         self._stamp: tuple[int, ...] = ()
-        """What the file looked like when it was last opened."""
+        """Stamp of the file when it was last opened."""
         self.head = b""
         """The first bytes read."""
         self.last = b""
@@ -98,7 +98,7 @@ class Tail:
         return Chunk(data, restarted, more=bool(data) and self.offset < known.st_size)
 
     def is_there(self) -> bool:
-        """Tell whether the file that has been read is still in its place, as far as can be told
+        """Return whether the file that has been read is still in its place, as far as can be told
         without opening it.
         """
         try:
@@ -108,7 +108,7 @@ class Tail:
         return (known.st_dev, known.st_ino) == self.identity and known.st_size >= self.offset
 
     def is_continued_by(self, path: Path) -> bool:
-        """Tell whether another file is the one that has been read, or a copy of it.
+        """Return whether another file is the one that has been read, or a copy of it.
 
         Raises:
             OSError: It cannot be read.
@@ -124,7 +124,7 @@ class Tail:
         return self.path
 
     def _check(self, descriptor: int, identity: tuple[int, int], size: int) -> str | None:
-        """Return why the file is not the one we have been reading, and start over; None where it
+        """Return why the file is not the one we have been reading, and start over; None if it
         is.
         """
         reason = None
@@ -155,7 +155,7 @@ class NewestTail(Tail):
 
 
 def is_checkpoint(name: str) -> bool:
-    """Tell whether a directory is called as the trainer of Hugging Face calls its checkpoints."""
+    """Return whether a directory is called as the trainer of Hugging Face calls its checkpoints."""
     return _CHECKPOINT.fullmatch(name) is not None
 
 

@@ -153,7 +153,7 @@ def _number(tracker: Path) -> int | None:
 
 
 def _checkpoint(path: Path, *, is_folder: bool) -> _Found | None:
-    """Return a checkpoint by its name, None where it is none; of files only those whose name ends
+    """Return a checkpoint by its name, None if it is none; of files only those whose name ends
     as theirs do.
     """
     name = path.name if is_folder else _SUFFIX.sub("", path.name)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ALL = "completions_*.parquet"
-"""What stands for all tables of a directory, in the name of its source."""
+"""Stands for all tables of a directory in the name of its source."""
 BUDGET = 2**30
 """Bytes read of all the tables that are found at once, each with `COST`: some two thousand small
 ones, 4 s.
@@ -56,7 +56,7 @@ class TableFolder:
         why.
         """
         self._told: str | None = None
-        """How many of the tables were read, where not all were."""
+        """The number of tables read, if not all were."""
         self._missing = not parquet.is_readable()
         self._pending = self._bytes = self._modified = self._records = self._unreadable = 0
         self._problem: str | None = None

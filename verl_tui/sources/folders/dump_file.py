@@ -177,7 +177,7 @@ class DumpFile:
 
 
 def _whole(line: bytes) -> bool:
-    """Tell whether a line is complete though its end has not been written."""
+    """Return whether a line is complete though its end has not been written."""
     try:
         return bool(objects(line))
     except ValueError:
@@ -185,7 +185,7 @@ def _whole(line: bytes) -> bool:
 
 
 def _pads(line: bytes) -> bool:
-    """Tell whether a row only pads the batch; most lines need not be read for that."""
+    """Return whether a row only pads the batch; most lines need not be read for that."""
     if b'"pad' not in line:
         return False
     try:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ALL = "*.jsonl"
-"""What stands for all dumps of a directory, in the name of its source."""
+"""Stands for all dumps of a directory in the name of its source."""
 WHOLE = 64 * 2**20
 """Bytes of one dump that its figures are made of; of a larger one the first so many."""
 BUDGET = 2**30
@@ -289,7 +289,7 @@ def plan(sizes: Mapping[int, int]) -> dict[int, int]:
 
 
 def _told(sizes: Mapping[int, int], limits: Mapping[int, int]) -> str | None:
-    """Return a sentence on what is read for figures, None where that is everything."""
+    """Return a sentence on what is read for figures, None if that is everything."""
     whole = sum(sizes[step] <= limit for step, limit in limits.items())
     none = sum(not limit and sizes[step] > 0 for step, limit in limits.items())
     part = len(limits) - whole - none

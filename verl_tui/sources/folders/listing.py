@@ -16,7 +16,7 @@ _OTHERS = 8
 
 
 class Stamp(NamedTuple):
-    """What a file looks like from outside; where it has another one, it has other content."""
+    """Size, time and inode of a file: if one differs, so does the content."""
 
     size: int
     modified: int
@@ -36,7 +36,7 @@ class Listing:
 
         Args:
             directory: Where the files lie.
-            step_of: Returns the step in a file's name, None where it names none.
+            step_of: Returns the step in a file's name, None if it names none.
             only: The one file that counts, by its name.
         """
         self.directory = directory
@@ -46,7 +46,7 @@ class Listing:
         self._only = only
         self._names: dict[int, str] = {}
         self._turn = 0
-        """Which of the older files is looked at next."""
+        """Index of the older file to check next."""
 
     def path(self, step: int) -> Path:
         """Return where the file of a step lies."""
@@ -87,7 +87,7 @@ class Listing:
 
 
 def _stamp(path: Path) -> Stamp | None:
-    """Return what a file looks like, None where it is gone."""
+    """Return what a file looks like, None if it is gone."""
     try:
         stat = path.stat()
     except OSError:

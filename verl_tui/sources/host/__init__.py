@@ -1,1 +1,1 @@
-"""What this host tells: its GPUs, and which processes write the logs."""
+"""The GPUs of this host, and the processes that write the logs."""

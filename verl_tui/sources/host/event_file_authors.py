@@ -36,7 +36,7 @@ and then.
 
 
 def sees_all(root: Path) -> bool:
-    """Tell whether all processes of the host can be seen, not only those of a container."""
+    """Return whether all processes of the host can be seen, not only those of a container."""
     try:
         return str((root / "self" / "ns" / "pid").readlink()) == _WHOLE_HOST
     except OSError:
@@ -98,7 +98,7 @@ class Authors:
         return Author(float(found[1]), int(found[3]))
 
     def _settled(self, path: Path, now: float) -> float | None:
-        """Return when a file last changed, None where nothing may be said of its process."""
+        """Return when a file last changed, None if nothing may be said of its process."""
         try:
             info = path.stat()
         except OSError:
@@ -112,7 +112,7 @@ class Authors:
         return info.st_mtime if seen and now - info.st_mtime >= quiet else None
 
     def _lives(self, pid: int, author: Author) -> bool:
-        """Tell whether a process lives that may have begun a file: not one that began after it."""
+        """Return whether a process that started before a file began still lives."""
         try:
             rest = (self._root / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
             if rest[0] in (b"Z", b"X"):

@@ -68,7 +68,7 @@ _THROTTLED = {0x20 | 0x40: "thermal", 0x80: "power brake", 0x4: POWER_CAP}
 throttling.
 """
 _EXACT = 0x40 | 0x80
-"""What a slowdown by the hardware is due to, where the board tells."""
+"""Causes of a slowdown by the hardware, if the board reports one."""
 
 
 class GpuSource:
@@ -225,7 +225,7 @@ class GpuSource:
         )
 
     def _running(self, handle: Any, now: float) -> tuple[GpuProcess, ...] | None:
-        """What computes on a device; a process that has several contexts there is one process."""
+        """Return the processes on a device, each once even with several contexts."""
         answer = self._first(_PROCESSES, handle)
         if answer is None:
             return None
@@ -269,7 +269,7 @@ class GpuSource:
         return None if degrees is None else float(degrees)
 
     def _ask(self, query: str, handle: Any, *arguments: Any) -> Any:
-        """Answer of one query, None where it fails; raises NVMLError only where every query
+        """Answer of one query, None if it fails; raises NVMLError only where every query
         would.
         """
         function = getattr(self._nvml, query, None)
@@ -287,7 +287,7 @@ class GpuSource:
 
 
 def _sentence(error: Any) -> str:
-    """What an NVMLError means to someone who wants to see devices."""
+    """Return what an NVMLError means to a user."""
     if error.value in _PROBLEMS:
         return _PROBLEMS[error.value]
     return f"the NVIDIA driver fails: {one_line(str(error), 80)} (NVML code {error.value})"
@@ -298,7 +298,7 @@ def _watts(milliwatts: int | None) -> float | None:
 
 
 def _throttle(reasons: int | None) -> tuple[str, ...] | None:
-    """What holds the clocks down, in words."""
+    """Return in words what slows the clocks down."""
     if reasons is None:
         return None
     slowed = ("hw slowdown",) if reasons & _HW_SLOWDOWN and not reasons & _EXACT else ()

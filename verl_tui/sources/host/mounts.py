@@ -1,4 +1,4 @@
-"""Which file systems are mounted where."""
+"""Find the file system that a path lies on."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Mount(NamedTuple):
 
 
 def mount(path: Path) -> Mount | None:
-    """Return the file system that a file lies on, None where that cannot be told."""
+    """Return the file system that a file lies on, None if that cannot be told."""
     try:
         place = str(path.resolve())
     except OSError:

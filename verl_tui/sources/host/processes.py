@@ -38,16 +38,16 @@ class _Seen(NamedTuple):
     """A process as it was when it was looked at."""
 
     started: str
-    """Tells it from a later process of that number."""
+    """Start time: tells it from a later process with the same number."""
     time: float
     process: GpuProcess
 
 
 class _Open(NamedTuple):
-    """What a process has open."""
+    """The files that a process has open."""
 
     device: bool | None
-    """Whether an NVIDIA device is among it, None where nothing can be seen."""
+    """Whether an NVIDIA device is among it, None if nothing can be seen."""
     files: frozenset[str]
     """Files that it writes."""
     pipes: frozenset[str]
@@ -171,7 +171,7 @@ class Processes:
         )
 
     def _writes(self, pid: int, number: str, link: str) -> bool:
-        """Tell whether an open file is written, and is the one that has this path here too."""
+        """Return whether an open file is written, and is the one that has this path here too."""
         if not link.startswith("/") or link.startswith(_NO_FILES):
             return False
         try:

@@ -145,7 +145,7 @@ class Writers:
         return any(one.gone for one in found.values())
 
     def revived(self) -> bool:
-        """Tell whether a file whose writer is gone has grown for the first time since: a trainer
+        """Return whether a file whose writer is gone has grown for the first time since: a trainer
         was started again.
         """
         grown = [
@@ -158,7 +158,7 @@ class Writers:
         return bool(grown)
 
     def may_stand(self) -> bool:
-        """Tell whether a process that writes is stopped just now: a second look tells for how
+        """Return whether a process that writes is stopped just now: a second look tells for how
         long.
         """
         return any(known.stops for known in self._known.values())
@@ -265,7 +265,7 @@ class Writers:
         return self._started(holder.pid) == holder.started
 
     def _started(self, pid: int) -> str | None:
-        """Return when a process started, None where it is gone or only waits to be buried."""
+        """Return when a process started, None if it is gone or only waits to be buried."""
         try:
             rest = (self._root / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
             return None if rest[0] in (b"Z", b"X") else rest[19].decode()
@@ -273,7 +273,7 @@ class Writers:
             return None
 
     def _stopped(self, holder: Holder) -> int | None:
-        """Return how often a process that is stopped has been switched to and from, None where it
+        """Return how often a process that is stopped has been switched to and from, None if it
         is not stopped.
         """
         folder = self._root / str(holder.pid)
@@ -289,7 +289,7 @@ class Writers:
         """Return the holder to be named: the oldest one that writes for itself, else whoever writes
         to its pipe.
 
-        None where only a shell is left, which holds the log for a trainer that is not there.
+        None if only a shell is left, which holds the log for a trainer that is not there.
         """
         ordered = sorted(holders, key=_age)
         kinds = {one: self._kind(one.pid) for one in ordered}
@@ -329,7 +329,7 @@ class Writers:
         return link if link.startswith("pipe:") else ""
 
     def _is_only_here(self, path: Path) -> bool:
-        """Tell whether only processes that can be seen here write where a file lies.
+        """Return whether only processes that can be seen here write where a file lies.
 
         A network's file may be written elsewhere. In a container only its own root is nobody
         else's: a volume may be written by another one's processes, or the host's.

@@ -1,4 +1,4 @@
-"""Which of the things a user named are addresses of HTTP, and what is asked there."""
+"""Recognise HTTP addresses among the paths that a user named, and build the URLs to poll."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Unreached(NamedTuple):
     address: str
     reason: str
     since: float | None
-    """When it was asked first without an answer, None where it is still being asked for the first
+    """When it was asked first without an answer, None if it is still being asked for the first
     time.
     """
 
     @property
     def sentence(self) -> str:
-        """What headless commands say."""
+        """Sentence for headless commands."""
         return f"{self.address}: {self.reason}{asked_again(self.since)}"
 
 
@@ -51,7 +51,7 @@ class Address:
 
     @property
     def origin(self) -> tuple[str, str, int]:
-        """What two addresses of one server have in common."""
+        """Scheme, host and port: equal for two addresses of one server."""
         return self.scheme, self.host, self.port
 
     @property
@@ -80,13 +80,13 @@ class NoAnswerError(Exception):
     def __init__(self, why: str, status: int | None = None, body: bytes = b"") -> None:
         super().__init__(why)
         self.status = status
-        """What the server said, None where it said nothing."""
+        """The answer, None if there was none."""
         self.body = body
         """The beginning of what it said."""
 
 
 def is_meant(spec: str) -> bool:
-    """Tell whether what the user named is an address."""
+    """Return whether what the user named is an address."""
     return _SCHEME.match(spec) is not None
 
 

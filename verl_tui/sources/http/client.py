@@ -236,7 +236,7 @@ _SENTENCES: tuple[tuple[type[Exception], Callable[[Any], str]], ...] = (
     (http.client.RemoteDisconnected, lambda _: "closes the connection without an answer"),
     (OSError, lambda error: str(error.strerror or error or "cannot be reached").lower()),
 )
-"""What to say of an error: the first class that fits counts, so the special ones come first."""
+"""A sentence for each class of errors; the first that fits counts: special ones come first."""
 
 
 def _trust() -> ssl.SSLContext:

@@ -1,6 +1,4 @@
-"""What a Prometheus server answers: tables of points, and the rows that come of those of one
-run.
-"""
+"""Parse the answers of a Prometheus server, and make rows of those about one run."""
 
 from __future__ import annotations
 
@@ -84,7 +82,7 @@ def _series(entry: object) -> AnswerSeries | None:
 
 
 _ENDS = {"finished": EventKind.FINISHED, "crashed": EventKind.FATAL}
-"""What our exporter calls runs that have ended for certain."""
+"""States that our exporter gives to runs that have ended for certain."""
 
 
 class RunRows:
@@ -95,7 +93,7 @@ class RunRows:
         self._state: str | None = None
         """The run's state, as our exporter says."""
         self._held: dict[str, Held] = {}
-        """What was said last of what is logged now and then."""
+        """Last values of the metrics that are logged now and then."""
         self._said: set[_Said] = set()
         """The first and the last rows of the last answer."""
         self._times: list[float] = []
@@ -352,7 +350,7 @@ def _last_of_each(
 
 
 def _column(parts: Sequence[tuple[Points, float]], ats: Sequence[float]) -> list[float | None]:
-    """Return the values at some times, None where there is none: of several workers their mean."""
+    """Return the values at some times, None if there is none: of several workers their mean."""
     if len(parts) > 1:
         return [_mean(parts, at) for at in ats]
     points, factor = parts[0]

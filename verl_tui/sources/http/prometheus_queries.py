@@ -1,4 +1,4 @@
-"""What a Prometheus server is asked, in PromQL: few questions, each for a whole group of figures.
+"""Queries to a Prometheus server in PromQL: few, each for a whole group of figures.
 
 Rates and quantiles are left to the server. Each expression of a group carries the key of its figure
 as the label `key`, so that one question brings them all.
@@ -91,7 +91,7 @@ _OF_RAY: Mapping[str, tuple[str, str]] = {
     "ray_node_cpu_utilization": ("{}", "cluster/cpu"),
     "ray_node_mem_used": ("100 * {} / ray_node_mem_total", "cluster/memory_percent"),
 }
-"""What Ray says of hosts, where no node_exporter does."""
+"""Ray's figures of hosts, used where there is no node_exporter."""
 _FAMILIES = re.compile(r"(?:DCGM_FI_DEV|npu_chip_info|ray_node)_")
 
 
@@ -148,7 +148,7 @@ def belongs(labels: Mapping[str, str]) -> dict[str, str]:
 
 
 def devices(names: Collection[str]) -> str | None:
-    """Return the figures of devices, None where there are none; of several exporters those of the
+    """Return the figures of devices, None if there are none; of several exporters those of the
     first.
     """
     known = [name for name in DEVICES if name in names and _FAMILIES.match(name)]
@@ -157,7 +157,7 @@ def devices(names: Collection[str]) -> str | None:
 
 
 def engines(names: Collection[str], window: int) -> str | None:
-    """Return the figures of engines, queues and hosts, None where there are none.
+    """Return the figures of engines, queues and hosts, None if there are none.
 
     Args:
         names: Of all series.

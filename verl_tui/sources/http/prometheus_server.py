@@ -69,7 +69,7 @@ class ServedRun:
 
     name: str
     labels: dict[str, str]
-    """What tells its series from those of others; empty for what belongs to no run."""
+    """Labels that tell its series from those of others; empty for figures of no run."""
     names: set[str] = field(default_factory=set)
     series: int = 0
     span: tuple[float, float] | None = None
@@ -77,7 +77,7 @@ class ServedRun:
     rows: RunRows = field(default_factory=RunRows)
     batcher: RowBatcher = field(default_factory=RowBatcher)
     waiting: deque[tuple[Record, ...]] = field(default_factory=deque)
-    """What is to be taken."""
+    """Batches of rows that wait to be read."""
     loaded: bool = False
     coarse: float | None = None
     """Seconds between two points of its past, where that is more than between two scrapes."""
@@ -87,7 +87,7 @@ class ServedRun:
     """Since when the server has had nothing new of it."""
 
     def goes_on(self, now: float) -> bool:
-        """Tell whether the server still has something new of it."""
+        """Return whether the server still has something new of it."""
         if self.loaded:
             return self.absent is None
         return self.span is not None and now - self.span[1] <= _STALE
@@ -129,7 +129,7 @@ class Server:
         self._keys: dict[str, str] = {}
         """The log's own keys, by the names that our exporter gives them."""
         self._shared: ServedRun | None = None
-        """Whose the figures of devices, engines and hosts are."""
+        """The run that figures of devices, engines and hosts are assigned to."""
         self._followed: float | None = None
         """Up to when it has been asked."""
         self._discovered = -math.inf
@@ -373,7 +373,7 @@ class Server:
 
 
 def is_one(client: Client, address: Address) -> bool:
-    """Tell whether a server speaks Prometheus's API.
+    """Return whether a server speaks Prometheus's API.
 
     Raises:
         NoAnswerError: It does not answer at all.

@@ -60,13 +60,13 @@ class Poller:
         self.address = address
         self.client = Client(address, login=login)
         self.asked: Server | Endpoint | None = None
-        """What it has turned out to be, once it has answered."""
+        """Kind of server, once it has answered."""
         self.problem: str | None = None
         """Why it did not answer when it was asked last."""
         self.since: float | None = None
         """Since when it has not answered."""
         self.rounds = 0
-        """How often it has been asked to the end, with an answer or without."""
+        """Number of completed polls, with an answer or without."""
         self._clock = clock
         self._every = every
         self._failures = 0
@@ -171,7 +171,7 @@ class PageSource:
     """
 
     kind = "endpoints"
-    """What the others are called that belong to the run."""
+    """Names of the other addresses of the run."""
 
     def __init__(
         self, run: PageRun, poller: Poller, sort: Callable[[], Sequence[str]], *, leads: bool
@@ -321,7 +321,7 @@ class Served:
 
     @property
     def waiting(self) -> tuple[str, ...]:
-        """What servers that answer have nothing of, or more than is shown, a sentence each."""
+        """A sentence for each server without a training, or with more runs than are shown."""
         return tuple(self._empty())
 
     @property
