@@ -67,8 +67,8 @@ class BestKeeper:
         self._best[run.name] = found
         path = None if found.checkpoint is None else found.checkpoint.path
         yield event(
-            "best", now, run, metric=found.metric, key=found.key, step=found.step, value=found.value, path=path,
-            before=first,
+            "best", now, run, metric=found.metric, key=found.key, step=found.step,
+            value=found.value, path=path, before=first,
         )  # fmt: skip
         if self._command and not first:
             self._waiting[run.name] = (run, found)

@@ -100,7 +100,7 @@ class Guard:
         self.tripped = False
         self._start = start
         self._states: dict[str, State] = {}
-        self._told: set[tuple[str, str, str | None, int | None]] = set()
+        self._reported: set[tuple[str, str, str | None, int | None]] = set()
         self._acted: set[str] = set()
         self._running: dict[str, Process] = {}
         self._over: set[str] = set()
@@ -140,23 +140,24 @@ class Guard:
             yield event("state", now, run, state=current.value, step=run.step)
         for finding in self.monitor.verdicts[run.name].findings:
             name = (run.name, finding.id, finding.key, finding.since_step)
-            # What follows from another finding trips through that one, where that one trips at all.
-            if finding.consequence_of in self.orders.ids:
-                continue
-            # An error that may still be caught, a process that is stopped, a start that takes long:
-            # these are told on the screen, and stop nothing.
-            sure = (
-                finding.id not in _MAY_PASS
-                or current in _OVER
-                or finding.severity is Severity.CRITICAL
-            )
-            if finding.id in self.orders.ids and sure and name not in self._told:
-                self._told.add(name)
+            if name not in self._reported and self._trips(finding, current):
+                self._reported.add(name)
                 yield from self._trip(run, finding, current, now)
-        # What nobody here writes may be a copy that goes on with its next piece.
-        over = current in _OVER and not (
-            unattended(run) and (waited(run, now) or 0.0) <= patience(run)
-        )
+        yield from self._note_end(run, current, now)
+
+    def _trips(self, finding: Finding, current: State) -> bool:
+        # A consequence of another finding trips through that one, where that one trips at all.
+        if finding.id not in self.orders.ids or finding.consequence_of in self.orders.ids:
+            return False
+        # An error that may still be caught, a stopped process, a slow start: these are shown on the
+        # screen, and stop nothing.
+        is_critical = finding.severity is Severity.CRITICAL
+        return finding.id not in _MAY_PASS or current in _OVER or is_critical
+
+    def _note_end(self, run: Run, current: State, now: float) -> Iterator[Event]:
+        # A log without a writer on this host may be a copy that goes on with its next piece.
+        may_go_on = unattended(run) and (waited(run, now) or 0.0) <= patience(run)
+        over = current in _OVER and not may_go_on
         if over and run.name not in self._over and run.name not in self._running:
             self._over.add(run.name)
             yield event("ended", now, run, state=current.value, step=run.step)
