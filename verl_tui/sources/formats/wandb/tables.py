@@ -186,16 +186,21 @@ def _new_rows(path: Path, key: str, step: int | None, rows: list[Any]) -> list[A
 
 def _earlier(path: Path, key: str, step: int | None) -> Path | None:
     """Return the last earlier table with the same content, else with the same name."""
-    try:
-        tables = [other for other in path.parent.iterdir() if other.name.endswith(".table.json")]
-    except OSError:
-        return None
+    tables = _beside(path)
     steps = {other: _name_and_step(other) for other in tables}
     content, place = _content(path), (step or 0, path.name)
     order = {other: (at or 0, other.name) for other, (_, at) in steps.items()}
     twins = [other for other in tables if _content(other) == content and order[other] < place]
     before = [] if twins else _named_before(steps, key, step)
     return max(twins or before, default=None, key=order.__getitem__)
+
+
+def _beside(path: Path) -> list[Path]:
+    """Return the tables in the folder of one, [] if it cannot be listed."""
+    try:
+        return [other for other in path.parent.iterdir() if other.name.endswith(".table.json")]
+    except OSError:
+        return []
 
 
 def _named_before(
