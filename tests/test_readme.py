@@ -107,6 +107,8 @@ def test_the_recording_is_small_and_plays_without_scripts():
     assert svg.count("@keyframes") == svg.count('class="f"') > 10
 
 
+@pytest.mark.pictures
+@pytest.mark.timeout(600)
 def test_pictures_are_not_stale():
     made = subprocess.run(
         [sys.executable, ROOT / "screenshots" / "make.py", "--check"],

@@ -48,6 +48,7 @@ def served(log: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
             server.terminate()
 
 
+@pytest.mark.browser
 async def test_the_app_is_in_the_page_and_hears_keys(log: Path) -> None:
     with served(log) as (url, server):
         async with page(url) as opened:

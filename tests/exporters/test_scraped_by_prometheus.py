@@ -34,9 +34,12 @@ if TYPE_CHECKING:
 
     from verl_tui.runs.run import Run
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("prometheus") is None, reason="needs Debian's package prometheus"
-)
+pytestmark = [
+    pytest.mark.prometheus,
+    pytest.mark.skipif(
+        shutil.which("prometheus") is None, reason="needs Debian's package prometheus"
+    ),
+]
 PATIENCE = 30.0
 """Seconds that a server may take to start, or to find what is new."""
 BOARD = json.loads(dashboard(load_guide()))

@@ -117,6 +117,7 @@ def told(tmp_path: Path) -> Callable[..., None]:
     return ask
 
 
+@pytest.mark.prometheus
 @needs_promtool
 @pytest.mark.parametrize("step", [1.0, 60.0, 900.0])
 def test_promtool_finds_no_fault_in_the_rules(tmp_path: Path, step: float) -> None:
@@ -171,6 +172,7 @@ def test_words_of_a_user_are_no_template() -> None:
     assert "verl_my_x" in text
 
 
+@pytest.mark.prometheus
 @needs_promtool
 def test_every_rule_said_in_promql_fires_in_breach_and_not_in_health(
     told: Callable[..., None],
@@ -193,6 +195,7 @@ def test_every_rule_said_in_promql_fires_in_breach_and_not_in_health(
     told(cases)
 
 
+@pytest.mark.prometheus
 @needs_promtool
 def test_every_finding_is_an_alert_while_it_holds(told: Callable[..., None]) -> None:
     def finding(rule: Rule, run: str, value: int) -> dict[str, str]:
@@ -220,6 +223,7 @@ BAD = {"series": 'verl_actor_ppo_kl{run="a",job="x"}', "values": "0.15x99"}
 STEPS = {"series": 'verl_training_steps_total{run="a",job="x"}', "values": "0+1x99"}
 
 
+@pytest.mark.prometheus
 @needs_promtool
 def test_an_alert_stays_silent_where_it_could_not_be_sure(told: Callable[..., None]) -> None:
     judged = {"series": 'verl_run_state{run="a"}', "values": "1x99"}
@@ -241,6 +245,7 @@ def test_an_alert_stays_silent_where_it_could_not_be_sure(told: Callable[..., No
     )
 
 
+@pytest.mark.prometheus
 @needs_promtool
 def test_runs_of_rl_insight_are_judged_under_its_names(told: Callable[..., None]) -> None:
     cases = []

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from prometheus_server import Sample
 
-pytestmark = needs_prometheus
+pytestmark = [pytest.mark.prometheus, needs_prometheus]
 PATIENCE = 30.0
 """Seconds that a server may take to scrape."""
 

@@ -21,6 +21,8 @@ from verl_tui.tui.terminal.driver import Parser
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+pytestmark = pytest.mark.pty
+
 DEADLINE = 20.0
 APP = """
 import time

@@ -21,6 +21,8 @@ import time
 import pyte
 import pytest
 
+pytestmark = pytest.mark.pty
+
 COMMAND = shutil.which("verl-tui", path=os.path.dirname(sys.executable)) or ""  # noqa: PTH120
 DEADLINE = 30.0
 

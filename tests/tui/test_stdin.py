@@ -15,6 +15,8 @@ import time
 import pytest
 from test_installed import DEADLINE, Pty, line, restored
 
+pytestmark = pytest.mark.pty
+
 SIZE = (120, 40)
 
 

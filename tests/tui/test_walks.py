@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from verl_tui.monitor import Monitor
 
+pytestmark = pytest.mark.pty
+
 WALKS = int(os.environ.get("VERL_TUI_WALKS", "0"))
 LENGTH = 400
 WORLDS = {"healthy": write_healthy, "worst": write_worst}
@@ -62,6 +64,7 @@ async def test_a_short_walk(sized: str, runs: Monitor) -> None:
     assert not app.return_code  # an error would have come up by itself
 
 
+@pytest.mark.timeout(0)
 @pytest.mark.skipif(not WALKS, reason="VERL_TUI_WALKS is not set")
 @pytest.mark.parametrize("seed", range(WALKS))
 @pytest.mark.parametrize("sized", SIZED)
