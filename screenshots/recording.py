@@ -82,12 +82,18 @@ def _head(svg: str) -> Iterator[str]:
 def _play(seconds: Sequence[float], poster: int) -> Iterator[str]:
     """Yield the styles that show each frame in its time."""
     whole = sum(seconds)
-    yield f".f{{visibility:hidden;animation:{whole:g}s step-end infinite}}#f{poster}{{visibility:visible}}"
+    yield (
+        f".f{{visibility:hidden;animation:{whole:g}s step-end "
+        f"infinite}}#f{poster}{{visibility:visible}}"
+    )
     ends = [100 * end / whole for end in accumulate(seconds)]
     for at, (begin, end) in enumerate(zip([0.0, *ends], ends, strict=False)):
         yield f"#f{at}{{animation-name:k{at}}}"
         hidden = "" if at == 0 else "0%{visibility:hidden}"
-        yield f"@keyframes k{at}{{{hidden}{begin:.4g}%{{visibility:visible}}{end:.4g}%{{visibility:hidden}}}}"
+        yield (
+            f"@keyframes "
+            f"k{at}{{{hidden}{begin:.4g}%{{visibility:visible}}{end:.4g}%{{visibility:hidden}}}}"
+        )
 
 
 def _rows(svg: str, colours: dict[str, str]) -> Iterator[tuple[float, str]]:
@@ -104,7 +110,8 @@ def _rows(svg: str, colours: dict[str, str]) -> Iterator[tuple[float, str]]:
             colour = colours.setdefault(styles[style], f"c{len(colours)}")
             shown = text.replace("&#160;", "\xa0")
             found.setdefault(int(row), []).append(
-                f'<text class="{colour}" x="{float(x):g}" y="{_RISE:g}" textLength="{float(length):g}">{shown}</text>'
+                f'<text class="{colour}" x="{float(x):g}" y="{_RISE:g}" '
+                f'textLength="{float(length):g}">{shown}</text>'
             )
     for row in sorted(found):
         yield row * _PITCH, "".join(found[row])

@@ -184,9 +184,15 @@ def _best_sentences(best: Mapping[str, Any]) -> Iterator[str]:
         yield f"{said}; no checkpoint is known"
     else:
         there = "" if near["value"] is None else f", {label} {_number(near['value'])}"
-        yield f"{said}; no checkpoint of that step, the nearest is of step {near['step']}{there}: {near['path']}"
+        yield (
+            f"{said}; no checkpoint of that step, the nearest is of step "
+            f"{near['step']}{there}: {near['path']}"
+        )
     if latest is not None and latest["complete"] is False and latest != near:
-        yield f"the newest checkpoint is of step {latest['step']}{_unfinished(latest)}: {latest['path']}"
+        yield (
+            f"the newest checkpoint is of step {latest['step']}{_unfinished(latest)}: "
+            f"{latest['path']}"
+        )
     for called in best["called_best_at"]:
         yield f"the trainer itself calls best: {called['path']}{_where(called)}"
 

@@ -248,7 +248,10 @@ class Board:
                     )
                 except TakenError as error:
                     self._runs[run.name] = None
-                    yield f"{self.directory / self._names[run.name]}: {error}; name another directory with -o"
+                    yield (
+                        f"{self.directory / self._names[run.name]}: {error}; name another "
+                        "directory with -o"
+                    )
             board = self._runs[run.name]
             if board is None:
                 continue

@@ -32,8 +32,10 @@ _WITH_ORIGIN = 70
 _GAP = 2
 _NOT_STATED = "–"
 _NOTHING = (
-    "Nothing states this run's settings. They are read from what verl prints at its start (a console log with "
-    "standard output in it), from .hydra/overrides.yaml or config.yaml beside the log, and from W&B's files: name the "
+    "Nothing states this run's settings. They are read from what verl prints at its start (a "
+    "console log with "
+    "standard output in it), from .hydra/overrides.yaml or config.yaml beside the log, and from "
+    "W&B's files: name the "
     "run's directory rather than one file of it."
 )
 _ALONE = "There is no other run to hold it against: name several paths, or a directory of runs."

@@ -53,11 +53,26 @@ def alert_name(id: str) -> str:
 
 
 def _head(by_id: dict[str, list[Rule]], step: float) -> Iterator[str]:
-    yield "# The health rules of verl-tui as Prometheus alerts; `verl-tui guide --format prometheus` writes them anew."
-    yield f"# {names.FINDING} is what `verl-tui export prometheus` finds. Runs that it does not export are judged by"
-    yield "# their metrics (verl_<key>{run}, and rl_insight_monitor_<key>{project,experiment_name} of RL-Insight):"
-    yield f"# a window is as long as its steps take at {step:g} s each (--step), and so many steps must lie in it:"
-    yield "# runs with longer steps are not judged. Rules that PromQL cannot say are told by findings alone:"
+    yield (
+        "# The health rules of verl-tui as Prometheus alerts; `verl-tui guide --format "
+        "prometheus` writes them anew."
+    )
+    yield (
+        f"# {names.FINDING} is what `verl-tui export prometheus` finds. Runs that it does not "
+        "export are judged by"
+    )
+    yield (
+        "# their metrics (verl_<key>{run}, and "
+        "rl_insight_monitor_<key>{project,experiment_name} of RL-Insight):"
+    )
+    yield (
+        f"# a window is as long as its steps take at {step:g} s each (--step), and so many "
+        "steps must lie in it:"
+    )
+    yield (
+        "# runs with longer steps are not judged. Rules that PromQL cannot say are told by "
+        "findings alone:"
+    )
     for id, rules in by_id.items():
         reasons = [unsayable(rule) for rule in rules]
         if all(reasons):

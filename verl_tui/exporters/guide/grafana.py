@@ -31,7 +31,8 @@ _UNITS = {"s": "s", "share": "percentunit", "percent": "percentunit", "tokens": 
 """Unit of an indicator -> Grafana's name of its base unit."""
 _RUNS = (
     f"query_result(count by (run) ({names.STEPS} or "
-    f'label_join({RL_INSIGHT}training_global_step{{experiment_name!=""}}, "run", "", "experiment_name")))'
+    f'label_join({RL_INSIGHT}training_global_step{{experiment_name!=""}}, "run", "", '
+    f'"experiment_name")))'
 )
 
 
@@ -141,7 +142,8 @@ def _health() -> Iterator[_Panel]:
     yield _Panel(
         "Findings",
         [_Query(f"{names.FINDING}{{{_OURS}}}", "{{run}}: {{id}} ({{severity}})")],
-        words="1 while a finding of the guide holds; `verl-tui check` says since when and what to do.",
+        words="1 while a finding of the guide holds; `verl-tui check` says since when and what "
+        "to do.",
         kind="state-timeline",
     )
     yield _Panel(

@@ -134,7 +134,8 @@ def _breached(rule: Rule, past: str) -> str:
     if rule.condition == "streak":
         return f"min_over_time({past}) > {_threshold(rule, rule.threshold)}"
     return "\n  or ".join(
-        f"avg_over_time({past}) {sign} {limit}\n  and {_most(rule.share, sign, past)} {sign} {limit}"
+        f"avg_over_time({past}) {sign} {limit}\n  and {_most(rule.share, sign, past)} {sign} "
+        f"{limit}"
         for sign, limit in _limits(rule)
     )
 

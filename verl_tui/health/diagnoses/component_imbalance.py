@@ -109,7 +109,8 @@ class ComponentImbalance(BlockDiagnosis):
         return BlockFinding(
             since,
             f"carried by {one.key} alone",
-            f"{one.key} is saturated at {number(one.top)} since step {since} and carries the reward: {names} "
+            f"{one.key} is saturated at {number(one.top)} since step {since} and carries the "
+            f"reward: {names} "
             f"{'have' if len(others) > 1 else 'has'} {what} since step {foot}",
             evidence,
             one.key,

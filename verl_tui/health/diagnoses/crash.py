@@ -25,35 +25,42 @@ _ADVICE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     for pattern, advice in (
         (
             r"No available memory for the cache blocks",
-            "vLLM found no room for its cache: raise actor_rollout_ref.rollout.gpu_memory_utilization, or free memory "
+            "vLLM found no room for its cache: raise "
+            "actor_rollout_ref.rollout.gpu_memory_utilization, or free memory "
             "before the engine starts (offload, a smaller model or tensor parallelism).",
         ),
         (
             r"EngineDeadError|EngineCore",
-            "The inference engine died: the cause stands above this line in its own log, often memory.",
+            "The inference engine died: the cause stands above this line in its own log, often "
+            "memory.",
         ),
         (
             r"CUDA out of memory|torch(?:\.cuda)?\.OutOfMemoryError",
-            "GPU memory ran out: lower the micro-batch size or max_token_len_per_gpu, lower gpu_memory_utilization of "
+            "GPU memory ran out: lower the micro-batch size or max_token_len_per_gpu, lower "
+            "gpu_memory_utilization of "
             "the rollout, turn on offload or gradient checkpointing.",
         ),
         (
             r"ray\.exceptions\.OutOfMemoryError|node running low on memory",
-            "The host's memory ran out: look at actor/perf/cpu_memory_used_gb; fewer data workers, less offload to "
+            "The host's memory ran out: look at actor/perf/cpu_memory_used_gb; fewer data "
+            "workers, less offload to "
             "the CPU, more memory for the node.",
         ),
         (
             r"Watchdog caught collective operation timeout|ProcessGroupNCCL|NCCL error",
-            "A collective operation timed out: one rank hung or died before. Look for the first rank that fell silent; "
+            "A collective operation timed out: one rank hung or died before. Look for the first "
+            "rank that fell silent; "
             "a longer nccl_timeout helps only if that rank was slow.",
         ),
         (
             r"illegal memory access|CUDA error|device-side assert",
-            "A CUDA kernel failed: run again with CUDA_LAUNCH_BLOCKING=1; check the driver and the GPU (Xid in dmesg).",
+            "A CUDA kernel failed: run again with CUDA_LAUNCH_BLOCKING=1; check the driver and "
+            "the GPU (Xid in dmesg).",
         ),
         (
             r"Total available GPUs .* is less than",
-            "Ray sees fewer GPUs than the settings ask for: compare n_gpus_per_node × nnodes with `ray status`.",
+            "Ray sees fewer GPUs than the settings ask for: compare n_gpus_per_node × nnodes "
+            "with `ray status`.",
         ),
         (
             r"All samples are aborted",
@@ -61,12 +68,14 @@ _ADVICE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         ),
         (
             r"Tensor is not JSON serializable",
-            "verl's file logger cannot write the tensors that trainer.balance_batch makes (v0.6.1): set that to False, "
+            "verl's file logger cannot write the tensors that trainer.balance_batch makes "
+            "(v0.6.1): set that to False, "
             "or leave `file` out of trainer.logger.",
         ),
         (
             r"is not JSON serializable",
-            "verl's file logger of v0.6.0–v0.7.0 cannot write NumPy numbers: update to v0.7.1 or later.",
+            "verl's file logger of v0.6.0–v0.7.0 cannot write NumPy numbers: update to v0.7.1 or "
+            "later.",
         ),
         (
             r"DUE TO TIME LIMIT",
@@ -74,7 +83,8 @@ _ADVICE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         ),
         (
             r"PREEMPT|SIGTERM|SIGHUP|SIGUSR|death signal|got signal|CANCELLED|^Terminated",
-            "Somebody or a scheduler ended it: look at the job's own log; resume from the newest checkpoint.",
+            "Somebody or a scheduler ended it: look at the job's own log; resume from the newest "
+            "checkpoint.",
         ),
         (
             r"^Killed|oom.kill|: Killed|SIGKILL",
@@ -87,12 +97,14 @@ _ADVICE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 _ADVICE_ON_REPORTS: tuple[tuple[re.Pattern[str], str], ...] = (
     (
         re.compile(r"ActorDiedError|RayActorError|WorkerCrashedError|NodeDiedError"),
-        "A Ray worker died: its own log (/tmp/ray/session_latest/logs/worker-*.err) and dmesg tell why, often the "
+        "A Ray worker died: its own log (/tmp/ray/session_latest/logs/worker-*.err) and dmesg "
+        "tell why, often the "
         "host's memory.",
     ),
     (
         re.compile(r"Error executing job with overrides|HYDRA_FULL_ERROR"),
-        "Hydra ended the job: the cause stands in the traceback below this line; HYDRA_FULL_ERROR=1 prints all of it.",
+        "Hydra ended the job: the cause stands in the traceback below this line; "
+        "HYDRA_FULL_ERROR=1 prints all of it.",
     ),
     (
         re.compile(r"RayTaskError"),
@@ -107,7 +119,10 @@ _CONSEQUENCE = re.compile(
 )
 """Last words of a driver that only report that something else has failed."""
 _BY_USER = "Nothing is wrong with it: Ctrl+C ended it."
-_OTHERWISE = "Read the log from this line upwards: the first error names the cause, what follows is the wreckage."
+_OTHERWISE = (
+    "Read the log from this line upwards: the first error names the cause, what follows "
+    "is the wreckage."
+)
 
 
 class Crash(Diagnosis):
@@ -171,7 +186,8 @@ class Crash(Diagnosis):
         return Finding(
             self.rule.id,
             self.rule.severity if crashed else Severity.WARNING,
-            f"the run {context.state.value.rstrip('?')} {_where(run.step)}: {gone if worker is None else worker.words}",
+            f"the run {context.state.value.rstrip('?')} {_where(run.step)}: "
+            f"{gone if worker is None else worker.words}",
             step=run.step,
             since_step=run.step,
             evidence=(*(worker.lines if worker is not None else ()), gone, "no step came after it"),
@@ -226,9 +242,9 @@ def _most(run: Run) -> Blamed | None:
         return None
     first, actor = worst.first, worst.first.actor
     if actor.startswith("rank"):
-        headline = f"{first.text.partition(':')[0]} on {actor}: {first.text.partition(':')[2].strip()}".rstrip(
-            ": "
-        )
+        headline = (
+            f"{first.text.partition(':')[0]} on {actor}: {first.text.partition(':')[2].strip()}"
+        ).rstrip(": ")
     else:
         headline = f"{first.text} ({actor}" + (
             f", {worst.count:,} times)" if worst.count > 1 else ")"

@@ -95,13 +95,15 @@ class EngineMismatch(BlockDiagnosis):
             for i, key, limit, where in beyond
         ]
         evidence.append(
-            f"{inputs.keys[0]}: {number(norm[0])} at step {first}, {number(norm[-1])} at step {last}"
+            f"{inputs.keys[0]}: {number(norm[0])} at step {first}, {number(norm[-1])} at step "
+            f"{last}"
         )
         return BlockFinding(
             first,
             f"{key} beyond {number(limit)}, {climb}",
             f"inference engine and trainer disagree: "
-            f"{key} is {number(stretch[-1].levels[i])} (limit {number(limit)}), and over steps {first}–{last} the {climb}",
+            f"{key} is {number(stretch[-1].levels[i])} (limit {number(limit)}), and over steps "
+            f"{first}–{last} the {climb}",
             tuple(evidence),
             key,
         )

@@ -71,10 +71,12 @@ class EntropyExplosion(BlockDiagnosis):
         return BlockFinding(
             found.since,
             f"rose to {number(now)}, {number(now / found.usual)} times its own past",
-            f"entropy rose to {number(now)} at step {last}, {number(now / found.usual)} times what it was before step "
+            f"entropy rose to {number(now)} at step {last}, {number(now / found.usual)} times "
+            "what it was before step "
             f"{found.since} ({number(found.usual)}), while {' and '.join(found.signs)}",
             (
-                f"{inputs.keys[0]}: usual {number(found.usual)}, {number(now)} at step {last} (mean of {self.size} "
+                f"{inputs.keys[0]}: usual {number(found.usual)}, {number(now)} at step {last} "
+                f"(mean of {self.size} "
                 "points)",
                 *found.signs,
             ),

@@ -23,11 +23,13 @@ _TEMPLATE = 0.5
 _CONFIG = 1.0
 """Beyond it the configuration is wrong (the same document)."""
 _TEMPLATE_ADVICE = (
-    "Compare chat template and special tokens of rollout, trainer and reference: print the token ids of one prompt in "
+    "Compare chat template and special tokens of rollout, trainer and reference: print the token "
+    "ids of one prompt in "
     "each."
 )
 _CONFIG_ADVICE = (
-    "Check that policy and reference load the same checkpoint and conversion (rope, norm and vocabulary settings, "
+    "Check that policy and reference load the same checkpoint and conversion (rope, norm and "
+    "vocabulary settings, "
     "tied embeddings), and that the tokenizer is theirs."
 )
 
@@ -58,7 +60,8 @@ class FirstStep(Diagnosis):
         return Finding(
             self.rule.id,
             self.rule.severity,
-            f"KL to the reference is {number(value)} in the first record, where it should be near 0: {what}",
+            f"KL to the reference is {number(value)} in the first record, where it should be "
+            f"near 0: {what}",
             step=step,
             since_step=step,
             evidence=(f"{key}: {number(value)} at step {step}",),

@@ -112,7 +112,8 @@ class LengthExplosion(BlockDiagnosis):
             first,
             f"grew to {number(length[-1])}{limit} while the reward fell",
             f"responses grew from {number(length[0])} to {number(length[-1])}{limit} tokens "
-            f"over steps {first}–{last}{shares}, and the reward fell from {number(max(reward))} to {number(reward[-1])}",
+            f"over steps {first}–{last}{shares}, and the reward fell from {number(max(reward))} "
+            f"to {number(reward[-1])}",
             evidence,
             inputs.keys[0],
         )

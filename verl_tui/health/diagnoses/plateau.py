@@ -58,7 +58,8 @@ class Plateau(BlockDiagnosis):
             if len(column(window, i)) < _VALIDATIONS:
                 return NotJudged(
                     self.rule.id,
-                    f"needs {_VALIDATIONS} validations in the last {self.needs * self.size} points, {key} has fewer",
+                    f"needs {_VALIDATIONS} validations in the last {self.needs * self.size} "
+                    f"points, {key} has fewer",
                 )
         return found
 
@@ -78,10 +79,12 @@ class Plateau(BlockDiagnosis):
         return BlockFinding(
             window[0].first,
             "showed no trend",
-            f"reward shows no trend over {steps:,} steps: mean {number(fmean(levels))}, change {lines[0].change:+.2g}; "
+            f"reward shows no trend over {steps:,} steps: mean {number(fmean(levels))}, change "
+            f"{lines[0].change:+.2g}; "
             f"{validated}",
             tuple(
-                f"{key}: slope {line.t:+.1f} standard errors from level over {len(window)} blocks of {self.size} points"
+                f"{key}: slope {line.t:+.1f} standard errors from level over {len(window)} "
+                f"blocks of {self.size} points"
                 for key, line in zip(inputs.keys, lines, strict=True)
             ),
             inputs.keys[0],

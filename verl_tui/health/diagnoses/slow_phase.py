@@ -115,10 +115,12 @@ class SlowPhase(BlockDiagnosis):
         return BlockFinding(
             since,
             f"slowed: {key} from {number(usual)} s to {number(now)} s",
-            f"{key} takes {number(now)} s{share}, {number(now / usual)} times what it took before step {since} "
+            f"{key} takes {number(now)} s{share}, {number(now / usual)} times what it took "
+            f"before step {since} "
             f"({number(usual)} s)",
             (
-                f"{key}: usual {number(usual)} s, {number(now)} s at step {last} (mean of {self.size} points)",
+                f"{key}: usual {number(usual)} s, {number(now)} s at step {last} (mean of "
+                f"{self.size} points)",
                 f"{inputs.keys[0]}: {number(step)} s at step {last}",
             ),
             key,

@@ -103,7 +103,10 @@ def callouts(devices: Sequence[Device], *, idlers_said: bool = False) -> Iterato
     spread = sorted(working, key=lambda device: device.lately or 0.0)
     if spread and (spread[-1].lately or 0.0) - (spread[0].lately or 0.0) >= UNEVEN:
         least, most = spread[0], spread[-1]
-        yield f"uneven lately: GPU {name(least)} {least.lately:.0f}%, GPU {name(most)} {most.lately:.0f}%"
+        yield (
+            f"uneven lately: GPU {name(least)} {least.lately:.0f}%, GPU {name(most)} "
+            f"{most.lately:.0f}%"
+        )
 
 
 def _about(

@@ -90,7 +90,8 @@ def heading(shown: TableLayout, order: MetricOrder, *, ascii_only: bool) -> Piec
         " " * shown.mark,
         title("metric", "key")[: shown.name].ljust(shown.name),
         title("last", "last").rjust(shown.last)[: shown.last],
-        f" {title('trend', 'trend') if shown.trend > _BARE_TREND else sign if order.by == 'trend' else ''}",
+        " "
+        f"{title('trend', 'trend') if shown.trend > _BARE_TREND else sign if order.by == 'trend' else ''}",
         "min".rjust(shown.least),
         "max".rjust(shown.greatest),
         " all steps",

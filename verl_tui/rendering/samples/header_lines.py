@@ -90,7 +90,8 @@ def sample_words(
         if len(mates) > 1:
             pieces.append(
                 (
-                    f"  group {listing.groups[fact.group or '']}: {mates.index(index) + 1}/{len(mates)}",
+                    f"  group {listing.groups[fact.group or '']}: "
+                    f"{mates.index(index) + 1}/{len(mates)}",
                     "dim",
                 )
             )

@@ -262,7 +262,8 @@ def empty_rows(run: Run | None, width: int, *, loading: bool = False) -> list[Pi
         sentences = ["No samples yet."]
         if named:
             sentences.append(
-                f"This run writes them to {' and '.join(named)}: name that directory too to see them here."
+                f"This run writes them to {' and '.join(named)}: name that directory too to see "
+                "them here."
             )
         else:
             others = "" if run.dialect == "verl" else _OTHERS_WRITE

@@ -336,7 +336,8 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
         unknown = wanted.unknown(listing.fields)
         if unknown and listing.complete:
             self._say(
-                f"no field is called {unknown[0]}: there are {', '.join(('score', 'len', *listing.fields))}"
+                f"no field is called {unknown[0]}: there are "
+                f"{', '.join(('score', 'len', *listing.fields))}"
             )
             return
         self._close_filter()
