@@ -22,7 +22,8 @@ _RECT = re.compile(
     r'<rect fill="([^"]+)" x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="24.65"'
 )
 _TEXT = re.compile(
-    r'<text class="terminal-\d+-(r\d+)" x="([\d.]+)" y="[\d.]+" textLength="([\d.]+)" clip-path="[^"]*line-(\d+)\)">'
+    r'<text class="terminal-\d+-(r\d+)" x="([\d.]+)" y="[\d.]+" '
+    r'textLength="([\d.]+)" clip-path="[^"]*line-(\d+)\)">'
     r"([^<]*)</text>"
 )
 _BLANK = re.compile(r"(?:&#160;|\s|\u2800)*")

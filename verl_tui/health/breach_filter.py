@@ -1,4 +1,4 @@
-"""Leaves out breaches while a rule was exempt by the numbers known at the time, not in hindsight."""
+"""Leaves out breaches while a rule was exempt, by the numbers known then, not in hindsight."""
 
 from __future__ import annotations
 

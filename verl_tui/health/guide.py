@@ -85,7 +85,7 @@ class Rule:
     not_in: Mapping[str, str] = field(default_factory=dict)
     """Dialect -> why it does not judge such logs."""
     unless: tuple[str, ...] = ()
-    """Names of the exemptions under which it does not apply, see `verl_tui.health.applicability`."""
+    """Names of the exemptions under which it does not apply: `verl_tui.health.applicability`."""
     says: str = ""
     """A sentence's beginning that replaces `<title> has stayed <where>`."""
     label: str = ""
@@ -97,7 +97,7 @@ class Rule:
     source: str = ""
     """The document that the threshold is from, or `heuristic`."""
     null_rate: str = ""
-    """Findings on measured runs without a fault, e.g. `0 of 600`; empty where figures were changed."""
+    """Findings on runs without a fault, e.g. `0 of 600`; empty where figures were changed."""
     causes: str = ""
     """Settings that may be to blame: `drift` or `length`, see `verl_tui.health.causes`."""
     explains: tuple[str, ...] = ()

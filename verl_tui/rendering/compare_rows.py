@@ -131,8 +131,12 @@ def table_rows(
 def longest(found: Sequence[ComparisonSection]) -> int:
     """Return the cells of the longest name of a row, with its unit."""
     lines = [line for section in found for line in section.lines]
-    return max((cell_len(printable(line.label)) + (len(unit) + 2 if (unit := _unit(line)) else 0) for line in lines),
-               default=0)  # fmt: skip
+    return max((_label_cells(line) for line in lines), default=0)
+
+
+def _label_cells(line: ComparisonRow) -> int:
+    unit = _unit(line)
+    return cell_len(printable(line.label)) + (len(unit) + 2 if unit else 0)
 
 
 def _unit(line: ComparisonRow) -> str:

@@ -185,13 +185,16 @@ def _metric(
     role = "strong" if isfinite(value) else "critical"
     least, usual, arrowed = worths
     sparks = ((cells, sparkline(series, cells, ascii_only=view.ascii)) for cells in (24, 12))
+    written, figure, direction = (f"{label} ", ""), (compact(value), role), (arrow, "")
     return [
-        *(Form(20 - cells // 4, ((f"{label} ", ""), (f"{line} ", "accent"), (compact(value), role), (arrow, "")))
-          for cells, line in sparks),
-        Form(arrowed, ((f"{label} ", ""), (compact(value), role), (arrow, ""))),
-        Form(usual, ((f"{label} ", ""), (compact(value), role))),
-        Form(least, ((f"{short} ", ""), (compact(value), role))),
-    ]  # fmt: skip
+        *(
+            Form(20 - cells // 4, (written, (f"{line} ", "accent"), figure, direction))
+            for cells, line in sparks
+        ),
+        Form(arrowed, (written, figure, direction)),
+        Form(usual, (written, figure)),
+        Form(least, ((f"{short} ", ""), figure)),
+    ]
 
 
 def _finding(view: View, run: Run) -> Forms:

@@ -368,7 +368,7 @@ def _value(figure: Figure) -> str:
 
 
 def _seconds(seconds: float) -> str:
-    """Return a time with three digits: `0.95 s`, `187 s`, `21.4 min`; a duration from two hours on."""
+    """Return a time in three digits: `0.95 s`, `187 s`, `21.4 min`; a duration beyond 2 hours."""
     if seconds >= 7200:
         return duration(seconds)
     if seconds >= 1000:

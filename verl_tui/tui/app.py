@@ -242,7 +242,8 @@ class VerlApp(TerminalApp):
         """Note how far loading is; return whether it has just come to its end."""
         was_loading, self._loading = self._loading, self._monitor.loaded() < 1.0
         if was_loading and not self._loading:
-            gc.freeze()  # what was read stays: with many runs, looking for garbage in it holds a key up by 50 ms
+            # What was read stays: with many runs, a search for garbage in it delays a key by 50 ms.
+            gc.freeze()
             self.set_timer(_SPARE, self._after_loading)
         return was_loading and not self._loading
 
@@ -296,7 +297,8 @@ class VerlApp(TerminalApp):
     def _paint(self) -> None:
         """Show what the logs have brought; the next such painting keeps its distance."""
         if self._paint_later is not None:
-            self._paint_later.stop()  # else it would go off beside the next one, for as long as news come
+            # Else it would go off beside the next one, as long as there is news.
+            self._paint_later.stop()
             self._paint_later = None
         self._painted = monotonic()
         self._show()

@@ -61,7 +61,8 @@ def signal(rule: Rule) -> Signal:
     if rule.stream == "absolute":
         expr = f"abs({expr})"
     elif joined := _STREAMS[rule.stream]:
-        expr += f"\n{joined}\n{series(_keys(rule, rule.beside_indicator, rule.beside_metric), rule.dialects)}"
+        keys_beside = _keys(rule, rule.beside_indicator, rule.beside_metric)
+        expr += f"\n{joined}\n{series(keys_beside, rule.dialects)}"
     elif rule.indicator:
         # Rules that judge one indicator in the same logs share it.
         name = "_".join(

@@ -1,4 +1,4 @@
-"""Where a rule does not apply: each exemption looks for evidence and returns its reason, or None."""
+"""Exemptions: where a rule does not apply. Each looks for evidence and returns a reason or None."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Exemptions by what single batches do: means of few scores swing by chance, and a batch far from the
-reference costs.
-"""
+"""Exemptions for single batches: means of few scores swing by chance."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ class Leap(NamedTuple):
 
 
 class Jump(Condition):
-    """A value far above the points before it; held for some points, longer where it happens often."""
+    """A value far above the points before it; held for some points, longer if it happens often."""
 
     def __init__(self, leap: Leap, *, window: int, least: int, hold: int) -> None:
         """Prepare the watch for jumps.

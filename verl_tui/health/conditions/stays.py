@@ -114,7 +114,7 @@ class Stays(Condition):
                 self._take(step, value)
 
     def _calm(self, values: Sequence[float]) -> bool:
-        """Return whether nothing was or is in breach: a long healthy history costs next to nothing."""
+        """Return whether nothing was in breach: a long healthy history costs next to nothing."""
         if self._breaches or self._breached or self.seen < self._steady.window:
             return False
         return not self._range.breached(max(values)) and not self._range.breached(min(values))

@@ -113,7 +113,8 @@ _ADVICE_ON_REPORTS: tuple[tuple[re.Pattern[str], str], ...] = (
 )
 _ENDS = (EventKind.FATAL, EventKind.TRACEBACK, EventKind.STOPPED)
 _CONSEQUENCE = re.compile(
-    r"ChildFailedError|CalledProcessError|Sync replay buffer selected terminal groups|Received an empty list as keys"
+    r"ChildFailedError|CalledProcessError|Sync replay buffer selected terminal groups"
+    r"|Received an empty list as keys"
     r"|RayTaskError|^Traceback|^Error executing job|^Job 'raysubmit_|Component failed with error"
     r"|ActorDiedError|RayActorError|WorkerCrashedError|SignalException"
 )

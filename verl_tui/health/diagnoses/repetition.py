@@ -92,7 +92,7 @@ class Repetition(Diagnosis):
         return self._finding(context, breached) if breached else None
 
     def _update(self, context: RuleContext) -> Iterator[tuple[str, str, Condition, int | None]]:
-        """Feed the figures that the log has; yield key, title, condition and newest step of each."""
+        """Feed the figures of the log; yield key, title, condition and newest step of each."""
         for figure in _FIGURES:
             key = context.names.get(figure.name)
             series = context.series(key) if key else None

@@ -53,7 +53,7 @@ _ASCII_OF_ROWS = {
     "x   ": "'",
     "xx  ": "'",
 }
-"""ASCII by the dot rows that are set, from the top; others are `|`, cells that are nearly full `#`."""
+"""ASCII by the dot rows that are set, from the top; others are `|`, nearly full cells `#`."""
 
 
 def _ascii_glyph(mask: int) -> str:

@@ -30,16 +30,17 @@ if TYPE_CHECKING:
     from verl_tui.runs.series import Series
 
 DEFAULT_ORDER = (
-    "reward", "policy_kl", "reference_kl", "policy_loss", "value_loss", "entropy", "response_length", "grad_norm",
-    "clip_fraction", "throughput", "reward_std", "step_time", "generation_time", "truncated_share", "engine_mismatch",
-    "gpu_utilization", "gpu_memory", "log_prob",
+    "reward", "policy_kl", "reference_kl", "policy_loss", "value_loss", "entropy",
+    "response_length", "grad_norm", "clip_fraction", "throughput", "reward_std", "step_time",
+    "generation_time", "truncated_share", "engine_mismatch", "gpu_utilization", "gpu_memory",
+    "log_prob",
 )  # fmt: skip
 """Indicators in the order of showing: what tells of learning first, then of stability, then of
 speed.
 """
 _GROUPS = (
-    "reward", "validation", "loss", "kl", "optimisation", "length", "samples", "throughput", "timing", "engine",
-    "async", "memory", "system", "data", "other",
+    "reward", "validation", "loss", "kl", "optimisation", "length", "samples", "throughput",
+    "timing", "engine", "async", "memory", "system", "data", "other",
 )  # fmt: skip
 _SOLE_VALIDATIONS = 3
 """Validation metrics that are drawn as points in the reward chart; more would hide each other."""

@@ -61,7 +61,7 @@ def listing(
     order: MetricOrder,
     tail: Callable[[str, int], Sequence[float]],
 ) -> tuple[MetricGroup, ...]:
-    """Return the metrics that pass a filter: in groups if sorted by key, else as one without a name.
+    """Return the metrics that pass a filter: in groups if sorted by key, else as a nameless one.
 
     Args:
         keys: All there are.

@@ -86,12 +86,15 @@ def heading(shown: TableLayout, order: MetricOrder, *, ascii_only: bool) -> Piec
     def title(word: str, by: str = "") -> str:
         return word + sign if by == order.by else word
 
+    if shown.trend > _BARE_TREND:
+        trend = title("trend", "trend")
+    else:
+        trend = sign if order.by == "trend" else ""
     cells = [
         " " * shown.mark,
         title("metric", "key")[: shown.name].ljust(shown.name),
         title("last", "last").rjust(shown.last)[: shown.last],
-        " "
-        f"{title('trend', 'trend') if shown.trend > _BARE_TREND else sign if order.by == 'trend' else ''}",
+        " " + trend,
         "min".rjust(shown.least),
         "max".rjust(shown.greatest),
         " all steps",

@@ -107,7 +107,7 @@ class ChartsPanel(Panel):
         if self._view is not None and drawn == self._drawn and drawn is not None:
             return  # a reading of the GPUs, or the clock, changes no chart
         if self._view is not None and self._covered():
-            return  # it is shown again when it can be seen again; until then the charts are those of the last view
+            return  # shown again when it is visible again; until then the last view stays
         self._view = view
         self._drawn = drawn
         if view.cursor != self._cursor:

@@ -133,9 +133,11 @@ class Arranged(BufferedScreen[None]):
             & > Keys { display: none; }
         }
         &.-tiny.-narrow > #health { display: block; height: 1; }
-        &.-tiny.-narrow.-gpus > #gpus, &.-pair.-narrow.-gpus > #gpus, &.-line.-narrow.-gpus > #gpus { display: none; }
+        &.-tiny.-narrow.-gpus > #gpus, &.-pair.-narrow.-gpus > #gpus,
+        &.-line.-narrow.-gpus > #gpus { display: none; }
         &.-line > #charts { display: none; }
-        &.-narrow > #hint, &.-tiny > #hint, &.-pair > #hint, &.-line > #hint { display: none !important; }
+        &.-narrow > #hint, &.-tiny > #hint, &.-pair > #hint,
+        &.-line > #hint { display: none !important; }
         &.-line.-zoomed > #status, &.-line.-filtering > #status { display: none; }
     }
     """

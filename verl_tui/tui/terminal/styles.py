@@ -24,7 +24,7 @@ _KNOWN: WeakKeyDictionary[Stylesheet, dict[_Ink, Style]] = WeakKeyDictionary()
 
 
 _CAN_ATTACH = hasattr(DOMNode, "_attach")
-"""False where Textual gives no node a parent in this way: all component classes are declared then."""
+"""False where Textual gives nodes no parent in this way: all component classes are declared."""
 
 
 class Inked(Widget):

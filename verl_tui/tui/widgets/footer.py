@@ -56,8 +56,12 @@ class Keys(Inked, can_focus=False):
         dock: bottom;
         height: 1;
         background: $footer-background;
-        & > .keys--key { color: $footer-key-foreground; background: $footer-key-background; text-style: bold; }
-        & > .keys--does { color: $footer-description-foreground; background: $footer-description-background; }
+        & > .keys--key {
+            color: $footer-key-foreground; background: $footer-key-background; text-style: bold;
+        }
+        & > .keys--does {
+            color: $footer-description-foreground; background: $footer-description-background;
+        }
         & > .keys--off { color: $footer-description-foreground; text-style: dim; }
     }
     """
