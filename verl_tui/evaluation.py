@@ -51,7 +51,7 @@ _FEW, _SOME = 32, 128
 longer text short n-grams come again by themselves.
 """
 _ROUNDING = 1e-6
-"""Share of its size by which a score may differ from the same one reckoned in another order, in
+"""Share of its size by which a score may differ from the same one summed in another order, in
 single precision.
 """
 _LEAST_SCORED = 8

@@ -74,7 +74,7 @@ def test_a_better_source_that_begins_anew_with_each_start_beats_a_console_that_g
     assert [mark.step for mark in run.restarts] == [2]
 
 
-def reckoned(key, points, *, order=0):
+def estimated(key, points, *, order=0):
     """Return rows whose steps their log does not state."""
     return replace(rows(key, points, order=order), estimated=True)
 
@@ -85,7 +85,7 @@ def test_a_source_that_knows_the_steps_holds_and_no_step_is_invented_beside_it(r
     own history.
     """
     told = [
-        (status("train.log", CONSOLE, 0), reckoned("a", {1: 0.1, 2: 0.2, 3: 0.3, 4: 0.4})),
+        (status("train.log", CONSOLE, 0), estimated("a", {1: 0.1, 2: 0.2, 3: 0.3, 4: 0.4})),
         (status("state.json", EVENTS, 1), rows("a", {5: 0.11, 10: 0.22, 15: 0.33, 20: 0.44})),
     ]
     for source, record in told if console_first else reversed(told):
@@ -95,14 +95,14 @@ def test_a_source_that_knows_the_steps_holds_and_no_step_is_invented_beside_it(r
     assert run.tail("a", 2) == pytest.approx([0.33, 0.44])
     assert run.measured("a", 2) == [0.33, 0.44]
     assert [share.status.path for share in shares(run, "a")] == ["state.json"]
-    tell(run, told[0][0], reckoned("a", {25: 0.5}, order=4))
+    tell(run, told[0][0], estimated("a", {25: 0.5}, order=4))
     assert values(run, "a")[25] == 0.5, "what is not in the history yet is shown"
 
 
-def test_a_reckoned_step_is_taken_away_once_the_step_is_known(run):
+def test_an_estimated_step_is_taken_away_once_the_step_is_known(run):
     console, state = status("train.log", CONSOLE, 0), status("state.json", EVENTS, 1)
     for step in range(1, 5):
-        tell(run, console, reckoned("a", {10 * step - 1: float(step)}, order=step))
+        tell(run, console, estimated("a", {10 * step - 1: float(step)}, order=step))
         assert values(run, "a")[10 * step - 1] == step
     before = run.series("a").revision
     tell(run, state, rows("a", {10: 1.0, 20: 2.0, 30: 3.0}))
@@ -113,7 +113,7 @@ def test_a_reckoned_step_is_taken_away_once_the_step_is_known(run):
 
 def test_a_console_fills_what_the_others_leave_out(run):
     """W&B was on only after the resumption, the events tell of every tenth step."""
-    tell(run, status("train.log", CONSOLE, 0), reckoned("a", dict.fromkeys(range(1, 61), 1.0)))
+    tell(run, status("train.log", CONSOLE, 0), estimated("a", dict.fromkeys(range(1, 61), 1.0)))
     tell(run, status("run.wandb", ("W&B run", 4), 1), rows("a", dict.fromkeys(range(41, 51), 2.0)))
     tell(run, status("tb", EVENTS, 2), rows("a", {10: 3.0, 20: 3.0}))
     expected = (
@@ -124,7 +124,7 @@ def test_a_console_fills_what_the_others_leave_out(run):
 
 def test_of_two_rows_of_one_step_the_one_that_states_it_holds(run):
     """Whatever their sources are worth otherwise."""
-    tell(run, status("exp.jsonl", LOGGER, 1), reckoned("a", {1: 0.5, 2: 0.5}))
+    tell(run, status("exp.jsonl", LOGGER, 1), estimated("a", {1: 0.5, 2: 0.5}))
     tell(run, status("train.log", CONSOLE, 0), rows("a", {2: 0.25}))
     assert values(run, "a") == {1: 0.5, 2: 0.25}
     assert origin(run, "a", 1).path == "exp.jsonl"

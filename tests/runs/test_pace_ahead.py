@@ -121,7 +121,7 @@ def test_a_kind_that_was_never_seen_is_put_together() -> None:
     assert (both.seconds, both.times) == (190.0, 0)
 
 
-def test_what_grows_is_reckoned_as_it_is_now() -> None:
+def test_what_grows_is_estimated_as_it_is_now() -> None:
     """Responses get longer: validations of long ago must not make the next one shorter than a plain
     step.
     """
@@ -147,7 +147,7 @@ def test_never_validates() -> None:
     assert due(run) == (None, None)
 
 
-def test_irregular_occasions_are_reckoned_by_how_often_they_are() -> None:
+def test_irregular_occasions_are_estimated_by_how_often_they_are() -> None:
     tested = dict.fromkeys((10, 25, 30, 50), 100.0)
     columns = {
         "critic/score/mean": [0.5] * 60,

@@ -1,4 +1,4 @@
-"""Runs made of numbers, for the tests of what is reckoned from them."""
+"""Runs made of numbers, for the tests of what is estimated from them."""
 
 from __future__ import annotations
 

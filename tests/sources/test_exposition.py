@@ -317,7 +317,7 @@ def test_what_is_no_step_reached_is_none(name: str) -> None:
     assert Scrapes().take({"": scrape((name, {}, 500))}, {}).step is None
 
 
-def test_quantiles_are_reckoned_as_prometheus_does() -> None:
+def test_quantiles_are_computed_as_prometheus_does() -> None:
     buckets = {1.0: 10.0, 2.0: 30.0, math.inf: 40.0}
     assert quantile(buckets, 0.5) == 1.5
     assert quantile(buckets, 0.95) == 2.0  # beyond the last bound: that bound

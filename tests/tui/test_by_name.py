@@ -10,7 +10,7 @@ import pytest
 from watching import loaded, press, settle, text, until, write_run
 
 from verl_tui.config import Config
-from verl_tui.tui.keys.palette import ALSO, ByName
+from verl_tui.tui.keys.palette import ALSO, ActionSearch
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,7 +37,7 @@ SAID = {
 
 async def found(app: VerlApp, typed: str) -> list[str]:
     """Return the titles of what the palette offers, best first."""
-    hits = [hit async for hit in ByName(app.screen).search(typed)]
+    hits = [hit async for hit in ActionSearch(app.screen).search(typed)]
     return [str(hit.match_display) for hit in sorted(hits, key=lambda hit: -hit.score)]
 
 

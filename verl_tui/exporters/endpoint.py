@@ -1,5 +1,5 @@
 """Serves metrics over HTTP: what is handed to it is what is scraped, and nothing is read or
-reckoned for a request.
+computed for a request.
 
 Whoever listens beyond this machine must ask for a password or encrypt; `verl_tui.commands` sees to
 it.

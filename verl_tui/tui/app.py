@@ -33,7 +33,7 @@ from verl_tui.tui.messages import CursorMoved
 from verl_tui.tui.notifications import notices
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
-from verl_tui.tui.screens.catalog import SCREENS, Desk
+from verl_tui.tui.screens.catalog import SCREENS, ScreenContext
 from verl_tui.tui.screens.dashboard import Dashboard
 from verl_tui.tui.widgets.zoomed_chart import load_plotext
 
@@ -422,7 +422,7 @@ class VerlApp(TerminalApp):
     def action_look_at(self, name: str) -> None:
         """Open a screen over the one in front, unless that is it."""
         opened = SCREENS[name].open(
-            Desk(self._dashboard, self._view(self._clock()), self.state_file)
+            ScreenContext(self._dashboard, self._view(self._clock()), self.state_file)
         )
         if not isinstance(self.screen, type(opened.screen)):
             self.push_screen(opened.screen, opened.left)

@@ -13,7 +13,7 @@ from verl_tui.rendering.session.preferences import StateFile
 from verl_tui.text import one_line
 from verl_tui.tui.keys.commands import bindings, commands, keys_to, names
 from verl_tui.tui.keys.keymap import keymap
-from verl_tui.tui.keys.palette import ByName
+from verl_tui.tui.keys.palette import ActionSearch
 from verl_tui.tui.screens import palette
 from verl_tui.tui.terminal import themes
 from verl_tui.tui.terminal.key_queue import KeyQueue
@@ -38,7 +38,7 @@ _SETTLED = 0.3
 class TerminalApp(KeyQueue[int]):
     """An app in a user's terminal, with the user's colours, keys and habits."""
 
-    COMMANDS = {ByName}  # noqa: RUF012 - as Textual declares it
+    COMMANDS = {ActionSearch}  # noqa: RUF012 - as Textual declares it
     CSS = """
     /* A line, not a box: it covers what is looked at. */
     Toast { width: auto; max-width: 100%; padding: 0 1; margin: 0; }

@@ -301,9 +301,9 @@ def test_times_that_are_counted_back_say_so() -> None:
     series = run.series("critic/score/mean")
     assert series is not None
     axis = on_axis(run, "time")
-    assert axis.reckoned
+    assert axis.estimated
     assert "progress bar" in axis.origin(series)
-    assert list(ChartLook(axis="time").words(run)) == ["x: time, reckoned"]
+    assert list(ChartLook(axis="time").words(run)) == ["x: time, estimated"]
     assert list(ChartLook(axis="time").words(rich_run())) == ["x: time"]
     assert not on_axis(run, "step").origin(series)
 

@@ -83,7 +83,7 @@ class ChartLook:
         along = on_axis(run, self.axis)
         if along.problem is not None:
             return f"x: step, {along.problem}"
-        return f"x: {self.axis}" + (", reckoned" if along.reckoned else "")
+        return f"x: {self.axis}" + (", estimated" if along.estimated else "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,7 +158,7 @@ def _times(run: Run, shown: Run, timed: Iterable[tuple[array[int], Series]]) -> 
                     datetime.fromtimestamp(second, timezone.utc).isoformat().replace("+00:00", "Z")
                 )
     if known:
-        word = "time (reckoned)" if clock.reckoned else "time"
+        word = "time (estimated)" if clock.estimated else "time"
         told = array("q", sorted(known))
         yield Column(_of(run, shown, word), told, [known[step] for step in told])
 

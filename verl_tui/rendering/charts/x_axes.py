@@ -57,7 +57,7 @@ class _Clocked:
     def __init__(self, axis: Axis, clocks: Sequence[Clock]) -> None:
         self.axis = axis
         self._clocks = clocks
-        self.reckoned = bool(clocks) and all(clock.estimated for clock in clocks)
+        self.estimated = bool(clocks) and all(clock.estimated for clock in clocks)
         """Whether no moment was noted when it was there."""
 
     def origin(self, series: Series) -> str:
@@ -105,7 +105,7 @@ class _Stepped:
     """Positions are the steps themselves."""
 
     axis = STEPS
-    reckoned = False
+    estimated = False
 
     def __init__(self, problem: str | None = None) -> None:
         self.problem = problem

@@ -43,7 +43,7 @@ class HealthBadge(NamedTuple):
 
 
 class EntryCache:
-    """What is said of each run; what a key changes nothing of is not reckoned anew."""
+    """The entries of the list; an entry is written anew only when its run has changed."""
 
     def __init__(self) -> None:
         self._standings: WeakKeyDictionary[Run, tuple[object, HealthBadge]] = WeakKeyDictionary()

@@ -18,7 +18,7 @@ _UNSHOWABLE = "�"
 _MOST_MARKS = 8
 """Characters a cell takes at most: nobody stacks more combining marks in earnest."""
 _WIDENING = "\ufe0f"
-"""Asks for an emoji's wide picture, as some terminals do it: reckoned with one cell to be safe."""
+"""Asks for an emoji's wide picture, as some terminals do it: counted as one cell to be safe."""
 _FIRST_MARK = "\u0300"
 """Below it every character takes one cell."""
 _FIRST_WIDE = "\u1100"

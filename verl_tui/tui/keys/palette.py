@@ -58,7 +58,7 @@ _LEAST = 3
 """Letters from which on the beginning of such a word is enough."""
 
 
-class ByName(Provider):
+class ActionSearch(Provider):
     """Offers what the app can do, by the names of its actions and by `ALSO`."""
 
     async def discover(self) -> Hits:

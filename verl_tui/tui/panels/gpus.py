@@ -45,7 +45,7 @@ class GpusPanel(TextPanel):
     TITLE = "gpus"
     FOOTER = (("chart.zoom", "Full screen"), ("list.down list.up", "Scroll"))
     PREFIX = "gpus"
-    INKS = _ROLES
+    STYLED_ROLES = _ROLES
     GROUNDED = frozenset({"gauge"})
     DEFAULT_CSS = """
     GpusPanel {

@@ -39,7 +39,7 @@ class HealthPanel(TextPanel):
         ("finding.acknowledge", "Acknowledge"),
     )
     PREFIX = "health"
-    INKS = ROLES
+    STYLED_ROLES = ROLES
     DEFAULT_CSS = """
     HealthPanel {
         & > .health--critical { color: $text-error; text-style: bold; }

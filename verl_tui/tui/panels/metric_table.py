@@ -12,7 +12,7 @@ from verl_tui.rendering.metrics.shown import BUDGET
 from verl_tui.rendering.metrics.table import ROLES, heading, layout, row
 from verl_tui.rendering.text.printable import wrapped
 from verl_tui.tui.terminal.lazy_strips import LazyStrips
-from verl_tui.tui.terminal.styles import Inked
+from verl_tui.tui.terminal.styles import RoleStyled
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
@@ -27,11 +27,11 @@ _WITH_HEAD = 6
 """Rows from which on the columns have names."""
 
 
-class MetricTable(Container, Inked):
+class MetricTable(Container, RoleStyled):
     """One row for each metric; rows are made when they come into sight."""
 
     PREFIX = "metrics"
-    INKS = ROLES
+    STYLED_ROLES = ROLES
     DEFAULT_CSS = """
     MetricTable {
         height: 1fr;

@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.strip import Strip
 
 from verl_tui.tui.terminal.lazy_strips import LazyStrips
-from verl_tui.tui.terminal.styles import Inked
+from verl_tui.tui.terminal.styles import RoleStyled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,7 +79,7 @@ class Panel(Container):
             self.border_subtitle = content
 
 
-class TextPanel(Panel, Inked):
+class TextPanel(Panel, RoleStyled):
     """A panel of rows of text, each piece in the colour of its role."""
 
     GROUNDED: ClassVar[frozenset[str]] = frozenset()
@@ -132,7 +132,7 @@ class TextPanel(Panel, Inked):
 
     def _ink(self, role: str) -> Style:
         if role not in self._looks:
-            style = self.ink(role)
+            style = self.role_style(role)
             ground = style.bgcolor if role in self.GROUNDED else None
             self._looks[role] = (
                 Style(color=style.color, bold=style.bold, bgcolor=ground) if role else Style.null()

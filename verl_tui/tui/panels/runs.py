@@ -78,7 +78,7 @@ class RunsPanel(TextPanel):
     TITLE = "runs"
     FOOTER = (("runs.select", "Select"), ("runs.sort", "Sort"), ("compare", "Compare"))
     PREFIX = "runs"
-    INKS = ROLES
+    STYLED_ROLES = ROLES
     GROUNDED = frozenset({"bar"})
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "select", "Select to compare, or not", show=False, id="runs.select"),

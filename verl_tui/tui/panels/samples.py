@@ -29,7 +29,7 @@ from verl_tui.rendering.samples.panel_rows import (
 )
 from verl_tui.rendering.samples.query import SampleQuery
 from verl_tui.tui.panels.panel import Panel
-from verl_tui.tui.terminal.styles import Inked
+from verl_tui.tui.terminal.styles import RoleStyled
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
@@ -45,14 +45,14 @@ if TYPE_CHECKING:
     from verl_tui.runs.samples import Place, Samples
 
 
-class SamplesPanel(Panel, Inked):
+class SamplesPanel(Panel, RoleStyled):
     """One sample, the newest step's first until the user moves; keys lead to its neighbours and to
     other steps.
     """
 
     TITLE = "samples"
     PREFIX = "samples"
-    INKS = (*ROLES, *HERE)
+    STYLED_ROLES = (*ROLES, *HERE)
     DEFAULT_CSS = """
     SamplesPanel {
         & > .-header { height: 1; overflow: hidden hidden; scrollbar-size: 0 0; }
@@ -258,7 +258,7 @@ class SamplesPanel(Panel, Inked):
     @property
     def _look(self) -> tuple[Style, ...]:
         """All colours: in others everything is drawn anew."""
-        return tuple(self.inks.values())
+        return tuple(self.role_styles.values())
 
     def _caption(self) -> None:
         samples, shown = self._samples, self.shown

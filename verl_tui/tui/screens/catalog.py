@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from verl_tui.tui.screens.dashboard import Dashboard
 
 
-class Desk(NamedTuple):
+class ScreenContext(NamedTuple):
     """What a screen may need when it is opened."""
 
     dashboard: Dashboard
@@ -31,14 +31,14 @@ class Desk(NamedTuple):
     state_file: StateFile
 
 
-class Opened(NamedTuple):
+class ScreenWithCallback(NamedTuple):
     """A screen, and who is told what it was left with."""
 
     screen: Screen[Any]
     left: Callable[[Any], None] | None = None
 
 
-class Entry(NamedTuple):
+class ScreenSpec(NamedTuple):
     """One screen that a key opens."""
 
     name: str
@@ -46,83 +46,89 @@ class Entry(NamedTuple):
     id: str
     """Its name in the configuration of keys."""
     words: str
-    open: Callable[[Desk], Opened]
+    open: Callable[[ScreenContext], ScreenWithCallback]
     label: str | None = None
     """What the key is called where it is not written as Textual calls it; such a key is shown in
     the last row.
     """
 
 
-def _samples(desk: Desk) -> Opened:
+def _samples(context: ScreenContext) -> ScreenWithCallback:
     from verl_tui.tui.screens.samples import SamplesScreen
 
-    panel = desk.dashboard.query_one(SamplesPanel)
-    panel.show(desk.view)  # it may be out of sight
-    return Opened(SamplesScreen(desk.view, panel.chosen), panel.go_on)
+    panel = context.dashboard.query_one(SamplesPanel)
+    panel.show(context.view)  # it may be out of sight
+    return ScreenWithCallback(SamplesScreen(context.view, panel.chosen), panel.go_on)
 
 
-def _sources(desk: Desk) -> Opened:
+def _sources(context: ScreenContext) -> ScreenWithCallback:
     from verl_tui.tui.screens.sources import SourcesScreen
 
-    return Opened(SourcesScreen(desk.view))
+    return ScreenWithCallback(SourcesScreen(context.view))
 
 
-def _config(desk: Desk) -> Opened:
+def _config(context: ScreenContext) -> ScreenWithCallback:
     from verl_tui.tui.screens.config import ConfigScreen
 
-    return Opened(ConfigScreen(desk.view))
+    return ScreenWithCallback(ConfigScreen(context.view))
 
 
-def _timing(desk: Desk) -> Opened:
+def _timing(context: ScreenContext) -> ScreenWithCallback:
     from verl_tui.tui.screens.timing import TimingScreen
 
-    return Opened(TimingScreen(desk.view))
+    return ScreenWithCallback(TimingScreen(context.view))
 
 
-def _compare(desk: Desk) -> Opened:
+def _compare(context: ScreenContext) -> ScreenWithCallback:
     from verl_tui.tui.screens.compare import CompareScreen
 
-    return Opened(CompareScreen(desk.dashboard.query_one(RunsPanel).listed, desk.view))
+    return ScreenWithCallback(
+        CompareScreen(context.dashboard.query_one(RunsPanel).listed, context.view)
+    )
 
 
-def _metrics(desk: Desk) -> Opened:
+def _metrics(context: ScreenContext) -> ScreenWithCallback:
     from verl_tui.tui.screens.metrics import MetricsScreen
 
-    return Opened(MetricsScreen(desk.view, desk.dashboard.query_one(ChartsPanel), desk.state_file))
+    return ScreenWithCallback(
+        MetricsScreen(context.view, context.dashboard.query_one(ChartsPanel), context.state_file)
+    )
 
 
-def _log(desk: Desk) -> Opened:
+def _log(context: ScreenContext) -> ScreenWithCallback:
     from verl_tui.rendering.log.target import log_target
     from verl_tui.tui.screens.log import LogScreen
 
-    view = desk.view
-    return Opened(LogScreen(view, log_target(view.run, desk.dashboard.chosen_finding, view.cursor)))
+    view = context.view
+    return ScreenWithCallback(
+        LogScreen(view, log_target(view.run, context.dashboard.chosen_finding, view.cursor))
+    )
 
 
-def _history(desk: Desk) -> Opened:
+def _history(context: ScreenContext) -> ScreenWithCallback:
     from verl_tui.tui.screens.history import HistoryScreen
 
-    return Opened(HistoryScreen(desk.view), desk.dashboard.follow_episode)
+    return ScreenWithCallback(HistoryScreen(context.view), context.dashboard.follow_episode)
 
 
-def _help(_: Desk) -> Opened:
+def _help(_: ScreenContext) -> ScreenWithCallback:
     from verl_tui.tui.screens.help import HelpScreen
 
-    return Opened(HelpScreen())
+    return ScreenWithCallback(HelpScreen())
 
 
 SCREENS = {
     entry.name: entry
     for entry in (
-        Entry("help", "question_mark", "help", "Help", _help, "?"),
-        Entry("samples", "o", "samples.open", "Samples of this step", _samples),
-        Entry("metrics", "m", "metrics", "All metrics", _metrics),
-        Entry("log", "l", "log", "Log: the console as text", _log),
-        Entry("compare", "C", "compare", "Compare runs side by side", _compare),
-        Entry("config", "c", "config", "Configuration, difference to other runs", _config),
-        Entry("timing", "t", "timing", "Timing: where a step's time goes", _timing),
-        Entry("history", "A", "finding.history", "Finding history", _history),
-        Entry("sources", "i", "sources", "Sources", _sources),
+        ScreenSpec("help", "question_mark", "help", "Help", _help, "?"),
+        ScreenSpec("samples", "o", "samples.open", "Samples of this step", _samples),
+        ScreenSpec("metrics", "m", "metrics", "All metrics", _metrics),
+        ScreenSpec("log", "l", "log", "Log: the console as text", _log),
+        ScreenSpec("compare", "C", "compare", "Compare runs side by side", _compare),
+        ScreenSpec("config", "c", "config", "Configuration, difference to other runs", _config),
+        ScreenSpec("timing", "t", "timing", "Timing: where a step's time goes", _timing),
+        ScreenSpec("history", "A", "finding.history", "Finding history", _history),
+        ScreenSpec("sources", "i", "sources", "Sources", _sources),
     )
 }
 """In the order of the help."""

@@ -47,7 +47,7 @@ class ComparePanel(TextPanel):
     """The table, with the names of the runs above it."""
 
     PREFIX = "compare"
-    INKS = ROLES
+    STYLED_ROLES = ROLES
     DEFAULT_CSS = """
     ComparePanel {
         border: round $accent;

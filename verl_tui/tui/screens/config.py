@@ -55,7 +55,7 @@ class ConfigPanel(TextPanel):
     """
 
     PREFIX = "config"
-    INKS = ROLES
+    STYLED_ROLES = ROLES
     DEFAULT_CSS = """
     ConfigPanel {
         border: round $accent;

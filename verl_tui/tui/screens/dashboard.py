@@ -16,7 +16,7 @@ from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.health import HealthPanel
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
-from verl_tui.tui.screens.dashboard_layout import Arranged
+from verl_tui.tui.screens.dashboard_layout import DashboardLayout
 from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.input_line import Box
 from verl_tui.tui.widgets.plot import READING
@@ -31,7 +31,7 @@ _FILTERED = ("runs", "charts")
 """Panels that can be filtered."""
 
 
-class Dashboard(Arranged):
+class Dashboard(DashboardLayout):
     """Everything about the shown run at a glance, and what keys do with it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

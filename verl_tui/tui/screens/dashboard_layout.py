@@ -45,7 +45,7 @@ all of it.
 """
 
 
-class Arranged(BufferedScreen[None]):
+class DashboardLayout(BufferedScreen[None]):
     """The panels of one run, arranged by the space there is: which are in sight is decided by the
     stylesheet alone.
     """
@@ -64,7 +64,7 @@ class Arranged(BufferedScreen[None]):
         Binding("f6", "show_panel('samples')", "Samples", show=False, id="panel.samples"),
     ]
     DEFAULT_CSS = """
-    Arranged {
+    DashboardLayout {
         overflow: hidden hidden;
         layout: grid;
         grid-gutter: 0;
@@ -182,7 +182,7 @@ class Arranged(BufferedScreen[None]):
         alone = not self.query_one(HealthPanel).display and self.zoomed is None
         line = self.query_one("#status", Line)
         line.show(*status(view, line.size.width or self.size.width, alone=alone))
-        if self._suit(view):
+        if self._sync_layout(view):
             return  # in panels as they were all would be drawn twice
         for panel in self.query(Panel):
             panel.set_class(view.ascii, "-ascii")
@@ -306,7 +306,7 @@ class Arranged(BufferedScreen[None]):
             self.app.stylesheet.apply(self.query_one("#status"))
         self._after_layout()
 
-    def _suit(self, view: View) -> bool:
+    def _sync_layout(self, view: View) -> bool:
         """Arrange the panels to suit what there is to show, and draw them then; tell whether they
         were not yet.
 

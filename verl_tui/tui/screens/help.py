@@ -30,7 +30,7 @@ from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.compare import CompareScreen
 from verl_tui.tui.screens.config import ConfigScreen
 from verl_tui.tui.screens.dashboard import Dashboard
-from verl_tui.tui.screens.dashboard_layout import Arranged
+from verl_tui.tui.screens.dashboard_layout import DashboardLayout
 from verl_tui.tui.screens.history import HistoryScreen
 from verl_tui.tui.screens.log import LogScreen
 from verl_tui.tui.screens.metrics import MetricsScreen
@@ -96,7 +96,7 @@ _SCREENS = (
     _Section("sources", (SourcesScreen, Overlay)),
     _Section("finding history", (HistoryScreen, Overlay)),
 )
-_MAIN = (Arranged, Dashboard)
+_MAIN = (DashboardLayout, Dashboard)
 """What the main screen is made of: the arrangement of its panels has keys of its own."""
 
 

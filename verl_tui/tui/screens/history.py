@@ -29,7 +29,7 @@ class HistoryPanel(TextPanel):
 
     TITLE = "finding history"
     PREFIX = "history"
-    INKS = _ROLES
+    STYLED_ROLES = _ROLES
     DEFAULT_CSS = """
     HistoryPanel {
         border: round $accent;

@@ -27,7 +27,7 @@ from verl_tui.tui.export import copy_text
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.screens.log_line import LineScreen
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
-from verl_tui.tui.terminal.styles import Inked
+from verl_tui.tui.terminal.styles import RoleStyled
 from verl_tui.tui.widgets.input_line import Box
 from verl_tui.tui.widgets.line import Line as StatusLine
 from verl_tui.tui.widgets.log_rows import LogRows
@@ -65,13 +65,13 @@ _KEYS = (
 """Those that there is no room for are in the help."""
 
 
-class LogScreen(BufferedScreen[None], Inked):
+class LogScreen(BufferedScreen[None], RoleStyled):
     """The text of one of the run's files."""
 
     AUTO_FOCUS = "#rows"
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (10, "-tall")]  # noqa: RUF012 - an instance variable to Textual
     PREFIX = "log"
-    INKS = ROLES
+    STYLED_ROLES = ROLES
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "Back", id="log.back"),
         Binding("q,l", "dismiss", "Close", id="log.close"),

@@ -30,7 +30,7 @@ class LinePanel(TextPanel):
     """The text of a line, wrapped."""
 
     PREFIX = "line-panel"
-    INKS = ("text",)
+    STYLED_ROLES = ("text",)
     DEFAULT_CSS = """
     LinePanel {
         border: round $accent;

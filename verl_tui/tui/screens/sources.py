@@ -54,7 +54,7 @@ _COLUMNS = ("format", "state", "records", "metrics", "unreadable", "read", "chan
 class SourceRows(Rows):
     """Rows in the colours of this screen."""
 
-    INKS = (*Rows.INKS, *ROLES)
+    STYLED_ROLES = (*Rows.STYLED_ROLES, *ROLES)
     DEFAULT_CSS = """
     SourceRows {
         border: round $accent;

@@ -23,7 +23,7 @@ class TimingPanel(TextPanel):
     """All of it, in rows that scroll together."""
 
     PREFIX = "timing"
-    INKS = ROLES
+    STYLED_ROLES = ROLES
     DEFAULT_CSS = """
     TimingPanel {
         border: round $accent;

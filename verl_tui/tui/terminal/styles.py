@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from rich.style import Style
     from textual.css.stylesheet import Stylesheet
 
-    _Ink = tuple[type[Widget], str, str, Style]
+    _StyleKey = tuple[type[Widget], str, str, Style]
     """A kind of widget, a role, the theme, and the style of the widget itself."""
 
-_KNOWN: WeakKeyDictionary[Stylesheet, dict[_Ink, Style]] = WeakKeyDictionary()
+_KNOWN: WeakKeyDictionary[Stylesheet, dict[_StyleKey, Style]] = WeakKeyDictionary()
 """The styles that have been worked out: each takes about 0.3 ms, and a chart draws with six."""
 
 
@@ -27,7 +27,7 @@ _CAN_ATTACH = hasattr(DOMNode, "_attach")
 """False where Textual gives nodes no parent in this way: all component classes are declared."""
 
 
-class Inked(Widget):
+class RoleStyled(Widget):
     """A widget that colours what it draws by roles, for which the stylesheet has component classes.
 
     Textual works out all that `COMPONENT_CLASSES` names whenever a widget is mounted or styled
@@ -41,29 +41,29 @@ class Inked(Widget):
     PREFIX: ClassVar[str] = ""
     """What its component classes begin with: role `ok` is coloured by `runs--ok`."""
 
-    INKS: ClassVar[Collection[str]] = ()
+    STYLED_ROLES: ClassVar[Collection[str]] = ()
     """The roles there are."""
 
-    _inks: dict[str, Style] | None = None
+    _role_styles: dict[str, Style] | None = None
 
     def __init_subclass__(cls, **options: Any) -> None:
         if not _CAN_ATTACH:
-            cls.COMPONENT_CLASSES = {f"{cls.PREFIX}--{role}" for role in cls.INKS}
+            cls.COMPONENT_CLASSES = {f"{cls.PREFIX}--{role}" for role in cls.STYLED_ROLES}
         super().__init_subclass__(**options)
 
-    def ink(self, role: str) -> Style:
+    def role_style(self, role: str) -> Style:
         """Return the style of a role; of none that of the widget itself.
 
         Raises:
             KeyError: There is no such role.
         """
-        if self._inks is None:
-            self._inks = {"": self.rich_style}
-        if role not in self._inks:
-            if role not in self.INKS:
+        if self._role_styles is None:
+            self._role_styles = {"": self.rich_style}
+        if role not in self._role_styles:
+            if role not in self.STYLED_ROLES:
                 raise KeyError(role)
-            self._inks[role] = self._worked_out(role, self._inks[""])
-        return self._inks[role]
+            self._role_styles[role] = self._worked_out(role, self._role_styles[""])
+        return self._role_styles[role]
 
     def _worked_out(self, role: str, base: Style) -> Style:
         """Return the style of a role as the stylesheet has it: of one kind of widget the same,
@@ -71,32 +71,32 @@ class Inked(Widget):
         """
         app = self.app
         known = _KNOWN.setdefault(app.stylesheet, {})
-        ink = (type(self), role, app.theme, base)
-        if ink not in known:
+        key = (type(self), role, app.theme, base)
+        if key not in known:
             name = f"{self.PREFIX}--{role}"
             if _CAN_ATTACH:
                 component = DOMNode(classes=name)
                 component._attach(self)
                 app.stylesheet.apply(component)
-                known[ink] = component.rich_style
+                known[key] = component.rich_style
             else:
-                known[ink] = self.get_component_rich_style(name)
-        return known[ink]
+                known[key] = self.get_component_rich_style(name)
+        return known[key]
 
     @property
-    def inks(self) -> dict[str, Style]:
+    def role_styles(self) -> dict[str, Style]:
         """The styles of all roles."""
-        return {role: self.ink(role) for role in self.INKS}
+        return {role: self.role_style(role) for role in self.STYLED_ROLES}
 
     def inked(self, row: Iterable[tuple[str, str]]) -> Strip:
         """Return a row of pieces, each a text and its role, in their colours; without a role the
         row's own.
         """
         return Strip(
-            [Segment(text, self.ink(role) if role else None) for text, role in row if text]
+            [Segment(text, self.role_style(role) if role else None) for text, role in row if text]
         )
 
     def notify_style_update(self) -> None:
         """Forget the styles: the theme has changed."""
-        self._inks = None
+        self._role_styles = None
         super().notify_style_update()

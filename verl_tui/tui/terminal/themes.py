@@ -4,7 +4,7 @@ must keep to.
 The hues of the two are those of Okabe and Ito, "Color Universal Design", 2008
 (https://jfly.uni-koeln.de/color/), lighter or darker where the ground asks for it. That good,
 warning, critical, accent, the curves and plain text stay apart for each kind of colour blindness is
-reckoned by the tests with the matrices of Machado, Oliveira and Fernandes, "A Physiologically-based
+computed by the tests with the matrices of Machado, Oliveira and Fernandes, "A Physiologically-based
 Model for Simulation of Color Vision Deficiency", IEEE TVCG 15, 2009.
 """
 

@@ -10,7 +10,7 @@ from rich.segment import Segment
 from textual.strip import Strip
 
 from verl_tui.tui.keys.names import key_name
-from verl_tui.tui.terminal.styles import Inked
+from verl_tui.tui.terminal.styles import RoleStyled
 
 if TYPE_CHECKING:
     from textual import events
@@ -41,7 +41,7 @@ class _Key(NamedTuple):
         return cell_len(self.display) + 1 + cell_len(self.does)
 
 
-class Keys(Inked, can_focus=False):
+class Keys(RoleStyled, can_focus=False):
     """A row of keys that leaves one out rather than cutting its name short; all are in the help.
 
     Textual's own footer has a widget for each key, made anew with the layout of the whole screen
@@ -50,7 +50,7 @@ class Keys(Inked, can_focus=False):
 
     ALLOW_SELECT = False
     PREFIX = "keys"
-    INKS = ("key", "does", "off")
+    STYLED_ROLES = ("key", "does", "off")
     DEFAULT_CSS = """
     Keys {
         dock: bottom;
@@ -115,7 +115,7 @@ class Keys(Inked, can_focus=False):
     def render_line(self, y: int) -> Strip:
         """Return the row."""
         base = self.rich_style
-        role = self.inks
+        role = self.role_styles
         segments: list[Segment] = []
         for _, key in self.fitting if y == 0 else ():
             does = role["does" if key.enabled else "off"]

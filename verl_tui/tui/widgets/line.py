@@ -8,7 +8,7 @@ from rich.style import Style
 from rich.text import Text
 from textual.strip import Strip
 
-from verl_tui.tui.terminal.styles import Inked
+from verl_tui.tui.terminal.styles import RoleStyled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from verl_tui.rendering.text.piece import Piece
 
 
-class Line(Inked):
+class Line(RoleStyled):
     """One line: pieces on the left, pieces on the right, the left ones give way."""
 
     PREFIX = "line"
-    INKS = ("strong", "dim", "good", "warning", "critical", "accent")
+    STYLED_ROLES = ("strong", "dim", "good", "warning", "critical", "accent")
     DEFAULT_CSS = """
     Line {
         height: 1;
@@ -75,5 +75,5 @@ class Line(Inked):
     def _ink(self, role: str) -> Style:
         if not role:
             return Style.null()
-        style = self.ink(role)
+        style = self.role_style(role)
         return Style(color=style.color, bold=style.bold)

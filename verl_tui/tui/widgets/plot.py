@@ -19,7 +19,7 @@ from verl_tui.rendering.charts.chart_data import ChartData
 from verl_tui.rendering.charts.downsample import neighbour
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.text.run_colours import RUNS, rules
-from verl_tui.tui.terminal.styles import Inked
+from verl_tui.tui.terminal.styles import RoleStyled
 
 if TYPE_CHECKING:
     from textual import events
@@ -45,7 +45,7 @@ ROLES = (
     ),
     *("validation", "odd", "breach", "restart", "checkpoint"),
 )
-"""What a style is for; the stylesheet's class of a role is `chart--` and the role, see `Inked`."""
+"""What a style is for; the stylesheet's class of a role is `chart--` and the role."""
 
 _EMPTY = -1
 """Row that all empty ones are."""
@@ -71,7 +71,7 @@ READING = (
 """Keys that move the cursor."""
 
 
-class Plot(Inked, can_focus=True):
+class Plot(RoleStyled, can_focus=True):
     """A widget that turns `ChartData` into rows of text, repaints the rows that differ, and has a
     cursor.
 
@@ -79,7 +79,7 @@ class Plot(Inked, can_focus=True):
     """
 
     PREFIX = "chart"
-    INKS = ROLES
+    STYLED_ROLES = ROLES
     BINDINGS: ClassVar[list[BindingType]] = [
         *READING,
         Binding("escape", "leave", "Stop reading", show=False),
@@ -207,9 +207,13 @@ class Plot(Inked, can_focus=True):
 
     def _strip(self, row: Text) -> Strip:
         strip = Strip(
-            [Segment(text, self.ink(role if role in ROLES else "")) for text, role in row if text]
+            [
+                Segment(text, self.role_style(role if role in ROLES else ""))
+                for text, role in row
+                if text
+            ]
         )
-        return strip.adjust_cell_length(self._drawn_size.width, self.ink(""))
+        return strip.adjust_cell_length(self._drawn_size.width, self.role_style(""))
 
     def notify_style_update(self) -> None:
         """Forget the styles: the theme has changed."""

@@ -13,7 +13,7 @@ from textual.reactive import var
 from textual.strip import Strip
 
 from verl_tui.tui.terminal.scrolling import ScrollingRows
-from verl_tui.tui.terminal.styles import Inked
+from verl_tui.tui.terminal.styles import RoleStyled
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -25,7 +25,7 @@ _EMPTY = Strip([])
 """What stands behind the last row."""
 
 
-class Rows(ScrollingRows, Inked, can_focus=True):
+class Rows(ScrollingRows, RoleStyled, can_focus=True):
     """Rows of text, each already as wide as it may be; a row may be chosen with the keyboard or the
     mouse.
 
@@ -34,7 +34,7 @@ class Rows(ScrollingRows, Inked, can_focus=True):
     """
 
     PREFIX = "rows"
-    INKS: ClassVar[Collection[str]] = ("here", "chosen")
+    STYLED_ROLES: ClassVar[Collection[str]] = ("here", "chosen")
     DEFAULT_CSS = """
     Rows {
         scrollbar-size-vertical: 1;
@@ -109,7 +109,7 @@ class Rows(ScrollingRows, Inked, can_focus=True):
             strip = Strip(
                 [Segment(text, (style or Style()) + ground) for text, style, _ in strip], width
             )
-        return strip.apply_style(self.ink(""))
+        return strip.apply_style(self.role_style(""))
 
     def ground(self, at: int) -> Style | None:
         """Return what is laid under a row that is chosen.
@@ -124,7 +124,7 @@ class Rows(ScrollingRows, Inked, can_focus=True):
     @property
     def mark(self) -> Style:
         """How the chosen row looks, with the focus or without."""
-        return self.ink("here" if self.has_focus else "chosen")
+        return self.role_style("here" if self.has_focus else "chosen")
 
     def watch_has_focus(self, _has_focus: bool) -> None:
         """Repaint what is chosen: nothing else shows the focus, so no styles are worked out

@@ -12,7 +12,7 @@ from verl_tui.rendering.samples import answer_rows, document, table
 from verl_tui.rendering.samples.document import Document
 from verl_tui.rendering.samples.header_lines import sample_words
 from verl_tui.tui.terminal.lazy_strips import LazyStrips
-from verl_tui.tui.terminal.styles import Inked
+from verl_tui.tui.terminal.styles import RoleStyled
 from verl_tui.tui.widgets.document_rows import DocumentRows
 from verl_tui.tui.widgets.line import Line
 from verl_tui.tui.widgets.rows import Rows
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _ROLES = tuple(dict.fromkeys((*document.ROLES, *table.ROLES)))
 
 
-class SideBySide(Horizontal, Inked):
+class SideBySide(Horizontal, RoleStyled):
     """Draws what is browsed, each part only where it has changed; its class says which parts are
     wanted.
 
@@ -39,7 +39,7 @@ class SideBySide(Horizontal, Inked):
     """
 
     PREFIX = "browse"
-    INKS = _ROLES
+    STYLED_ROLES = _ROLES
     DEFAULT_CSS = """
     SideBySide {
         height: 1fr;
@@ -128,7 +128,7 @@ class SideBySide(Horizontal, Inked):
         width = rows.width
         if not rows.display or width < 2:
             return
-        key = (listing.revision, order, width, ascii, tuple(self.inks.values()))
+        key = (listing.revision, order, width, ascii, tuple(self.role_styles.values()))
         if key != self._drawn_list:
             self._drawn_list = key
             shown = table.columns(listing.fields, len(listing.facts), order, width)
@@ -185,7 +185,7 @@ class SideBySide(Horizontal, Inked):
     def _draw_text(self, sample: Sample, *, ascii: bool) -> None:
         browse = self._browse
         width, height = self.text.width - 1, self.text.size.height
-        searches, styles = browse.query.searches, tuple(self.inks.values())
+        searches, styles = browse.query.searches, tuple(self.role_styles.values())
         key = (browse.shown, sample, width, height, browse.folded, searches, ascii, styles)
         if width > 0 and key != self._drawn_text:
             self._drawn_text = key
@@ -197,7 +197,7 @@ class SideBySide(Horizontal, Inked):
                 laid.here = (
                     before.here
                 )  # it was laid out anew only, for another size or another fold
-            self.text.show(laid, self.inks)
+            self.text.show(laid, self.role_styles)
 
     def _draw_digest(self, *, ascii: bool) -> None:
         rows, steps = self.digest, self._browse.history is not None
@@ -264,6 +264,6 @@ class SideBySide(Horizontal, Inked):
             self._draw_sample(ascii=ascii)
             shown = self.text.document or shown
         shown.here = hit
-        self.text.show(shown, self.inks)
+        self.text.show(shown, self.role_styles)
         self.text.go_to(shown.row_of(hit))
         return True

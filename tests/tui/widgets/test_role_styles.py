@@ -11,7 +11,7 @@ from textual.app import App, ComposeResult
 from textual.strip import Strip
 from watching import press, showing
 
-from verl_tui.tui.terminal.styles import Inked
+from verl_tui.tui.terminal.styles import RoleStyled
 from verl_tui.tui.widgets.line import Line
 from verl_tui.tui.widgets.rows import Rows
 
@@ -30,13 +30,13 @@ async def test_a_role_has_the_style_of_its_class_until_the_theme_changes() -> No
     app = Inks()
     async with app.run_test() as pilot:
         line = app.query_one(Line)
-        before = line.ink("critical")
+        before = line.role_style("critical")
         assert before.bold
-        assert before is line.ink("critical")
+        assert before is line.role_style("critical")
         app.theme = "solarized-light"
         await pilot.pause()
-        assert line.ink("critical").color != before.color
-        assert set(line.inks) == set(Line.INKS)
+        assert line.role_style("critical").color != before.color
+        assert set(line.role_styles) == set(Line.STYLED_ROLES)
 
 
 async def test_a_row_is_written_in_the_colours_of_its_roles() -> None:
@@ -46,7 +46,7 @@ async def test_a_row_is_written_in_the_colours_of_its_roles() -> None:
         strip = line.inked([("a", "strong"), ("", "dim"), ("b", "")])
         assert isinstance(strip, Strip)
         assert [(segment.text, segment.style) for segment in strip] == [
-            ("a", line.ink("strong")),
+            ("a", line.role_style("strong")),
             ("b", None),
         ]
 
@@ -69,7 +69,7 @@ async def test_on_another_ground_a_role_is_another_style() -> None:
         assert here.ink("critical").bgcolor != there.ink("critical").bgcolor
 
 
-def kinds(of: type[Inked]) -> Iterator[type[Inked]]:
+def kinds(of: type[RoleStyled]) -> Iterator[type[RoleStyled]]:
     """Yield all kinds of inked widgets there are."""
     for kind in of.__subclasses__():
         yield kind
@@ -82,7 +82,9 @@ async def test_what_a_role_looks_like_depends_on_its_kind_of_widget_only(demo: M
     async with app.run_test(size=(140, 45)) as pilot:
         for key in "mlCctiAo":  # each screen brings its rules
             await press(pilot, key, "escape", "escape")
-        roles = {f"{kind.PREFIX}--{role}" for kind in kinds(Inked) for role in kind.INKS}
+        roles = {
+            f"{kind.PREFIX}--{role}" for kind in kinds(RoleStyled) for role in kind.STYLED_ROLES
+        }
         chains = [
             selectors.selectors for rule in app.stylesheet.rules for selectors in rule.selector_set
         ]
@@ -91,5 +93,5 @@ async def test_what_a_role_looks_like_depends_on_its_kind_of_widget_only(demo: M
             chain[-1].name.split("--")[0] for chain in ours
         }
         for owner, role in ours:
-            assert owner.name in {kind.__name__ for kind in kinds(Inked)}, role
+            assert owner.name in {kind.__name__ for kind in kinds(RoleStyled)}, role
             assert owner.pseudo_classes <= {"ansi", "light", "dark"}, role
