@@ -74,7 +74,7 @@ class MetricsScreen(BufferedScreen[None]):
         Binding("escape", "back", "Back", id="metrics.back"),
         Binding("q,m", "dismiss", "Close", show=False, id="metrics.close"),
         Binding("v", "turn", "Table or charts", id="metrics.view"),
-        Binding("slash", "filter", "MetricFilter", key_display="/", id="metrics.filter"),
+        Binding("slash", "filter", "Filter", key_display="/", id="metrics.filter"),
         Binding("s", "sort", "Sort", id="metrics.sort"),
         Binding("S", "reverse", "Sort the other way round", show=False, id="metrics.reverse"),
         Binding("space", "pin", "Pin", id="metrics.pin"),
