@@ -628,3 +628,20 @@ def test_the_module_is_the_command() -> None:
     done = run("--version")
     assert (done.returncode, done.stdout) == (0, f"verl-tui {verl_tui.__version__}\n")
     assert time.monotonic() - begun < 30
+
+
+def test_threads_that_still_read_do_not_hold_up_the_end() -> None:
+    """Python's own shutdown would end them in the middle of native code, which aborts."""
+    program = """
+import atexit, threading, time
+from verl_tui import __main__
+def main():
+    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+    atexit.register(print, "shut down by Python")
+    print("said")
+    return 7
+__main__.main = main
+__main__.run()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (7, "said\n")

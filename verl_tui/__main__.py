@@ -1,8 +1,31 @@
 """`python -m verl_tui` is the command `verl-tui`."""
 
+from __future__ import annotations
+
+import os
 import sys
+import threading
+from contextlib import suppress
+from typing import NoReturn
 
 from verl_tui.cli import main
 
+
+def run() -> NoReturn:
+    """Run a command and end the process with its exit code.
+
+    Threads that still read are not waited for: a file system or a driver may hang. Python would end
+    them while it shuts down, which in native code aborts the whole process up to Python 3.13
+    (https://github.com/python/cpython/issues/87135), so the process ends before.
+    """
+    code = main()
+    if any(thread.daemon for thread in threading.enumerate()):
+        with suppress(OSError, ValueError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    run()
