@@ -643,5 +643,7 @@ def main():
 __main__.main = main
 __main__.run()
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stdout) == (7, "said\n")
