@@ -55,7 +55,7 @@ async def test_a_role_that_is_not_there_is_no_plain_text() -> None:
     app = Inks()
     async with app.run_test():
         with pytest.raises(KeyError, match="strnog"):
-            app.query_one(Line).ink("strnog")
+            app.query_one(Line).role_style("strnog")
 
 
 async def test_on_another_ground_a_role_is_another_style() -> None:
@@ -65,8 +65,8 @@ async def test_on_another_ground_a_role_is_another_style() -> None:
         there.styles.background = "#123456"
         await app.mount(there)
         await pilot.pause()
-        assert here.ink("critical").color == there.ink("critical").color
-        assert here.ink("critical").bgcolor != there.ink("critical").bgcolor
+        assert here.role_style("critical").color == there.role_style("critical").color
+        assert here.role_style("critical").bgcolor != there.role_style("critical").bgcolor
 
 
 def kinds(of: type[RoleStyled]) -> Iterator[type[RoleStyled]]:
