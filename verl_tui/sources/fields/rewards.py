@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.sources.fields.jsonl import loads, number
+from verl_tui.sources.fields.sample import SCORE_NAMES
 from verl_tui.sources.files.tail import opened
 from verl_tui.text import one_line
 
@@ -14,17 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-_TOTAL = {
-    "score",
-    "reward",
-    "total_reward",
-    "acc",
-    "accuracy",
-    "correct",
-    "is_correct",
-    "passed",
-    "success",
-}
 _COMPLETION = "completion"
 _ADVANTAGE = re.compile(r"advantages?", re.IGNORECASE)
 _PART = re.compile(r"(?:.*[/_. ])?rewards?(?:[/_. ].*)?", re.IGNORECASE)
@@ -72,7 +62,7 @@ class RewardSum:
 
     def complete(self, record: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a sample's record with its total reward."""
-        if any(number(record.get(name, "")) is not None for name in _TOTAL):
+        if any(number(record.get(name, "")) is not None for name in SCORE_NAMES):
             return record
         parts = _parts(record)
         total = self._sum(parts) if parts else None

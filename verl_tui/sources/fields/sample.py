@@ -26,7 +26,7 @@ _LONGEST_EXTRA = 2_000
 _PROMPT = ("input", "prompt", "question", "query", "instruction")
 _RESPONSE = ("output", "response", "completion", "generation", "prediction", "answer")
 _TRUTH = ("gts", "ground_truth", "gt", "reference", "label", "target", "solution", "answer")
-_SCORE = (
+SCORE_NAMES = (
     "score",
     "reward",
     "total_reward",
@@ -40,7 +40,7 @@ _SCORE = (
 _STEP = ("global_step", "step", "global_steps")
 _CONVERSATION = ("conversations", "messages")
 _KNOWN = frozenset({"timestamp", "level", "scope", "uid", "request_id", *_CONVERSATION, *_STEP})
-_FIELDS = {*_PROMPT, *_RESPONSE, *_TRUTH, *_SCORE, *_STEP, "uid", "messages", "conversations"}
+_FIELDS = {*_PROMPT, *_RESPONSE, *_TRUTH, *SCORE_NAMES, *_STEP, "uid", "messages", "conversations"}
 _NUMBERED = re.compile(r"(?P<field>.+?)(?P<number>_\d+)?")
 _UID = re.compile(r"^(.+)_\d+_\d+$")
 _NOTHING: Mapping[str, float] = {}
@@ -167,7 +167,7 @@ def _fields(record: Mapping[str, Any]) -> _SampleFields | None:
             return None
     else:
         prompt = _first(record, _PROMPT, (str, list))
-    score = _first(record, _SCORE, (int, float))
+    score = _first(record, SCORE_NAMES, (int, float))
     return _SampleFields(
         prompt, response, conversation, score, _first(record, _TRUTH, object, but=response)
     )
