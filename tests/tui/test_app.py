@@ -42,8 +42,8 @@ from verl_tui.tui.panels.health import HealthPanel
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.dashboard import Dashboard
-from verl_tui.tui.screens.help import HelpScreen
-from verl_tui.tui.screens.sources import SourcesScreen
+from verl_tui.tui.screens.help.screen import HelpScreen
+from verl_tui.tui.screens.sources.screen import SourcesScreen
 from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.widgets.plot import Plot
 from verl_tui.tui.widgets.rows import Rows

@@ -12,7 +12,7 @@ from textual.events import Key, Paste
 from textual.widgets import Input, Static
 from watching import dashboard, settle, showing, until
 
-from verl_tui.tui.screens.metrics import MetricsScreen
+from verl_tui.tui.screens.metrics.screen import MetricsScreen
 from verl_tui.tui.terminal import key_queue
 from verl_tui.tui.terminal.key_queue import KeyQueue
 

@@ -25,8 +25,8 @@ from verl_tui.tui.keys.commands import bindings
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.screens.catalog import SCREENS
 from verl_tui.tui.screens.dashboard import Dashboard
-from verl_tui.tui.screens.help import HelpScreen
-from verl_tui.tui.screens.metrics import MetricsScreen
+from verl_tui.tui.screens.help.screen import HelpScreen
+from verl_tui.tui.screens.metrics.screen import MetricsScreen
 from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.terminal import themes
 from verl_tui.tui.widgets.line import Line

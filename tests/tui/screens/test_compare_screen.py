@@ -31,7 +31,7 @@ from verl_tui.runs.views.alignment import (
     stops,
     value,
 )
-from verl_tui.tui.screens.compare import ComparePanel, CompareScreen, around
+from verl_tui.tui.screens.compare.screen import ComparePanel, CompareScreen, around
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

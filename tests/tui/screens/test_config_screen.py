@@ -24,7 +24,7 @@ from verl_tui.rendering.config_rows import (
 )
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.runs.run import Run
-from verl_tui.tui.screens.config import ConfigScreen
+from verl_tui.tui.screens.config.screen import ConfigScreen
 
 if TYPE_CHECKING:
     from pathlib import Path

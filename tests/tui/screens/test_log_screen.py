@@ -21,9 +21,9 @@ from watching import (
 
 from verl_tui.on_demand import worker
 from verl_tui.tui.panels.health import HealthPanel
-from verl_tui.tui.screens.log import _KEYS as KEYS
-from verl_tui.tui.screens.log import LogScreen
-from verl_tui.tui.screens.log_line import LineScreen
+from verl_tui.tui.screens.log.line import LineScreen
+from verl_tui.tui.screens.log.screen import _KEYS as KEYS
+from verl_tui.tui.screens.log.screen import LogScreen
 from verl_tui.tui.widgets.log_rows import LogRows
 
 if TYPE_CHECKING:

@@ -26,8 +26,8 @@ from watching import (
 from verl_tui.records import Batch, Rows, SourceStatus
 from verl_tui.rendering.session.preferences import StateFile, UserState
 from verl_tui.tui.panels.charts import ChartsPanel
-from verl_tui.tui.panels.metric_grid import MetricGrid, Tile
-from verl_tui.tui.screens.metrics import MetricsScreen
+from verl_tui.tui.screens.metrics.grid import MetricGrid, Tile
+from verl_tui.tui.screens.metrics.screen import MetricsScreen
 from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.widgets.plot import Plot
 

@@ -24,8 +24,8 @@ from verl_tui.config import Config
 from verl_tui.monitor import load
 from verl_tui.records import Dump
 from verl_tui.tui.panels.samples import SamplesPanel
-from verl_tui.tui.screens.help import HelpScreen
-from verl_tui.tui.screens.samples import SamplesScreen
+from verl_tui.tui.screens.help.screen import HelpScreen
+from verl_tui.tui.screens.samples.screen import SamplesScreen
 from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.widgets.document_rows import DocumentRows
 from verl_tui.tui.widgets.rows import Rows

@@ -18,7 +18,7 @@ from verl_tui.rendering.session.source_status import not_reached, passed_over
 from verl_tui.runs.run import Run
 from verl_tui.sources.discovery.passed_over import PassedOver
 from verl_tui.sources.http.addresses import Unreached
-from verl_tui.tui.screens.sources import SourcesScreen, source_rows
+from verl_tui.tui.screens.sources.screen import SourcesScreen, source_rows
 
 if TYPE_CHECKING:
     from verl_tui.monitor import Monitor

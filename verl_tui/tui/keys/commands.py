@@ -87,7 +87,7 @@ def names() -> set[str]:
     screen.
     """
     for package in (screens, panels):
-        for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             importlib.import_module(module.name)
     return {binding.id for kind in _kinds(DOMNode) for binding in bindings(kind) if binding.id}
 

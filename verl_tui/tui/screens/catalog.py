@@ -54,7 +54,7 @@ class ScreenSpec(NamedTuple):
 
 
 def _samples(context: ScreenContext) -> ScreenWithCallback:
-    from verl_tui.tui.screens.samples import SamplesScreen
+    from verl_tui.tui.screens.samples.screen import SamplesScreen
 
     panel = context.dashboard.query_one(SamplesPanel)
     panel.show(context.view)  # it may be out of sight
@@ -62,25 +62,25 @@ def _samples(context: ScreenContext) -> ScreenWithCallback:
 
 
 def _sources(context: ScreenContext) -> ScreenWithCallback:
-    from verl_tui.tui.screens.sources import SourcesScreen
+    from verl_tui.tui.screens.sources.screen import SourcesScreen
 
     return ScreenWithCallback(SourcesScreen(context.view))
 
 
 def _config(context: ScreenContext) -> ScreenWithCallback:
-    from verl_tui.tui.screens.config import ConfigScreen
+    from verl_tui.tui.screens.config.screen import ConfigScreen
 
     return ScreenWithCallback(ConfigScreen(context.view))
 
 
 def _timing(context: ScreenContext) -> ScreenWithCallback:
-    from verl_tui.tui.screens.timing import TimingScreen
+    from verl_tui.tui.screens.timing.screen import TimingScreen
 
     return ScreenWithCallback(TimingScreen(context.view))
 
 
 def _compare(context: ScreenContext) -> ScreenWithCallback:
-    from verl_tui.tui.screens.compare import CompareScreen
+    from verl_tui.tui.screens.compare.screen import CompareScreen
 
     return ScreenWithCallback(
         CompareScreen(context.dashboard.query_one(RunsPanel).listed, context.view)
@@ -88,7 +88,7 @@ def _compare(context: ScreenContext) -> ScreenWithCallback:
 
 
 def _metrics(context: ScreenContext) -> ScreenWithCallback:
-    from verl_tui.tui.screens.metrics import MetricsScreen
+    from verl_tui.tui.screens.metrics.screen import MetricsScreen
 
     return ScreenWithCallback(
         MetricsScreen(context.view, context.dashboard.query_one(ChartsPanel), context.state_file)
@@ -97,7 +97,7 @@ def _metrics(context: ScreenContext) -> ScreenWithCallback:
 
 def _log(context: ScreenContext) -> ScreenWithCallback:
     from verl_tui.rendering.log.target import log_target
-    from verl_tui.tui.screens.log import LogScreen
+    from verl_tui.tui.screens.log.screen import LogScreen
 
     view = context.view
     return ScreenWithCallback(
@@ -106,13 +106,13 @@ def _log(context: ScreenContext) -> ScreenWithCallback:
 
 
 def _history(context: ScreenContext) -> ScreenWithCallback:
-    from verl_tui.tui.screens.history import HistoryScreen
+    from verl_tui.tui.screens.history.screen import HistoryScreen
 
     return ScreenWithCallback(HistoryScreen(context.view), context.dashboard.follow_episode)
 
 
 def _help(_: ScreenContext) -> ScreenWithCallback:
-    from verl_tui.tui.screens.help import HelpScreen
+    from verl_tui.tui.screens.help.screen import HelpScreen
 
     return ScreenWithCallback(HelpScreen())
 

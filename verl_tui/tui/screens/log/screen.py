@@ -25,7 +25,7 @@ from verl_tui.rendering.text.search import Search
 from verl_tui.rendering.text.wrap import fit
 from verl_tui.tui.export import copy_text
 from verl_tui.tui.panels.runs import RunsPanel
-from verl_tui.tui.screens.log_line import LineScreen
+from verl_tui.tui.screens.log.line import LineScreen
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.terminal.styles import RoleStyled
 from verl_tui.tui.widgets.input_line import Box

@@ -25,9 +25,9 @@ from verl_tui.rendering.text.wrap import fit
 from verl_tui.tui.export import take_table
 from verl_tui.tui.keys.chart_keys import KEYS, changed, following, said, step_at
 from verl_tui.tui.messages import CursorMoved
-from verl_tui.tui.panels.metric_grid import MetricGrid
-from verl_tui.tui.panels.metric_table import MetricTable
 from verl_tui.tui.panels.runs import RunsPanel
+from verl_tui.tui.screens.metrics.grid import MetricGrid
+from verl_tui.tui.screens.metrics.table import MetricTable
 from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.widgets.chart import Chart

@@ -1,0 +1,1 @@
+"""Finding history: what was raised and cleared, at which steps."""

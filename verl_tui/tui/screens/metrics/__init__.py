@@ -1,0 +1,1 @@
+"""All metrics: charts by prefix, or a table."""
