@@ -45,6 +45,11 @@ _NARROW = 12
 """Up to this width nothing is set further in."""
 
 
+def symbols(*, ascii_only: bool) -> FindingSymbols:
+    """Return the signs for a terminal."""
+    return _ASCII if ascii_only else _UNICODE
+
+
 class FindingWriter:
     """Writes findings as rows of one width."""
 
@@ -58,7 +63,7 @@ class FindingWriter:
     ) -> None:
         self.width = width
         self._known = acknowledged
-        self.symbols = _ASCII if ascii_only else _UNICODE
+        self.symbols = symbols(ascii_only=ascii_only)
         self._unfolded = unfolded
         self._ascii = ascii_only
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from panel_host import NOW, make_run, make_view
+from run_views import NOW, make_run, make_view
 from textual.app import App
 from textual.geometry import Size
 

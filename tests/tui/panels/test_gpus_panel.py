@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from panel_host import HOSTILE, NOW, SIZES, Host, count_paints, make_run, make_view
+from panel_host import SIZES, Host, count_paints
+from run_views import HOSTILE, NOW, make_run, make_view
 
 from verl_tui.records import (
     Batch,

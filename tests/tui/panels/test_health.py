@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from panel_host import HOSTILE, SIZES, Host, count_paints, make_run, make_view
+from panel_host import SIZES, Host, count_paints
+from run_views import HOSTILE, make_run, make_view
 
 from verl_tui.health.finding import Finding, NotJudged, Severity, Verdict
 from verl_tui.tui.panels.health import HealthPanel

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from panel_host import NOW, Host, make_run, make_view
+from panel_host import Host
+from run_views import NOW, make_run, make_view
 from textual.app import App
 
 from verl_tui.records import Batch, Rows, SourceStatus

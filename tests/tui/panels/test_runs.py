@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from panel_host import HOSTILE, NOW, SIZES, Host, count_paints, make_run, make_view
+from panel_host import SIZES, Host, count_paints
 from rich.cells import cell_len
+from run_views import HOSTILE, NOW, make_run, make_view
 from watching import check_layout, dashboard, loaded, press, settle, text, write_run
 
 from verl_tui.health.finding import Finding, NotJudged, Severity, Verdict

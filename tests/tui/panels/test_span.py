@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from panel_host import NOW, make_run
+from run_views import NOW, make_run
 
 from verl_tui.rendering.charts.plan import ChartLook, plan_charts
 from verl_tui.rendering.charts.second_axis import second_metric

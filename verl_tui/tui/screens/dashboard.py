@@ -232,7 +232,7 @@ class Dashboard(DashboardLayout):
         the first one.
         """
         health = self._health()
-        finding, view = health.choose_shown(), self._view
+        finding, view = health.chosen_or_first(), self._view
         if finding is None or view is None or view.run is None:
             self._say("nothing found")
             return

@@ -1,0 +1,85 @@
+"""The rows of the health panel: badges, findings and what is chosen and unfolded among them."""
+
+from __future__ import annotations
+
+import pytest
+from run_views import make_run, make_view
+
+from verl_tui.health.finding import Finding, NotJudged, Severity, Verdict
+from verl_tui.rendering.health_layout import FindingList, HealthLayout, caption
+
+COLLAPSE = Finding("collapse", Severity.CRITICAL, "The reward fell.", 90, 80, ("0.4",), "Stop.")
+KL = Finding("kl-high", Severity.WARNING, "The KL is high.", 90, 70, advice="Raise it.")
+CLIPPED = Finding("clipped", Severity.INFO, "Answers are cut.", 90, 60, consequence_of="collapse")
+SKIPPED = NotJudged("gpu-idle", "the log has no GPU")
+
+
+def listed(*findings: Finding, skipped: tuple[NotJudged, ...] = (SKIPPED,)) -> FindingList:
+    verdict = Verdict(findings, skipped)
+    return FindingList(make_view(make_run(), verdicts={"grpo": verdict}))
+
+
+def laid_out(shown: FindingList, width: int = 60, height: int = 30) -> HealthLayout:
+    assert shown.view is not None
+    return shown.lay_out(shown.view, width, height)
+
+
+def words(layout: HealthLayout) -> list[str]:
+    return ["".join(text for text, _ in row) for row in layout.rows]
+
+
+def test_findings_start_where_the_layout_says() -> None:
+    layout = laid_out(listed(COLLAPSE, KL))
+    assert [words(layout)[at].split()[1] for at in layout.starts] == ["collapse", "kl-high"]
+    assert layout.not_judged is not None
+    assert words(layout)[layout.not_judged].startswith("1 rule not judged")
+
+
+def test_a_consequence_is_listed_below_its_unfolded_cause() -> None:
+    shown = listed(CLIPPED, COLLAPSE, KL)
+    assert shown.findings == (COLLAPSE, KL)
+    shown.toggle(COLLAPSE)
+    assert shown.findings == (COLLAPSE, CLIPPED, KL)
+    assert "· 0.4" in "\n".join(words(laid_out(shown)))
+    shown.toggle(COLLAPSE)
+    assert shown.findings == (COLLAPSE, KL)
+
+
+def test_empty_rows_between_findings_only_where_all_fit() -> None:
+    spaced = laid_out(listed(COLLAPSE, KL), height=30).rows
+    tight = laid_out(listed(COLLAPSE, KL), height=len(spaced) - 1).rows
+    assert len(tight) == len(spaced) - 1
+
+
+@pytest.mark.parametrize("height", [1, 3])
+def test_a_low_panel_has_badges_with_the_chosen_one_first(height: int) -> None:
+    shown = listed(COLLAPSE, KL)
+    shown.choose(KL)
+    layout = laid_out(shown, height=height)
+    assert words(layout)[0].index("kl-high") < words(layout)[0].index("collapse")
+    assert len(layout.rows) <= height
+    assert (layout.starts, layout.not_judged) == ((), None)
+
+
+def test_choosing_goes_round_in_a_circle() -> None:
+    shown = listed(COLLAPSE, KL)
+    assert [shown.choose_next(1) for _ in range(3)] == [COLLAPSE, KL, COLLAPSE]
+    assert shown.choose_next(-1) == KL
+    assert shown.at == 1
+    shown.forget_choices()
+    assert shown.chosen is None
+    assert listed().choose_next(1) is None
+
+
+def test_a_run_without_findings_says_so() -> None:
+    assert "nothing found" in words(laid_out(listed()))[0]
+    assert "waiting for a run" in words(FindingList(make_view()).lay_out(make_view(), 60, 9))[0]
+
+
+def test_the_caption_shortens_until_it_fits() -> None:
+    view = listed(COLLAPSE, KL).view
+    assert view is not None
+    assert caption(view, 60) == "1 critical · 1 warning · 1 not judged"
+    assert caption(view, 8) == "✖ 1  ▲ 1"
+    assert caption(view, 3) == ""
+    assert caption(make_view(), 60) == ""
