@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.cells import cell_len
 
 from verl_tui.health.finding import Severity
-from verl_tui.rendering.charts.downsample import trend
+from verl_tui.rendering.charts.downsample import TREND_POINTS, trend
 from verl_tui.rendering.charts.labels import ASCII, UNICODE
 from verl_tui.rendering.charts.sparkline import sparkline
 from verl_tui.rendering.session.source_status import not_reached, passed_over, source_pieces
@@ -180,7 +180,7 @@ def _metric(
     if series is None:
         return []
     symbols = ASCII if view.ascii else UNICODE
-    turn, value = trend(series), series.values[-1]
+    turn, value = trend(series.values[-TREND_POINTS:]), series.values[-1]
     arrow = "" if turn is None else f" {(symbols.flat, symbols.rising, symbols.falling)[turn]}"
     role = "strong" if isfinite(value) else "critical"
     least, usual, arrowed = worths

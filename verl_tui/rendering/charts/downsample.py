@@ -4,10 +4,11 @@ remembers its work.
 
 from __future__ import annotations
 
+import sys
 from array import array
 from bisect import bisect_left, bisect_right
-from itertools import pairwise
 from math import inf, isfinite, nan
+from operator import sub
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 TREND_POINTS = 40
 """Values that a trend is of."""
 _COARSE = 128
+_HUGE = sys.float_info.max
 _SETTLED = 1 - 1e-15
 """From here on the past of an average counts as complete: no digit changes any more."""
 _SAMPLE = 2048
@@ -156,16 +158,27 @@ class Smoothed:
             return
         total = self.weight * total + (1 - self.weight) * value
         norm = self.weight * norm + (1 - self.weight)
-        self._state = (total, norm if norm < _SETTLED else 1.0)
-        self._average.append(total / self._state[1])
+        self._state = (_finite(total), norm if norm < _SETTLED else 1.0)
+        self._average.append(_finite(total / self._state[1]))
 
     def _take_rest(self, values: array[float]) -> None:
         """Take in numbers once there is nothing to be corrected any more."""
         total, weight, rest = self._state[0], self.weight, 1 - self.weight
         averages = [total := weight * total + rest * value for value in values]
+        if not isfinite(
+            total
+        ):  # rounded up from the largest numbers: it would never be finite again
+            for value in values:
+                self._take(value)
+            return
         self._before = (averages[-2] if len(averages) > 1 else self._state[0], 1.0)
         self._state = (total, 1.0)
         self._average.fromlist(averages)
+
+
+def _finite(value: float) -> float:
+    """Return a number that rounding may have taken beyond the largest one."""
+    return min(_HUGE, max(-_HUGE, value))
 
 
 def value_range(
@@ -253,23 +266,21 @@ def neighbour(points: Points, step: int, window: Window, direction: int) -> int 
     return points.steps[i] if 0 <= i < len(points.steps) else None
 
 
-def trend(points: Points) -> int | None:
-    """Return 1 where the last points rise, -1 where they fall, 0 where noise is all there is, None
-    if they are too few.
+def trend(values: Sequence[float]) -> int | None:
+    """Return 1 where the last values rise, -1 where they fall, 0 where that may be noise, None if
+    they are too few.
 
-    Compares the medians of the newer and the older half of the last points with how much neighbours
-    differ, so that neither one outlier nor ordinary noise turns the arrow.
+    Compares the medians of the newer and the older half of the last `TREND_POINTS` values with how
+    much neighbours differ, so that neither one outlier nor ordinary noise turns the arrow.
     """
-    return turn(points.values[-TREND_POINTS:])
-
-
-def turn(newest: Sequence[float]) -> int | None:
-    """Return which way values went, as `trend` does."""
-    values = [v for v in newest if isfinite(v)]
+    # Quarters, because sums and differences of the largest numbers would overflow.
+    values = [v / 4 for v in values[-TREND_POINTS:] if isfinite(v)]
     if len(values) < 4:
         return None
     half = len(values) // 2
-    change = median(values[half:]) / 2 - median(values[:half]) / 2
-    noise = median(abs(b / 2 - a / 2) for a, b in pairwise(values))
-    floor = max(abs(v) for v in values) * 1e-6
-    return 0 if abs(change) <= max(noise * 0.7, floor) else 1 if change > 0 else -1
+    change = median(values[half:]) - median(values[:half])
+    noise = median(map(abs, map(sub, values[1:], values)))
+    floor = max(map(abs, values)) * 2e-6
+    if abs(change) <= max(noise * 0.7, floor):
+        return 0
+    return 1 if change > 0 else -1

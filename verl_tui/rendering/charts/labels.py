@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.cells import cell_len, set_cell_size
 
 from verl_tui.rendering.charts.braille import join
-from verl_tui.rendering.charts.downsample import TREND_POINTS, turn, value_at
+from verl_tui.rendering.charts.downsample import TREND_POINTS, trend, value_at
 from verl_tui.rendering.charts.sparkline import BROKEN, spark_column, sparkline
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.printable import middle, wrapped
@@ -298,7 +298,7 @@ def _reading(data: ChartData, cursor: int | None, symbols: Symbols) -> _Parts:
         return []
     last = line.points.values[stop - 1]
     reading = [(value_text(last, data.unit), "value" if isfinite(last) else "odd")]
-    way = turn(line.points.values[max(0, stop - TREND_POINTS) : stop])
+    way = trend(line.points.values[max(0, stop - TREND_POINTS) : stop])
     if way is not None:
         reading.append((f" {(symbols.flat, symbols.rising, symbols.falling)[way]}", "trend"))
     return reading

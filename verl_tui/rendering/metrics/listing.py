@@ -7,7 +7,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from verl_tui.metrics import describe, shown
-from verl_tui.rendering.charts.downsample import TREND_POINTS, turn
+from verl_tui.rendering.charts.downsample import TREND_POINTS, trend
 from verl_tui.rendering.metrics.groups import MetricGroup, grouped, natural
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Movement(NamedTuple):
 def movement(values: Sequence[float]) -> Movement:
     """Return where the last part of a series went."""
     tail = values[-TREND_POINTS:]
-    way = turn(tail)
+    way = trend(tail)
     if not way:
         return Movement(way)
     halves = [value / 2 for value in tail if isfinite(value)]  # sums of huge numbers would overflow
