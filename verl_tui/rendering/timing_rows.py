@@ -13,7 +13,13 @@ from rich.cells import cell_len
 from verl_tui.rendering.text.numbers import compact, percent_done
 from verl_tui.rendering.text.printable import cut, printable, wrapped
 from verl_tui.rendering.text.wrap import fit
-from verl_tui.runs.time.pace import Due, ahead, due, kinds, pace
+from verl_tui.runs.time.forecast import (
+    NextOccasions,
+    next_occasions,
+    remaining_steps,
+    usual_times,
+)
+from verl_tui.runs.time.pace import pace
 from verl_tui.runs.time.rates import rates
 from verl_tui.runs.time.step_timing import breakdown, history
 from verl_tui.runs.time.throughput import bubble, throughput, waiting
@@ -259,20 +265,20 @@ def _progress(run: Run, now: float, width: int) -> Iterator[Pieces]:
     for text, role in _end(run, now):
         yield from _wrapped(text, role, width)
     if state(run, now) in (State.RUNNING, State.STALLED, State.WAITING):
-        yield from _next(due(run))
+        yield from _next(next_occasions(run))
 
 
 def _paces(run: Run) -> Iterator[Pieces]:
     """Yield how long each kind of step takes, else a step on average."""
-    for usual in kinds(run):
+    for usual in usual_times(run):
         seconds, times = _seconds(usual.seconds), f"  {_times(usual.times)}"
         yield [(f"{usual.kind.words} ", "label"), (seconds, "value"), (times, "dim")]
-    if not kinds(run) and (known := pace(run)) is not None:
+    if not usual_times(run) and (known := pace(run)) is not None:
         seconds, origin = _seconds(known.seconds), f"  {known.origin}"
         yield [("a step ", "label"), (seconds, "value"), (origin, "dim")]
 
 
-def _next(coming: Due) -> Iterator[Pieces]:
+def _next(coming: NextOccasions) -> Iterator[Pieces]:
     """Yield at which steps the next validation and the next checkpoint are due."""
     steps = zip(coming._fields, coming, strict=True)
     words = [f"{name} at step {at}" for name, at in steps if at is not None]
@@ -297,7 +303,7 @@ def _end(run: Run, now: float) -> Iterator[tuple[str, str]]:
     if not goes_on(run, now):
         yield "no end in sight: records have stopped coming", "dim"
         return
-    coming = ahead(run)
+    coming = remaining_steps(run)
     if coming is None:
         missing = "how many steps there are" if run.total_steps is None else "how long a step takes"
         yield f"when it is done cannot be told: nothing says {missing}", "dim"

@@ -37,12 +37,14 @@ class Clock:
         """Take in moments, in the order in which they were written; those that no calendar has say
         nothing.
         """
-        if self.steps and len(steps) and not self._is_new(steps[-1], times[-1]):
+        if self.steps and not self._is_new(steps[-1], times[-1]):
             return  # most metrics of a step have the same time
         for step, time in zip(steps, times, strict=True):
             if self.steps and step <= self.steps[-1] and not self._begin_pass(step, time):
                 continue
-            if EARLIEST < time < LATEST and (not self.times or time >= self.times[-1]):
+            if self.times and time < self.times[-1]:
+                continue
+            if EARLIEST < time < LATEST:
                 self.steps.append(step)
                 self.times.append(time)
 

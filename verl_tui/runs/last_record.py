@@ -7,6 +7,7 @@ file has a new time when it is copied, and whenever anything else is printed int
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -31,15 +32,14 @@ def last_record(sources: Iterable[SourceState], sampled: int | None) -> LastReco
         sources: All sources of a run.
         sampled: The newest step of which there are samples: their files tell no other.
     """
-    dated = [(at, one) for one in sources if (at := one.last) is not None]
-    own = [one.step for _, one in dated if one.life.absolute and one.step is not None]
-    if own:
-        dated = [
-            (at, one) for at, one in dated if not _by_file(one) or _step(one, sampled) > max(own)
-        ]
+    dated = [(time, one) for one in sources if (time := one.last) is not None]
     if not dated:
         return LastRecord()
-    time, newest = max(dated, key=lambda one: one[0])
+    stated = [one.step for _, one in dated if one.life.absolute and one.step is not None]
+    if stated:
+        reached = max(stated)
+        dated = [one for one in dated if not _by_file(one[1]) or _step(one[1], sampled) > reached]
+    time, newest = max(dated, key=itemgetter(0))
     return LastRecord(time, _by_file(newest) and not newest.life.agrees(newest.status.modified))
 
 

@@ -126,6 +126,11 @@ class Life:
         """Tell whether the source grows by what goes on without training alone."""
         return self.idle is not None and self.stamp is not None and self.stamp - self.idle <= AGREE
 
+    @property
+    def continued(self) -> bool:
+        """True if it went on while we watched, or a heartbeat did."""
+        return self.grew is not None or self.arrived is not None or self.stands()
+
     def stands(self) -> bool:
         """Tell whether a heartbeat went on while its counters stood still."""
         return self.beats > 1

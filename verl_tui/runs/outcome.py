@@ -26,12 +26,15 @@ def outcome(states: Collection[SourceState], step: int | None) -> Event | None:
         step: The step that the run has reached.
     """
     ended = [(state, state.ending) for state in states if state.ending is not None]
-    found = surest(ending for state, ending in ended if _holds(states, state, ending, step))
+    found = surest([ending for state, ending in ended if _holds(states, state, ending, step)])
     if found is None or not found.bare:
         return found
     # The run has failed: any log that says why is believed, wherever that log has got to.
-    reasons = (one for _, one in ended if not one.bare and one.kind in _REASONS)
-    return surest(reasons) or found
+    return surest([ending for _, ending in ended if _is_reason(ending)]) or found
+
+
+def _is_reason(ending: Event) -> bool:
+    return not ending.bare and ending.kind in _REASONS
 
 
 def _holds(

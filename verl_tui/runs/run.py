@@ -310,17 +310,22 @@ class Run(LoggedMetrics):
             self._apply_checkpoint(event, state.step)
             return
         event = event if event.step is not None else replace(event, step=state.step)
-        begun = state.ending is not None or state.rows > 0 or self._complete
-        if event.kind is EventKind.STARTED and begun:
-            end = " behind an end" if state.ending is not None else ""
-            state.begin_anew(f"another start{end}")
-        if event.kind is EventKind.RESUMED and event.step is not None:
+        if event.kind is EventKind.STARTED:
+            self._apply_start(state)
+        elif event.kind is EventKind.RESUMED and event.step is not None:
             state.resume(event.step)
         if event.actor or event.kind is EventKind.WARNING:
             state.errors.add(event, state.step)
         if event.kind is not EventKind.STAGE:
             self.events.append(event)
         state.end(event)
+
+    def _apply_start(self, state: SourceState) -> None:
+        """Begin a further segment where training had begun before this start."""
+        if state.ending is not None:
+            state.begin_anew("another start behind an end")
+        elif state.rows > 0 or self._complete:
+            state.begin_anew("another start")
 
     @property
     def _complete(self) -> bool:

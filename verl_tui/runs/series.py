@@ -213,13 +213,9 @@ class Series:
         """Take over rows by their steps, of one step by their precedence; points before the first
         stay as they are.
         """
-        steps, orders, values, times, means = (
-            array("q"),
-            array("q"),
-            array("d"),
-            array("d"),
-            bytearray(),
-        )
+        steps, orders = array("q"), array("q")
+        values, times = array("d"), array("d")
+        means = bytearray()
         for _, table, column, start in fresh:
             steps += table.steps[start:]
             orders += table.orders[start:]
@@ -232,17 +228,15 @@ class Series:
             turn.sort(key=steps.__getitem__)
             self._lay_over(at, [(steps[i], orders[i], values[i], times[i], means[i]) for i in turn])
             return
-        highest = dict(
-            zip(map(steps.__getitem__, turn), turn, strict=True)
-        )  # of one step the last one holds
+        # Of one step the last row holds, with the last time that is known.
+        highest = dict(zip(map(steps.__getitem__, turn), turn, strict=True))
         merged = sorted(highest)
         where = [highest[step] for step in merged]
+        known: Iterable[float] = map(times.__getitem__, where)
         if len(merged) < len(steps):
-            told = {steps[i]: times[i] for i in turn if not math.isnan(times[i])}
-            since = [told.get(step, math.nan) for step in merged]
-        else:
-            since = [times[i] for i in where]
-        self._extend(merged, [orders[i] for i in where], [values[i] for i in where], since)
+            dated = {steps[i]: times[i] for i in turn if not math.isnan(times[i])}
+            known = (dated.get(step, math.nan) for step in merged)
+        self._extend(merged, map(orders.__getitem__, where), map(values.__getitem__, where), known)
 
     def _lay_over(self, at: int, rows: Sequence[tuple[int, int, float, float, int]]) -> None:
         """Lay rows over the points from index `at` on; the rows are ascending in step and

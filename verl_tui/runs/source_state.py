@@ -119,17 +119,13 @@ class SourceState:
         if event.kind is EventKind.STAGE:
             self.stage = event
             self.ending = None if self.debugged else self.ending
-        if event.kind not in _WEIGHT:
+        if event.kind not in _WEIGHT or _may_be_caught(event):
             return
-        if event.kind is EventKind.TRACEBACK and event.actor and not event.actor.startswith("rank"):
-            return  # a worker's error may have been caught: what comes of it, the driver tells
-        if (
-            event.kind is EventKind.EXITED
-            and self.ending is not None
-            and self.ending.kind is EventKind.TRACEBACK
-        ):
-            return  # W&B says goodbye after an exception too
-        self.ending = surest([event, *([self.ending] if self.ending is not None else [])])
+        if self.ending is None:
+            self.ending = event
+        elif event.kind is not EventKind.EXITED or self.ending.kind is not EventKind.TRACEBACK:
+            # W&B says goodbye after an exception too.
+            self.ending = surest([event, self.ending])
 
     def begin_anew(self, reason: str) -> None:
         """Begin a further segment: the source has started over."""
@@ -168,6 +164,12 @@ class SourceState:
 
 def _validates(rows: Rows) -> bool:
     return all(key.startswith(("val-", "val/", "test_score")) for key in rows.keys)
+
+
+def _may_be_caught(event: Event) -> bool:
+    """True for a worker's traceback: the driver may go on in spite of it."""
+    worker = event.actor and not event.actor.startswith("rank")
+    return event.kind is EventKind.TRACEBACK and bool(worker)
 
 
 def surest(endings: Iterable[Event]) -> Event | None:

@@ -120,11 +120,14 @@ def superseded(tables: Iterable[Table]) -> list[tuple[float, float]]:
     There another log states the steps of at least as many records. Where it has as many from the
     very beginning, the estimated steps below its first are wrong ones of the same records.
     """
-    held = [table for table in tables if len(table)]
-    estimated = [table for table in held if table.estimated]
-    if not estimated or len(estimated) == len(held):
+    estimated: list[Table] = []
+    stated: list[Table] = []
+    for table in tables:
+        if len(table.steps):
+            (estimated if table.estimated else stated).append(table)
+    if not estimated:
         return []
-    spans = (_superseded_by(table, estimated) for table in held if not table.estimated)
+    spans = [_superseded_by(table, estimated) for table in stated]
     return [span for span in spans if span is not None]
 
 

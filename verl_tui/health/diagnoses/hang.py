@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from verl_tui.health.diagnoses.diagnosis import Diagnosis
 from verl_tui.health.finding import Finding, NotJudged, Severity
 from verl_tui.health.rule_context import minutes
-from verl_tui.runs.time.pace import expected
+from verl_tui.runs.time.forecast import expected_step
 from verl_tui.runs.views.signs_of_life import evidence, gpus_work, phase, unattended, writer
 from verl_tui.runs.views.signs_of_life import written as last_of_training
 from verl_tui.runs.views.state import State, doubt, is_evaluation, last_write, patience, waited
@@ -83,7 +83,7 @@ class Hang(Diagnosis):
         run = context.run
         log_silent, log_words = _log(context)
         gpus_idle, gpu_words = _gpus(context)
-        due = expected(run)
+        due = expected_step(run)
         if due is None:
             beside, usual = "the usual gap is not known", []
         else:

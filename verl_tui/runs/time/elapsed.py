@@ -69,17 +69,22 @@ def by_timers(run: Run, step: int) -> ElapsedTimes:
     known = timer.steps[: bisect_right(timer.steps, step)] if timer is not None else ()
     if timer is None or not known:
         return _UNTIMED
-    values = timer.values[: len(known)]
-    usual = median([value for value in values if 0 < value < math.inf] or [math.nan])
     extras = _excluded_seconds(run)
     first = max(0, known[0] - 1)
     steps, elapsed = [first], [0.0]
-    for at, value in zip(known, values, strict=True):
+    for at, took in zip(known, _durations(timer.values[: len(known)]), strict=True):
         if at > first:
-            took = value if 0 < value < math.inf else usual
             elapsed.append(elapsed[-1] + (at - steps[-1]) * took + extras.get(at, 0.0))
             steps.append(at)
     return ElapsedTimes(TIMERS, steps, elapsed) if math.isfinite(elapsed[-1]) else _UNTIMED
+
+
+def _durations(values: Sequence[float]) -> list[float]:
+    """Return the values of a timer, the usual one for those that are no duration; nan where none
+    is.
+    """
+    usual = median([value for value in values if 0 < value < math.inf] or [math.nan])
+    return [value if 0 < value < math.inf else usual for value in values]
 
 
 def _excluded_seconds(run: Run) -> Mapping[int, float]:

@@ -30,7 +30,7 @@ COMPARED = 10
 """Newest occasions that decide whether the step's own time includes a part."""
 
 
-class _Times(NamedTuple):
+class _StepSeconds(NamedTuple):
     """Seconds of recent steps and of their parts, by step."""
 
     own: Mapping[int, float]
@@ -82,22 +82,22 @@ def excluded_parts(
         own: Seconds of each step.
         seconds: Seconds of each part, by its name and step.
     """
-    occasional = {
-        name: found
-        for name, found in seconds.items()
-        if found and (name in _OCCASIONAL_PARTS or len(found) < _OCCASIONAL * len(own))
-    }
+    occasional, regular = {}, []
+    for name, found in seconds.items():
+        if found and (name in _OCCASIONAL_PARTS or len(found) < _OCCASIONAL * len(own)):
+            occasional[name] = found
+        else:
+            regular.append(found)
     if not occasional:
         return set()
-    regular = [found for name, found in seconds.items() if name not in occasional]
-    times = _Times(own, regular, occasional)
+    times = _StepSeconds(own, regular, occasional)
     usual = times.usual_rest()
-    excluded: set[str] = set()
+    included = list(occasional)
     for name in sorted(occasional, key=lambda name: -len(occasional[name])):
-        others = [other for other in occasional if other != name and other not in excluded]
+        others = [other for other in included if other != name]
         if not times.includes(name, others, usual):
-            excluded.add(name)
-    return excluded
+            included = others
+    return occasional.keys() - included
 
 
 def excluded_timers(run: Run) -> list[Series]:

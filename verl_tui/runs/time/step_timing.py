@@ -88,20 +88,19 @@ class Breakdown(NamedTuple):
 
 def breakdown(run: Run, window: int = WINDOW) -> Breakdown | None:
     """Return how the time of recent steps was spent, None where the log has no timers."""
-    timers = step_timers(run)
-    present = {name: run.present(key) for name, key in timers.parts.items()}
-    parts = {name: series for name, series in present.items() if series is not None}
-    step = run.present(timers.whole)
+    step, parts = _timers(run)
     timed = step or max(parts.values(), key=len, default=None)
     if not timed:
         return None
     steps = _window(timed, list(parts.values()), window)
-    seconds = {name: finite(series.since(steps[0])) for name, series in parts.items()}
+    seconds = {
+        name: found for name, series in parts.items() if (found := finite(series.since(steps[0])))
+    }
     taken = {name: sum(found.values()) / len(steps) for name, found in seconds.items()}
-    excluded = _excluded(step, parts)
+    excluded = _excluded(step, parts) & seconds.keys()
     own = _own_time(step, steps)
     mean = own if own is not None else sum(taken.values())
-    whole = mean + sum(taken[name] for name in excluded)
+    whole = mean + sum(map(taken.__getitem__, excluded))
     made = [
         Part(
             name,
@@ -114,17 +113,19 @@ def breakdown(run: Run, window: int = WINDOW) -> Breakdown | None:
             name not in excluded,
         )
         for name, found in seconds.items()
-        if found
     ]
-    return Breakdown(
-        tuple(steps),
-        step.key if step is not None else "",
-        mean,
-        whole,
-        tuple(sorted(made, key=lambda part: -part.seconds)),
-        whole - sum(part.seconds for part in made),
-        trend(step, steps[0]) if step is not None else None,
-    )
+    key, longer = (step.key, trend(step, steps[0])) if step is not None else ("", None)
+    longest_first = tuple(sorted(made, key=lambda part: -part.seconds))
+    rest = whole - sum(part.seconds for part in made)
+    return Breakdown(tuple(steps), key, mean, whole, longest_first, rest, longer)
+
+
+def _timers(run: Run) -> tuple[Series | None, dict[str, Series]]:
+    """Return the step's own time, and its parts by their names."""
+    timers = step_timers(run)
+    present = {name: run.present(key) for name, key in timers.parts.items()}
+    parts = {name: series for name, series in present.items() if series is not None}
+    return run.present(timers.whole), parts
 
 
 def _own_time(step: Series | None, steps: Sequence[int]) -> float | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.indicators import INDICATORS, factor
 from verl_tui.metrics import describe
+from verl_tui.runs.series import Point
 from verl_tui.runs.views.checkpoints import usable
 
 if TYPE_CHECKING:
@@ -75,26 +76,35 @@ def best(run: Run, metric: str = "reward", *, lowest: bool | None = None) -> Bes
         return None
     sign = factor(metric, key)
     lowest = is_better_low(metric, key) if lowest is None else lowest
-    way = -sign if lowest else sign
-    values = ((way * value, -step) for step, value in zip(series.steps, series.values, strict=True))
-    top, step = max((one for one in values if math.isfinite(one[0])), default=(math.nan, 0))
-    if math.isnan(top):
+    top = _top(series, -sign if lowest else sign)
+    if top is None:
         return None
-    step = -step
-    known = usable(run)
-    exact = _checkpoint(run, series, sign, step) if step in known else None
-    near = min(known, key=lambda at: (abs(at - step), at), default=None)
-    last = max(known, default=None)
+    step, steps = top.step, usable(run)
+
+    def checkpoint(at: int | None) -> Checkpoint | None:
+        return None if at is None else _checkpoint(run, series, sign, at)
+
+    nearest = min(steps, key=lambda at: (abs(at - step), at), default=None)
     return Best(
         metric,
         key,
         step,
-        top * way * sign,
+        top.value * sign,
         lowest,
-        exact,
-        None if near is None else _checkpoint(run, series, sign, near),
-        None if last is None else _checkpoint(run, series, sign, last),
+        checkpoint(step if step in steps else None),
+        checkpoint(nearest),
+        checkpoint(max(steps, default=None)),
     )
+
+
+def _top(series: Series, sign: float) -> Point | None:
+    """Return the first point with the highest value times `sign`, None without a number."""
+    points = zip(series.steps, series.values, strict=True)
+    found = max(
+        ((value * sign, -step, value) for step, value in points if math.isfinite(value)),
+        default=None,
+    )
+    return None if found is None else Point(-found[1], found[2])
 
 
 def key_of(run: Run, metric: str) -> str | None:

@@ -66,9 +66,7 @@ def _torn(run: Run, step: int) -> bool:
     verl's tracker file names the newest that is complete. Without it, verl's console tells: a
     step's own line follows its checkpoint.
     """
-    holder = writer(run)
-    ended = run.outcome is not None and run.outcome.kind in _BROKEN_OFF
-    if not ended and (holder is None or not holder.gone):
+    if not _broke_off(run):
         return False
     if run.saved_step is not None:
         return step > run.saved_step
@@ -76,6 +74,14 @@ def _torn(run: Run, step: int) -> bool:
         one.kind is EventKind.CHECKPOINT and one.step == step and one.line for one in run.events
     )
     return begun and run.step is not None and step > run.step
+
+
+def _broke_off(run: Run) -> bool:
+    """Return whether a run failed or was stopped, or its process is gone."""
+    if run.outcome is not None and run.outcome.kind in _BROKEN_OFF:
+        return True
+    holder = writer(run)
+    return holder is not None and holder.gone
 
 
 def _called_best(run: Run, path: str, step: int | None) -> CalledBest:

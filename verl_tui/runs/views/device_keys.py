@@ -65,14 +65,19 @@ def device_key(key: str) -> DeviceKey | None:
     matched = _OF_DEVICE.fullmatch(key) if len(key) < 200 else None
     if matched is None or (key.startswith("system/gpu.") and matched[2] in ("gpu", "memory")):
         return None
-    for pattern, field in _FIGURES:
-        if found := pattern.fullmatch(matched[2]):
-            unit = next(filter(None, found.groups()), "").lower()
-            amount = field.startswith("memory")
-            if amount and not unit and matched[2].lower() in _BARE_MEMORY:
-                return None
-            return DeviceKey(int(matched[1]), field, _FACTORS.get(unit) if amount else 1)
-    return None
+    return _own_figure(int(matched[1]), matched[2])
+
+
+def _own_figure(device: int, name: str) -> DeviceKey | None:
+    """Return the figure that a program means by a name of its own, None where that is unknown."""
+    matches = ((pattern.fullmatch(name), field) for pattern, field in _FIGURES)
+    found, field = next(((match, field) for match, field in matches if match), (None, ""))
+    if found is None or not field.startswith("memory"):
+        return DeviceKey(device, field) if found is not None else None
+    unit = next(filter(None, found.groups()), "").lower()
+    if not unit and name.lower() in _BARE_MEMORY:
+        return None
+    return DeviceKey(device, field, _FACTORS.get(unit))
 
 
 def bytes_of(value: float, factor: int | None, total: float | None) -> int:

@@ -127,12 +127,14 @@ def _kl(settings: RunSettings) -> Fact | None:
     """
     loss = _penalty(settings, "use_kl_loss", _KL_LOSS, "loss")
     reward = _penalty(settings, "use_kl_in_reward", _KL_REWARD, "reward")
-    if loss is not None and loss.value and reward is not None and not reward.switched:
-        reward = None  # without a switch (verl before v0.3) the penalty is in one place only
     found = [penalty for penalty in (loss, reward) if penalty is not None]
-    values = [penalty.value for penalty in found if penalty.value]
-    keys = [penalty.key for penalty in found if penalty.value or not values]
-    return Fact("KL penalty", ", ".join(values) or "none", ", ".join(keys)) if found else None
+    if not found:
+        return None
+    in_force = [penalty for penalty in found if penalty.value]
+    if len(in_force) > 1 and not found[1].switched:
+        in_force.pop()  # without a switch (verl before v0.3) the penalty is in one place only
+    values = ", ".join(penalty.value for penalty in in_force) or "none"
+    return Fact("KL penalty", values, ", ".join(penalty.key for penalty in in_force or found))
 
 
 class _Penalty(NamedTuple):

@@ -80,17 +80,12 @@ def unattended(run: Run) -> bool:
     A run that is copied over from elsewhere looks the same until its next piece comes, unless a
     heartbeat tells.
     """
-    if writer(run) is not None:
+    if writer(run) is not None or any(state.life.continued for state in run.sources.values()):
         return False
-    states = run.sources.values()
-    if any(
-        one.life.grew is not None or one.life.arrived is not None or one.life.stands()
-        for one in states
-    ):
-        return False
-    newest = max((one.status.modified or 0.0 for one in states), default=0.0)
+    statuses = [state.status for state in run.sources.values()]
+    newest = max([status.modified or 0.0 for status in statuses], default=0.0)
     return any(
-        one.status.unheld and newest - (one.status.modified or 0.0) <= _KEPT_BACK for one in states
+        status.unheld and newest - (status.modified or 0.0) <= _KEPT_BACK for status in statuses
     )
 
 

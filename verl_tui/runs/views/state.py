@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from verl_tui.records import SAMPLES, EventKind
 from verl_tui.runs.restarts import starts
-from verl_tui.runs.time.pace import ahead, expected, pace
+from verl_tui.runs.time.forecast import expected_step, remaining_steps
+from verl_tui.runs.time.pace import pace
 from verl_tui.runs.views.signs_of_life import evidence, gpus_work, unattended, writer, written
 from verl_tui.runs.views.worker_errors import worker_errors
 
@@ -65,13 +66,13 @@ def remaining(run: Run, now: float) -> float | None:
 
     Only a run that is going has an end to wait for, and only while records come.
     """
-    coming = ahead(run)
+    coming = remaining_steps(run)
     return coming.seconds if coming is not None and goes_on(run, now) else None
 
 
 def goes_on(run: Run, now: float) -> bool:
     """Return whether a run makes steps: it is running, without an error, and no step is overdue."""
-    due, quiet = expected(run), waited(run, now)
+    due, quiet = expected_step(run), waited(run, now)
     if state(run, now) is not State.RUNNING or run.outcome is not None:
         return False
     return (
@@ -263,7 +264,7 @@ def patience(run: Run) -> float:
     """Return after how many seconds without a step a run counts as stalled, by the kind of the step
     that is due.
     """
-    due = expected(run)
+    due = expected_step(run)
     if due is None:
         return _STALL_UNKNOWN
     return max(_STALL_FLOOR, _STALL_PACES * due.seconds, _STALL_LONGEST * due.longest)

@@ -153,19 +153,18 @@ class Endpoints:
         """
         waiting = [(one.address.text, *page) for one in endpoints for page in _drained(one.pages)]
         parts = [(address, time, runs_in(scrape)) for address, time, scrape in waiting]
-        named = _named(found for _, _, found in parts) | self.runs.keys()
+        self._name_nameless(parts)
         for address, time, found in parts:
-            place = place_of(address)
-            if self._nameless is None and ("", "") in found:
-                self._nameless = next(iter(named)) if len(named) == 1 else place
             for (run, _), scrape in found.items():
-                name = run or self._nameless or place
+                name = run or self._nameless or place_of(address)
                 self.runs.setdefault(name, PageRun(name)).put(address, time, scrape)
 
-
-def _named(pages: Iterable[Iterable[tuple[str, str]]]) -> set[str]:
-    """Return the runs that pages name."""
-    return {run for found in pages for run, _ in found if run}
+    def _name_nameless(self, parts: Iterable[tuple[str, float, Iterable[tuple[str, str]]]]) -> None:
+        """Decide once which run a page without a name is of."""
+        nameless = [address for address, _, found in parts if ("", "") in found]
+        if self._nameless is None and nameless:
+            named = {run for _, _, found in parts for run, _ in found if run} | self.runs.keys()
+            self._nameless = next(iter(named)) if len(named) == 1 else place_of(nameless[0])
 
 
 def _drained(pages: deque[tuple[float, Scrape]]) -> list[tuple[float, Scrape]]:

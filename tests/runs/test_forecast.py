@@ -9,8 +9,10 @@ from trainings import again, put, state, training
 
 from verl_tui.records import Progress
 from verl_tui.runs.run import Run
-from verl_tui.runs.time.pace import Kind, ahead, due, kinds, pace
+from verl_tui.runs.time.forecast import next_occasions, remaining_steps, usual_times
+from verl_tui.runs.time.pace import pace
 from verl_tui.runs.time.schedule import schedule_of
+from verl_tui.runs.time.step_durations import StepKind
 from verl_tui.runs.views.state import remaining
 
 FREQUENCIES = {"trainer__test_freq": 10, "trainer__save_freq": 50}
@@ -72,12 +74,12 @@ def test_the_same_by_the_clock() -> None:
     scores = {"critic/score/mean": [0.5] * 45}
     tested = dict.fromkeys(range(10, 46, 10), 1.0)
     run = training(scores, times=times, total=100, testing=tested)
-    found = ahead(run)
+    found = remaining_steps(run)
     assert found is not None
     assert found.seconds == pytest.approx(truth(45, 100))
     assert [(usual.kind, usual.seconds, count) for usual, count in found.kinds] == [
-        (Kind(), 30.0, 49.0),
-        (Kind(validation=True), 150.0, 6.0),
+        (StepKind(), 30.0, 49.0),
+        (StepKind(validation=True), 150.0, 6.0),
     ]
 
 
@@ -93,15 +95,15 @@ def test_validation_and_checkpoints_coincide() -> None:
     run = training(
         columns, total=total, settings=FREQUENCIES, testing=tested, save_checkpoint=saved
     )
-    found = ahead(run)
+    found = remaining_steps(run)
     assert found is not None
     assert {usual.kind: (usual.seconds, count) for usual, count in found.kinds} == {
-        Kind(): (30.0, 72.0),
-        Kind(validation=True): (90.0, 6.0),
-        Kind(validation=True, checkpoint=True): (190.0, 2.0),
+        StepKind(): (30.0, 72.0),
+        StepKind(validation=True): (90.0, 6.0),
+        StepKind(validation=True, checkpoint=True): (190.0, 2.0),
     }
     assert found.seconds == 72 * 30 + 6 * 90 + 2 * 190
-    assert due(run) == (130, 150)
+    assert next_occasions(run) == (130, 150)
 
 
 def test_a_kind_that_was_never_seen_is_put_together() -> None:
@@ -115,7 +117,7 @@ def test_a_kind_that_was_never_seen_is_put_together() -> None:
     }
     settings = {"trainer__test_freq": 10, "trainer__save_freq": 15}
     run = training(columns, total=60, settings=settings, testing=tested, save_checkpoint=saved)
-    found = ahead(run)
+    found = remaining_steps(run)
     assert found is not None
     (both,) = [usual for usual, _ in found.kinds if usual.kind == (True, True)]
     assert (both.seconds, both.times) == (190.0, 0)
@@ -131,7 +133,7 @@ def test_what_grows_is_estimated_as_it_is_now() -> None:
     run = training(
         {"critic/score/mean": [0.5] * count, "timing_s/step": step}, total=300, testing=tested
     )
-    plain, validation = kinds(run)
+    plain, validation = usual_times(run)
     assert 190 < plain.seconds < 211
     assert 95 < validation.seconds - plain.seconds < 125
 
@@ -144,7 +146,7 @@ def test_every_step_validates() -> None:
 def test_never_validates() -> None:
     run = validating(20, 30, every=100, trainer__test_freq=-1)
     assert remaining(run, 0.0) == pytest.approx(300.0)
-    assert due(run) == (None, None)
+    assert next_occasions(run) == (None, None)
 
 
 def test_irregular_occasions_are_estimated_by_how_often_they_are() -> None:
@@ -155,20 +157,20 @@ def test_irregular_occasions_are_estimated_by_how_often_they_are() -> None:
         "timing_s/gen": [9.0] * 60,
     }
     run = training(columns, total=100, testing=tested)
-    found = ahead(run)
+    found = remaining_steps(run)
     assert found is not None
     # Every 13.3 steps, and once more at the end.
     assert found.seconds == pytest.approx(40 * 10 + (3 + 1) * 100)
-    assert due(run).validation is None
+    assert next_occasions(run).validation is None
 
 
 def test_records_of_every_tenth_step() -> None:
     steps = list(range(10, 310, 10))
     run = training({"reward": [0.5] * 30}, steps=steps, times=[30.0 * n for n in steps], total=1000)
-    found = ahead(run)
+    found = remaining_steps(run)
     assert found is not None
     assert (found.seconds, found.kinds) == (700 * 30.0, ())
-    assert kinds(run) == ()
+    assert usual_times(run) == ()
 
 
 def test_records_that_came_together_were_kept_back() -> None:
@@ -185,18 +187,18 @@ def test_a_progress_bar_tells_where_nothing_else_does() -> None:
     assert usual is not None
     assert usual.seconds == 30.0
     assert "progress bar" in usual.origin
-    found = ahead(run)
+    found = remaining_steps(run)
     assert found is not None
     assert found.seconds == 60 * 30.0
 
 
 def test_what_is_not_known_is_not_told() -> None:
-    assert ahead(Run("r")) is None
-    assert ahead(training({"critic/score/mean": [0.5] * 5})) is None
-    assert ahead(training({"critic/score/mean": [0.5] * 5}, total=10)) is None
+    assert remaining_steps(Run("r")) is None
+    assert remaining_steps(training({"critic/score/mean": [0.5] * 5})) is None
+    assert remaining_steps(training({"critic/score/mean": [0.5] * 5}, total=10)) is None
     done = validating(30, 30)
     assert remaining(done, 0.0) is None
-    assert due(done) == (None, None)
+    assert next_occasions(done) == (None, None)
 
 
 @given(st.integers(2, 60), st.integers(0, 200), st.integers(-1, 30), st.integers(-1, 30))
@@ -208,7 +210,7 @@ def test_kinds_ahead_add_up(step: int, more: int, test: int, save: int) -> None:
         total=total,
         settings=settings,
     )
-    found = ahead(run)
+    found = remaining_steps(run)
     assert found is not None
     counts = {usual.kind: count for usual, count in found.kinds}
     assert sum(counts.values()) == pytest.approx(more)
@@ -287,4 +289,4 @@ def test_rhythm(occasions: list[int], setting: int | None, after: int, due_at: i
 def test_a_setting_that_was_not_looked_up_is_none() -> None:
     run = training({"critic/score/mean": [0.5] * 25}, testing={10: 1.0, 20: 1.0})
     state(run, "x/.hydra/config.yaml", trainer__test_freq="${oc.env:N}")
-    assert due(run).validation == 30
+    assert next_occasions(run).validation == 30
