@@ -35,9 +35,9 @@ def last_record(sources: Iterable[SourceState], sampled: int | None) -> LastReco
     dated = [(time, one) for one in sources if (time := one.last) is not None]
     if not dated:
         return LastRecord()
-    stated = [one.step for _, one in dated if one.life.absolute and one.step is not None]
-    if stated:
-        reached = max(stated)
+    stated = [_step(one, None) for _, one in dated if one.life.absolute]
+    reached = max(stated, default=-1)
+    if reached >= 0:
         dated = [one for one in dated if not _by_file(one[1]) or _step(one[1], sampled) > reached]
     time, newest = max(dated, key=itemgetter(0))
     return LastRecord(time, _by_file(newest) and not newest.life.agrees(newest.status.modified))

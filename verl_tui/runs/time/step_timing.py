@@ -106,7 +106,7 @@ def breakdown(run: Run, window: int = WINDOW) -> Breakdown | None:
             name,
             parts[name].key,
             taken[name],
-            min(taken[name] / whole, _LARGEST_SHARE) if whole > 0 else 0.0,
+            _share(taken[name], whole),
             average(found.values()),
             len(found),
             trend(parts[name], steps[0]),
@@ -126,6 +126,10 @@ def _timers(run: Run) -> tuple[Series | None, dict[str, Series]]:
     present = {name: run.present(key) for name, key in timers.parts.items()}
     parts = {name: series for name, series in present.items() if series is not None}
     return run.present(timers.whole), parts
+
+
+def _share(seconds: float, whole: float) -> float:
+    return min(seconds / whole, _LARGEST_SHARE) if whole > 0 else 0.0
 
 
 def _own_time(step: Series | None, steps: Sequence[int]) -> float | None:

@@ -127,7 +127,7 @@ def _kl(settings: RunSettings) -> Fact | None:
     """
     loss = _penalty(settings, "use_kl_loss", _KL_LOSS, "loss")
     reward = _penalty(settings, "use_kl_in_reward", _KL_REWARD, "reward")
-    found = [penalty for penalty in (loss, reward) if penalty is not None]
+    found = list(filter(None, (loss, reward)))
     if not found:
         return None
     in_force = [penalty for penalty in found if penalty.value]
