@@ -33,14 +33,18 @@ def last_record(sources: Iterable[SourceState], sampled: int | None) -> LastReco
         sampled: The newest step of which there are samples: their files tell no other.
     """
     dated = [(time, one) for one in sources if (time := one.last) is not None]
+    reached = max([_step(one, None) for _, one in dated if one.life.absolute], default=-1)
+    if reached >= 0:
+        dated = [(time, one) for time, one in dated if _holds(one, sampled, reached)]
     if not dated:
         return LastRecord()
-    stated = [_step(one, None) for _, one in dated if one.life.absolute]
-    reached = max(stated, default=-1)
-    if reached >= 0:
-        dated = [one for one in dated if not _by_file(one[1]) or _step(one[1], sampled) > reached]
     time, newest = max(dated, key=itemgetter(0))
     return LastRecord(time, _by_file(newest) and not newest.life.agrees(newest.status.modified))
+
+
+def _holds(source: SourceState, sampled: int | None, reached: int) -> bool:
+    """Return whether a time holds beside stated ones up to a step: a file's only beyond it."""
+    return not _by_file(source) or _step(source, sampled) > reached
 
 
 def _by_file(source: SourceState) -> bool:
