@@ -87,10 +87,10 @@ async def test_only_whoever_has_the_token_gets_in(log: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["-"], "-: each page reads for itself"),
-        (["--port", "0", "logs"], "--port 0: browsers must be told one"),
+        (["-"], "-: every page reads the log anew"),
+        (["--port", "0", "logs"], "--port 0: name a port"),
         (["--port", "99999", "logs"], "99999 is no port"),
-        (["--public-url", "host:80", "logs"], "begins with neither http:// nor https://"),
+        (["--public-url", "host:80", "logs"], "must begin with http:// or https://"),
         ([], "name a log"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The command line as a whole: finds the command that is meant, runs it, and says how it ended."""
+"""The command line: finds the command, runs it and returns its exit code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from verl_tui.commands import watch
 from verl_tui.commands.arguments import DEFAULT, EXIT_USAGE, CommandError, Parser, ProgramParser
 from verl_tui.commands.discovery import commands_of
 from verl_tui.commands.options import EXAMPLE
-from verl_tui.commands.output import EXIT_INTERRUPTED, EXIT_PIPE, close_stdout, complain
+from verl_tui.commands.output import EXIT_INTERRUPTED, EXIT_PIPE, close_stdout, print_message
 from verl_tui.config import ConfigError
 
 if TYPE_CHECKING:
@@ -25,16 +25,14 @@ _PATHS_TOO = {
     "_shtab_verl_tui_commands() { _shtab_verl_tui_named; _files }",
     "tcsh": "",
 }
-"""Shell -> what makes the place of a command complete paths as well, since `watch` need not be
-said.
-"""
+"""Shell -> code by which the first word completes to paths as well: `watch` need not be named."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return the exit code.
 
     Args:
-        argv: Words behind the program's name; the process's own without it.
+        argv: Words after the program's name; by default those of the process.
     """
     try:
         for stream in (sys.stdout, sys.stderr):
@@ -46,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code: int = options.run(options)
         sys.stdout.flush()
     except (CommandError, ConfigError) as error:
-        complain(str(error))
+        print_message(str(error))
         return getattr(error, "code", EXIT_USAGE)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED

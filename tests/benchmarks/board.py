@@ -15,7 +15,7 @@ from statistics import median
 
 from tensorboardX import SummaryWriter
 
-from verl_tui.exporters.tensorboard import RunBoard
+from verl_tui.exporters.tensorboard import RunLogDirectory
 from verl_tui.records import Batch, Rows, SourceStatus
 from verl_tui.runs.run import Run
 
@@ -35,7 +35,7 @@ def ours(keys: list[str], columns: list[list[float]], directory: Path) -> float:
     """Return the seconds that the export takes."""
     run = run_of(keys, columns)
     begun = time.process_time()
-    RunBoard(directory).write(run, NOW)
+    RunLogDirectory(directory).write(run, NOW)
     return time.process_time() - begun
 
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import pytest
 from prometheus_client.core import GaugeMetricFamily
 
-from verl_tui.exporters.endpoint import Endpoint, encryption, is_loopback
-from verl_tui.exporters.prometheus import Page
+from verl_tui.exporters.endpoint import MetricsServer, encryption, is_loopback
+from verl_tui.exporters.prometheus import Exposition
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,12 +41,12 @@ def asked(
             return error.code, error.read().decode()
 
 
-def page(value: float) -> Page:
-    return Page((GaugeMetricFamily("verl_loss", "loss", value=value),))
+def page(value: float) -> Exposition:
+    return Exposition((GaugeMetricFamily("verl_loss", "loss", value=value),))
 
 
 def test_the_newest_page_is_served_and_before_there_is_one_nothing() -> None:
-    with closing(Endpoint("127.0.0.1", 0)) as endpoint:
+    with closing(MetricsServer("127.0.0.1", 0)) as endpoint:
         assert asked(endpoint.address)[0] == 503
         endpoint.show(page(1))
         endpoint.show(page(2))
@@ -58,7 +58,7 @@ def test_the_newest_page_is_served_and_before_there_is_one_nothing() -> None:
 
 @pytest.mark.parametrize("login", [None, "", "ann", "ann:wrong", "bob:sesame", "ann:sesame2"])
 def test_without_the_right_login_nobody_sees_anything(login: str | None) -> None:
-    with closing(Endpoint("127.0.0.1", 0, login="ann:sesame")) as endpoint:
+    with closing(MetricsServer("127.0.0.1", 0, login="ann:sesame")) as endpoint:
         endpoint.show(page(1))
         status, text = asked(endpoint.address, login)
         assert status == 401
@@ -66,13 +66,13 @@ def test_without_the_right_login_nobody_sees_anything(login: str | None) -> None
 
 
 def test_with_the_right_login_one_is_let_in() -> None:
-    with closing(Endpoint("127.0.0.1", 0, login="ann:sesame:öffne")) as endpoint:
+    with closing(MetricsServer("127.0.0.1", 0, login="ann:sesame:öffne")) as endpoint:
         endpoint.show(page(1))
         assert asked(endpoint.address, "ann:sesame:öffne")[0] == 200
 
 
 def test_a_header_that_is_no_login_is_refused() -> None:
-    with closing(Endpoint("127.0.0.1", 0, login="ann:sesame")) as endpoint:
+    with closing(MetricsServer("127.0.0.1", 0, login="ann:sesame")) as endpoint:
         request = urllib.request.Request(endpoint.address, headers={"Authorization": "Basic ÿ%%%"})
         with pytest.raises(urllib.error.HTTPError, match="401") as refused:
             urllib.request.urlopen(request, timeout=PATIENCE)
@@ -92,7 +92,7 @@ def test_it_speaks_tls(tmp_path: Path) -> None:
         str(certificate),
     ]
     subprocess.run([*made.split(), *files], check=True, capture_output=True)
-    with closing(Endpoint("127.0.0.1", 0, tls=encryption(certificate, key))) as endpoint:
+    with closing(MetricsServer("127.0.0.1", 0, tls=encryption(certificate, key))) as endpoint:
         endpoint.show(page(3))
         assert endpoint.address.startswith("https://")
         with socket.create_connection(
@@ -110,7 +110,7 @@ def test_a_port_in_use_cannot_be_had() -> None:
         closing(socket.create_server(("127.0.0.1", 0))) as taken,
         pytest.raises(OSError, match="in use"),
     ):
-        Endpoint("127.0.0.1", taken.getsockname()[1])
+        MetricsServer("127.0.0.1", taken.getsockname()[1])
 
 
 @pytest.mark.parametrize(

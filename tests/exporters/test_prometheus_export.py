@@ -12,7 +12,7 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from verl_tui.config import Config
-from verl_tui.exporters.prometheus import Limits, Pages
+from verl_tui.exporters.prometheus import ExpositionBuilder, Limits
 from verl_tui.health.finding import Episode, Finding, Severity, Verdict
 from verl_tui.monitor import Monitor
 from verl_tui.prometheus_names import named
@@ -38,7 +38,7 @@ def feed(
 
 def scraped(monitor: Monitor, limits: Limits | None = None) -> dict[str, dict[Labels, float]]:
     """Return what a scraper reads, by name of the series and labels."""
-    text = generate_latest(Pages(limits or Limits()).page(monitor, NOW)).decode()
+    text = generate_latest(ExpositionBuilder(limits or Limits()).build(monitor, NOW)).decode()
     found: dict[str, dict[Labels, float]] = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
@@ -178,8 +178,8 @@ def test_what_is_beyond_the_limits_is_said_and_indicators_come_first(monitor: Mo
     others: dict[str, Sequence[float]] = {f"custom/{number}": [1.0] for number in range(8)}
     for run in "abc":
         feed(monitor, run, {**others, "actor/ppo_kl": [0.01]})
-    pages = Pages(Limits(runs=2, metrics=3))
-    page = pages.page(monitor, NOW)
+    builder = ExpositionBuilder(Limits(runs=2, metrics=3))
+    page = builder.build(monitor, NOW)
     assert page.left_out == (
         "1 run is left out: at most 2 are exported",
         "12 metrics are left out: at most 3 of a run are exported",
@@ -200,21 +200,21 @@ def test_runs_whose_names_look_the_same_have_labels_of_their_own(monitor: Monito
 
 def test_a_page_is_made_anew_only_where_something_has_changed(monitor: Monitor) -> None:
     feed(monitor, "a", {"actor/ppo_kl": [0.01]})
-    pages = Pages()
-    first = pages.page(monitor, NOW)
-    assert pages.page(monitor, NOW + 1) is first
+    builder = ExpositionBuilder()
+    first = builder.build(monitor, NOW)
+    assert builder.build(monitor, NOW + 1) is first
     monitor.verdicts["a"] = Verdict((Finding("kl-high", Severity.WARNING, "KL is high"),))
-    second = pages.page(monitor, NOW + 1)
+    second = builder.build(monitor, NOW + 1)
     assert second is not first
-    ended = pages.page(monitor, NOW + 1e6)
+    ended = builder.build(monitor, NOW + 1e6)
     assert ended is not second
     monitor.apply(GpuReading(NOW, (Gpu("0", "H100", memory_used=2**30),)), NOW)
-    assert pages.page(monitor, NOW + 1e6) is not ended
+    assert builder.build(monitor, NOW + 1e6) is not ended
 
 
 def test_within_its_limits_nothing_is_left_out(monitor: Monitor) -> None:
     feed(monitor, "a", {"actor/ppo_kl": [0.01]})
-    assert Pages().page(monitor, NOW).left_out == ()
+    assert ExpositionBuilder().build(monitor, NOW).left_out == ()
 
 
 @given(st.lists(st.tuples(st.text(max_size=40), st.text(max_size=40)), min_size=1, max_size=6))

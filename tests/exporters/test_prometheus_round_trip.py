@@ -8,7 +8,7 @@ import pytest
 from prometheus_client import generate_latest
 
 from verl_tui.config import Config
-from verl_tui.exporters.prometheus import Pages
+from verl_tui.exporters.prometheus import ExpositionBuilder
 from verl_tui.monitor import Monitor
 from verl_tui.records import Batch, Rows, SourceStatus
 from verl_tui.sources.formats.prometheus_text.reader import read_page
@@ -40,7 +40,7 @@ def test_a_page_reads_back_as_what_the_logs_said(runs: tuple[str, ...]) -> None:
             tuple(SAID), (7,), tuple((value,) for value in SAID.values()), (0,), (NOW - 10,)
         )
         monitor.apply(Batch(run, SourceStatus(run, "test", records=1, modified=NOW), (rows,)), NOW)
-    page = read_page(generate_latest(Pages().page(monitor, NOW)))
+    page = read_page(generate_latest(ExpositionBuilder().build(monitor, NOW)))
     (scrape,) = page.scrapes
     found = {run: part for (run, _), part in runs_in(scrape).items() if run}
     assert found.keys() == set(runs)

@@ -14,7 +14,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from verl_tui.config import Config
 from verl_tui.distributions import of_values
 from verl_tui.exporters import event_files
-from verl_tui.exporters.tensorboard import Board, RunBoard
+from verl_tui.exporters.tensorboard import LogDirectories, RunLogDirectory
 from verl_tui.monitor import load
 from verl_tui.records import Batch, Dump, Restart, Rows, Sample, SourceStatus
 from verl_tui.records import Histogram as HistogramRecord
@@ -67,7 +67,7 @@ def single(value: float) -> float:
 
 def written(run: Run, directory: Path) -> Path:
     """Write what is new of a run, as a process would that ends then."""
-    RunBoard(directory).write(run, NOW)
+    RunLogDirectory(directory).write(run, NOW)
     return directory
 
 
@@ -114,7 +114,7 @@ def test_a_record_that_was_cut_off_is_written_again(tmp_path: Path) -> None:
 
 def test_a_run_that_goes_back_takes_the_place_of_what_it_abandoned(tmp_path: Path) -> None:
     run = taken(Run("a"), rows("a b", (1, 1.0, 9.0), (2, 2.0, 9.0), (3, 3.0, 9.0), (4, 4.0, 9.0)))
-    board = RunBoard(tmp_path)
+    board = RunLogDirectory(tmp_path)
     board.write(run, NOW)
     taken(run, Restart("truncated"), rows("a", (3, 30.0), first=4))
     board.write(run, NOW)
@@ -171,7 +171,7 @@ def test_a_dump_is_read_once_it_has_come_to_rest(tmp_path: Path) -> None:
     lines = [{"input": "p", "output": "r", "score": at, "step": 3} for at in range(6)]
     dump.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     run = taken(Run("a"), rows("a", (3, 1.0)), dumped(dump, NOW - 1))
-    board = RunBoard(tmp_path / "board")
+    board = RunLogDirectory(tmp_path / "board")
     board.write(run, NOW)
     assert found(board.directory).Tags()["histograms"] == []
     board.write(run, NOW + 60)
@@ -187,7 +187,7 @@ def test_a_dump_that_is_gone_costs_nothing_else(tmp_path: Path) -> None:
 
 def test_steps_without_a_time_are_told(tmp_path: Path) -> None:
     run = taken(Run("a"), Rows(("a",), (1, 2), ((1.0, 2.0),), (0, 1)))
-    (said,) = Board(tmp_path).write([run], NOW)
+    (said,) = LogDirectories(tmp_path).write([run], NOW)
     assert "states no time for 2 steps" in said
 
 
@@ -196,7 +196,7 @@ def test_another_program_s_files_are_left_alone_and_told(tmp_path: Path) -> None
     theirs.parent.mkdir()
     theirs.write_bytes(b"theirs")
     runs = [taken(Run(name), rows("a", (1, 1.0))) for name in ("a", "b")]
-    board = Board(tmp_path)
+    board = LogDirectories(tmp_path)
     said = list(board.write(runs, NOW))
     assert [one for one in said if theirs.name in one and "of another program" in one]
     assert theirs.read_bytes() == b"theirs"
@@ -207,13 +207,13 @@ def test_another_program_s_files_are_left_alone_and_told(tmp_path: Path) -> None
 
 def test_two_exports_do_not_write_one_directory_at_once(tmp_path: Path) -> None:
     run = taken(Run("a"), rows("a", (1, 1.0)))
-    first = Board(tmp_path)
+    first = LogDirectories(tmp_path)
     list(first.write([run], NOW))
-    (said,) = Board(tmp_path).write([run], NOW)
+    (said,) = LogDirectories(tmp_path).write([run], NOW)
     assert "another `export tensorboard` is writing here" in said
     assert scalars(tmp_path / "a", "a") == [(1, 1.0)]
     del first
-    list(Board(tmp_path).write([taken(run, rows("a", (2, 2.0), first=1))], NOW))
+    list(LogDirectories(tmp_path).write([taken(run, rows("a", (2, 2.0), first=1))], NOW))
     assert scalars(tmp_path / "a", "a") == [(1, 1.0), (2, 2.0)]
 
 
@@ -231,7 +231,7 @@ def test_scores_of_samples_have_the_tutorials_name_alone(tmp_path: Path) -> None
 
 
 def test_a_run_that_comes_later_gets_a_directory_of_its_own(tmp_path: Path) -> None:
-    board = Board(tmp_path)
+    board = LogDirectories(tmp_path)
     one, other = (
         taken(Run(name), rows("a", (1, value))) for name, value in (("x/y", 1.0), ("x y", 2.0))
     )
@@ -250,7 +250,7 @@ def test_an_export_among_the_logs_is_no_run_of_its_own(tmp_path: Path) -> None:
     for _ in range(2):
         monitor = load([str(log.parent)], Config(), NOW)
         assert [run.keys for run in monitor.runs.values()] == [("a",)]
-        board = Board(log.parent / "board")
+        board = LogDirectories(log.parent / "board")
         list(board.write(list(monitor.runs.values()), NOW))
 
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from verl_tui.exporters.guide.alerts import alert_name, alert_rules
-from verl_tui.exporters.guide.promql import unsayable
+from verl_tui.exporters.guide.promql import why_not_promql
 from verl_tui.health import load_guide
 from verl_tui.indicators import INDICATORS, dialect
 from verl_tui.prometheus_names import named
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from verl_tui.health import Guide, Rule
 
 GUIDE = load_guide()
-SAID = [rule for rule in GUIDE.rules if unsayable(rule) is None]
+SAID = [rule for rule in GUIDE.rules if why_not_promql(rule) is None]
 needs_promtool = pytest.mark.skipif(
     shutil.which("promtool") is None, reason="needs Debian's package prometheus"
 )

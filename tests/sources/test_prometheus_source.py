@@ -51,10 +51,10 @@ def exported(
     name: str, columns: Mapping[str, Sequence[float | None]], end: float
 ) -> Iterator[Sample]:
     """Yield what our exporter tells Prometheus of a run, scraped once after each step."""
-    from verl_tui.exporters.prometheus import Pages
+    from verl_tui.exporters.prometheus import ExpositionBuilder
 
     monitor = Monitor(Config())
-    pages = Pages()
+    pages = ExpositionBuilder()
     count = len(next(iter(columns.values())))
     for at in range(count):
         time = end - (count - 1 - at) * SCRAPE
@@ -66,7 +66,7 @@ def exported(
             f"{name}.jsonl", "test", records=at + 1, modified=time - 1.5, absolute=True
         )
         monitor.apply(Batch(name, status, (rows,)), time)
-        for family in pages.page(monitor, time).collect():
+        for family in pages.build(monitor, time).collect():
             for sample in family.samples:
                 labels = {**sample.labels, "job": "verl-tui", "instance": "127.0.0.1:9750"}
                 counts = family.type == "counter" and not sample.name.endswith("_total")

@@ -20,8 +20,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from verl_tui.config import Config
-from verl_tui.exporters.endpoint import Endpoint, encryption
-from verl_tui.exporters.prometheus import Pages
+from verl_tui.exporters.endpoint import MetricsServer, encryption
+from verl_tui.exporters.prometheus import ExpositionBuilder
 from verl_tui.monitor import Monitor, load
 from verl_tui.records import Batch, Rows
 from verl_tui.sources.feed import Feed
@@ -532,9 +532,9 @@ def test_our_own_exporter_is_read_through_tls_and_a_login(
         "".join(f'{{"step": {at}, "data": {{"actor/ppo_kl": {at}}}}}\n' for at in range(1, 8))
     )
     with closing(
-        Endpoint("127.0.0.1", 0, login="me:pw", tls=encryption(certificate, key))
+        MetricsServer("127.0.0.1", 0, login="me:pw", tls=encryption(certificate, key))
     ) as endpoint:
-        endpoint.show(Pages().page(look(str(log)), time.time()))
+        endpoint.show(ExpositionBuilder().build(look(str(log)), time.time()))
         told = [look(endpoint.address).sentences]
         monkeypatch.setenv(CA_FILE, str(certificate))
         told.append(look(endpoint.address).sentences)

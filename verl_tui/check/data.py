@@ -29,6 +29,7 @@ VERSION = 1
 
 HEALTHY, WARNING, CRITICAL, NOTHING_READABLE = 0, 1, 2, 3
 """Exit codes."""
+_LOG_FORMATS = frozenset((*(format.name for format in FORMATS), prometheus.name))
 
 
 def report(monitor: Monitor, now: float, by: BestBy = BestBy()) -> dict[str, Any]:  # noqa: B008 - it is immutable
@@ -48,12 +49,17 @@ def exit_code(report: Mapping[str, Any]) -> int:
     """Return 0 for healthy, 1 where the worst finding is a warning, 2 where it is critical, 3 for
     nothing readable.
     """
-    logs = {format.name for format in FORMATS} | {prometheus.name}
-    sources = [source for run in report["runs"] for source in run["sources"]]
-    if not any(source["records"] for source in sources if source["format"] in logs):
+    runs = report["runs"]
+    if not any(_is_log_with_records(source) for run in runs for source in run["sources"]):
         return NOTHING_READABLE
-    found = {finding["severity"] for run in report["runs"] for finding in run["findings"]}
+    found = {finding["severity"] for run in runs for finding in run["findings"]}
     return CRITICAL if "critical" in found else WARNING if "warning" in found else HEALTHY
+
+
+def _is_log_with_records(source: Mapping[str, Any]) -> bool:
+    """Return whether a source is a log, not settings or dumps beside one, and was readable."""
+    is_log = source["format"] in _LOG_FORMATS
+    return is_log and bool(source["records"])
 
 
 def _run(run: Run, monitor: Monitor, now: float, by: BestBy) -> dict[str, Any]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
     from verl_tui.runs.source_state import SourceState
 
-_TOLD_UNREADABLE = 3
+_NAMED_UNREADABLE = 3
 """Unreadable lines told one by one for each line about sources."""
 _STYLES: Mapping[str, str] = {
     "info": "blue",
@@ -40,7 +40,7 @@ _STYLES: Mapping[str, str] = {
 """Severities and states -> their colour on a terminal."""
 
 
-class _Line(NamedTuple):
+class _NoteLine(NamedTuple):
     """A line of the note; foreign text in it is never markup."""
 
     indent: int
@@ -66,9 +66,9 @@ def write_text(
         colour: Whether to write colours, for terminals.
         unfolded: Whether to write out what only follows from another finding.
     """
-    lines: list[_Line] = []
+    lines: list[_NoteLine] = []
     for described in report["runs"]:
-        lines += [_Line(0, Text())] if lines else []
+        lines += [_NoteLine(0, Text())] if lines else []
         lines += _note(described, monitor.runs[described["name"]], now, unfolded=unfolded)
     out = io.StringIO()
     system: Literal["standard"] | None = "standard" if colour else None
@@ -89,12 +89,14 @@ def write_text(
     return out.getvalue()
 
 
-def _note(described: Mapping[str, Any], run: Run, now: float, *, unfolded: bool) -> Iterator[_Line]:
-    yield _Line(0, _headline(described, run, now))
+def _note(
+    described: Mapping[str, Any], run: Run, now: float, *, unfolded: bool
+) -> Iterator[_NoteLine]:
+    yield _NoteLine(0, _headline(described, run, now))
     yield from _measured(described["indicators"])
     if described["best"] is not None:
-        yield from (_Line(2, Text(sentence)) for sentence in _best_sentences(described["best"]))
-    yield from (_Line(2, Text(_target_sentence(target))) for target in described["targets"])
+        yield from (_NoteLine(2, Text(sentence)) for sentence in _best_sentences(described["best"]))
+    yield from (_NoteLine(2, Text(_target_sentence(target))) for target in described["targets"])
     yield from _found(described, unfolded=unfolded)
     yield from _unjudged(described["not_judged"])
     yield from _read(described["sources"], run)
@@ -140,7 +142,7 @@ def _progress(step: int | None, total: int | None) -> str:
     return f"step {step}" + (f" of {total} ({min(100, 100 * step // total)}%)" if total else "")
 
 
-def _measured(indicators: Mapping[str, Mapping[str, Any]]) -> Iterator[_Line]:
+def _measured(indicators: Mapping[str, Mapping[str, Any]]) -> Iterator[_NoteLine]:
     rows = []
     for id, shown in indicators.items():
         unit = INDICATORS[id].unit or describe(shown["key"]).unit
@@ -155,7 +157,7 @@ def _measured(indicators: Mapping[str, Mapping[str, Any]]) -> Iterator[_Line]:
     for name, text, shown in rows:
         style = "bold red" if shown["value"] is None else ""
         origin = (f"  {shown['key']}, step {shown['step']}", "dim")
-        yield _Line(2, Text.assemble(f"{name:<{label}}  ", (f"{text:<{value}}", style), origin))
+        yield _NoteLine(2, Text.assemble(f"{name:<{label}}  ", (f"{text:<{value}}", style), origin))
 
 
 _UNITS: Mapping[str, str] = {"percent": "%", "share": "(share)"}
@@ -221,26 +223,25 @@ def _target_sentence(target: Mapping[str, Any]) -> str:
     return f"{said}: not reached, best {_number(target['best'])} at step {target['best_step']}"
 
 
-def _found(described: Mapping[str, Any], *, unfolded: bool) -> Iterator[_Line]:
+def _found(described: Mapping[str, Any], *, unfolded: bool) -> Iterator[_NoteLine]:
     if not described["findings"]:
-        yield _Line(2, Text("nothing found" if described["indicators"] else "nothing to judge yet"))
-    followers: dict[str, list[Mapping[str, Any]]] = {}
+        yield _NoteLine(
+            2, Text("nothing found" if described["indicators"] else "nothing to judge yet")
+        )
+    by_cause: dict[str | None, list[Mapping[str, Any]]] = {}
     for finding in described["findings"]:
-        if finding["consequence_of"] is not None:
-            followers.setdefault(finding["consequence_of"], []).append(finding)
-    for finding in described["findings"]:
-        if finding["consequence_of"] is not None:
-            continue
+        by_cause.setdefault(finding["consequence_of"], []).append(finding)
+    for finding in by_cause.pop(None, ()):
         yield from _finding(finding, 2)
-        if follow := followers.pop(finding["id"], None):
-            yield _Line(4, _followed(follow, unfolded=unfolded))
-            if unfolded:
-                yield from (line for one in follow for line in _finding(one, 6))
+        if consequences := by_cause.pop(finding["id"], None):
+            yield _NoteLine(4, _consequences(consequences, unfolded=unfolded))
+            for one in consequences if unfolded else ():
+                yield from _finding(one, 6)
 
 
-def _finding(finding: Mapping[str, Any], indent: int) -> Iterator[_Line]:
+def _finding(finding: Mapping[str, Any], indent: int) -> Iterator[_NoteLine]:
     since = finding["since_step"]
-    yield _Line(
+    yield _NoteLine(
         indent,
         Text.assemble(
             (finding["severity"], _STYLES[finding["severity"]]),
@@ -249,28 +250,28 @@ def _finding(finding: Mapping[str, Any], indent: int) -> Iterator[_Line]:
             f": {finding['message']}",
         ),
     )
-    yield from (_Line(indent + 2, Text(f"- {evidence}")) for evidence in finding["evidence"])
+    yield from (_NoteLine(indent + 2, Text(f"- {evidence}")) for evidence in finding["evidence"])
     if finding["advice"]:
-        yield _Line(indent + 2, Text(f"advice: {finding['advice']}"))
+        yield _NoteLine(indent + 2, Text(f"advice: {finding['advice']}"))
     if finding["source"]:
-        yield _Line(indent + 2, Text(f"source: {finding['source']}", "dim"))
+        yield _NoteLine(indent + 2, Text(f"source: {finding['source']}", "dim"))
 
 
-def _followed(follow: Sequence[Mapping[str, Any]], *, unfolded: bool) -> Text:
-    """Count what only follows from a finding, with its rules where it is not written out."""
-    told = f"+{_count(len(follow), 'consequence')}"
+def _consequences(consequences: Sequence[Mapping[str, Any]], *, unfolded: bool) -> Text:
+    """Return the number of a finding's consequences, with their ids unless they are unfolded."""
+    count = f"+{_count(len(consequences), 'consequence')}"
     if unfolded:
-        return Text(f"{told}:")
-    ids = dict.fromkeys(one["id"] for one in follow)
-    return Text(f"{told}, --consequences writes them out: {', '.join(ids)}", "dim")
+        return Text(f"{count}:")
+    ids = dict.fromkeys(one["id"] for one in consequences)
+    return Text(f"{count}, --consequences writes them out: {', '.join(ids)}", "dim")
 
 
-def _unjudged(rules: Iterable[Mapping[str, str]]) -> Iterator[_Line]:
+def _unjudged(rules: Iterable[Mapping[str, str]]) -> Iterator[_NoteLine]:
     if ids := dict.fromkeys(rule["id"] for rule in rules):
-        yield _Line(2, Text(f"not judged, --json says why: {', '.join(ids)}", "dim"))
+        yield _NoteLine(2, Text(f"not judged, --json says why: {', '.join(ids)}", "dim"))
 
 
-def _read(sources: Iterable[Mapping[str, Any]], run: Run) -> Iterator[_Line]:
+def _read(sources: Iterable[Mapping[str, Any]], run: Run) -> Iterator[_NoteLine]:
     """Tell what was read; files of one directory that are called alike share a line."""
     groups: dict[tuple[Path, str], list[Mapping[str, Any]]] = {}
     for source in sources:
@@ -282,27 +283,27 @@ def _read(sources: Iterable[Mapping[str, Any]], run: Run) -> Iterator[_Line]:
         text = Text(f"read {one_line(path, 1000)}: {called}, {records}", "dim")
         if unreadable := sum(source["unreadable"] for source in group):
             text.append(f", {_count(unreadable, 'unreadable line')}", "not dim yellow")
-        yield _Line(2, text)
+        yield _NoteLine(2, text)
         yield from _trouble(run.sources[source["path"]] for source in group)
 
 
-def _trouble(sources: Iterable[SourceState]) -> Iterator[_Line]:
+def _trouble(sources: Iterable[SourceState]) -> Iterator[_NoteLine]:
     told = more = 0
     notes: set[str] = set()
     for source in sources:
         path = one_line(source.status.path, 1000)
         if source.status.problem:
-            yield _Line(4, Text(f"{path}: {source.status.problem}"))
+            yield _NoteLine(4, Text(f"{path}: {source.status.problem}"))
         if source.status.note and source.status.note not in notes:
             notes.add(source.status.note)
-            yield _Line(4, Text(f"{path}: {source.status.note}", "dim"))
-        lines = list(islice(source.unreadable, _TOLD_UNREADABLE - told))
+            yield _NoteLine(4, Text(f"{path}: {source.status.note}", "dim"))
+        lines = list(islice(source.unreadable, _NAMED_UNREADABLE - told))
         for line in lines:
-            yield _Line(4, Text(f"{path}:{line.line}: {line.reason}"))
+            yield _NoteLine(4, Text(f"{path}:{line.line}: {line.reason}"))
         told += len(lines)
         more += source.status.unreadable - len(lines)
     if more:
-        yield _Line(4, Text(f"and {more:,} more"))
+        yield _NoteLine(4, Text(f"and {more:,} more"))
 
 
 def _count(count: int, noun: str) -> str:

@@ -1,6 +1,4 @@
-"""How the words of a command line are read: which command is meant, options and paths in any
-order.
-"""
+"""Parses command lines: options and paths in any order, and `watch` need not be named."""
 
 from __future__ import annotations
 
@@ -12,22 +10,20 @@ from typing import TYPE_CHECKING, NoReturn
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from verl_tui.commands.discovery import Command
+    from verl_tui.commands.discovery import CommandModule
 
 EXIT_USAGE = 64
 """A command line or a configuration that makes no sense; argparse's own 2 means `critical` here."""
 DEFAULT = "watch"
 """The command that needs no name."""
 _ENDING = {"-h", "--help", "--version", "--print-completion"}
-"""Options of the program that are all there is to do."""
+"""Options of the program that need no command."""
 _LIKE = 0.75
-"""Likeness from which on a word is taken for a command that was mistyped: of 5 letters one is
-missing or another.
-"""
+"""Similarity from which on a word is taken for a mistyped command: one of 5 letters is wrong."""
 
 
 class CommandError(Exception):
-    """A command cannot do what it was asked; its text is one sentence."""
+    """A command cannot be carried out; the text is one sentence."""
 
     def __init__(self, sentence: str, code: int = EXIT_USAGE) -> None:
         super().__init__(sentence)
@@ -42,9 +38,9 @@ class Parser(argparse.ArgumentParser):
         super().__init__(**settings, allow_abbrev=False)  # type: ignore[arg-type]
         self.commands: dict[str, Parser] = {}
         self.rest = "paths"
-        """What words behind `--` are."""
+        """The argument that takes the words after `--`."""
 
-    def add_commands(self, commands: Iterable[Command]) -> None:
+    def add_commands(self, commands: Iterable[CommandModule]) -> None:
         """Add commands with their options."""
         choice = self.add_subparsers(
             title="commands", metavar="COMMAND", prog=self.prog, parser_class=Parser
@@ -70,8 +66,8 @@ class Parser(argparse.ArgumentParser):
         return self.parse_args(argv)
 
     def _read_mixed(self, argv: list[str]) -> argparse.Namespace:
-        # Behind `--` all words are paths, or the command; argparse forgets that where options and
-        # paths are mixed.
+        # All words after `--` are paths, or the guard's command; argparse's intermixed parsing
+        # would take them for options.
         end = argv.index("--") if "--" in argv else len(argv)
         options = self.parse_intermixed_args(argv[:end])
         if rest := argv[end + 1 :]:
@@ -85,7 +81,7 @@ class Parser(argparse.ArgumentParser):
 
 
 class ProgramParser(Parser):
-    """The parser of the program: finds the command, which may be unsaid."""
+    """The parser of the program: finds the command, which is `watch` if none is named."""
 
     def read(self, argv: list[str]) -> argparse.Namespace:
         """Parse the program's whole command line."""
@@ -96,8 +92,8 @@ class ProgramParser(Parser):
             return super().read([argv[at], *argv[:at], *argv[at + 1 :]])
         if at < len(argv) and (meant := self._meant(argv[at])):
             self.error(
-                f"{argv[at]} is neither a command nor there: "
-                f"`{meant}` is one, ./{argv[at]} a path to come"
+                f"{argv[at]} is neither a command nor a file: did you mean `{meant}`? "
+                f"For a log that is still to be written, say ./{argv[at]}"
             )
         return super().read([DEFAULT, *argv])
 
@@ -112,14 +108,14 @@ class ProgramParser(Parser):
         return at
 
     def _meant(self, word: str) -> str | None:
-        """Return the command that a word is like which is no path."""
+        """Return the command that a word resembles, None if it resembles none or is a path."""
         if not word.isalpha() or Path(word).exists():
             return None
         return next(iter(get_close_matches(word, self.commands, n=1, cutoff=_LIKE)), None)
 
 
 def snapshot(text: str) -> Path:
-    """Return the file for a snapshot."""
+    """Return the path of a snapshot."""
     path = Path(text)
     if path.suffix not in (".svg", ".txt"):
         raise argparse.ArgumentTypeError(f"{text} must end in .svg or .txt")

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from verl_tui.commands.options import config_option, configuration, paths_argument, paths_of
-from verl_tui.commands.output import EXIT_NOTHING, close_stdout, colour, complain, tell
+from verl_tui.commands.output import (
+    EXIT_NOTHING,
+    close_stdout,
+    colour,
+    print_message,
+    print_messages,
+)
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Mapping, Sequence
 
     from verl_tui.commands.arguments import Parser
 
@@ -36,7 +43,7 @@ def options(parser: Parser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the report; return what it comes to."""
+    """Write the report; return the exit code."""
     import json
     import shutil
 
@@ -46,11 +53,9 @@ def run(options: argparse.Namespace) -> int:
 
     now = time.time()
     monitor = load(paths_of(options, "verl-tui check logs/run_7"), configuration(options), now)
-    tell(monitor.sentences)
+    print_messages(monitor.sentences)
     by = BestBy.of(options.best_by)
     found = report(monitor, now, by)
-    if by.metric != "reward" and found["runs"] and not any(run["best"] for run in found["runs"]):
-        complain(f"--best-by {by.metric}: no run logs it")
     if options.json:
         text = json.dumps(found, indent=2, allow_nan=False) + "\n"
     else:
@@ -59,10 +64,16 @@ def run(options: argparse.Namespace) -> int:
             found, monitor, now, width=width, colour=colour(), unfolded=options.consequences
         )
     code = exit_code(found)
-    if code == EXIT_NOTHING and found["runs"]:
-        complain("nothing readable so far in " + ", ".join(run["name"] for run in found["runs"]))
+    _report_missing(found["runs"], by.metric, code)
     try:
         print(text, end="", flush=True)
     except BrokenPipeError:
-        close_stdout()  # `check … | head` has seen enough; the health stays what it is
+        close_stdout()  # `check … | head` has seen enough; the exit code stays that of the health
     return code
+
+
+def _report_missing(runs: Sequence[Mapping[str, Any]], best_by: str, code: int) -> None:
+    if best_by != "reward" and runs and not any(run["best"] for run in runs):
+        print_message(f"--best-by {best_by}: no run logs it")
+    if code == EXIT_NOTHING and runs:
+        print_message("nothing readable so far in " + ", ".join(run["name"] for run in runs))

@@ -1,4 +1,4 @@
-"""Find the commands of a package: a command is one module that says NAME, HELP, options and run."""
+"""Finds the commands of a package: a command is a module with NAME, HELP, options and run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from verl_tui.commands.arguments import Parser
 
 
-class Command(Protocol):
+class CommandModule(Protocol):
     """A module that is a command."""
 
     NAME: str
@@ -22,7 +22,7 @@ class Command(Protocol):
 
     @property
     def run(self) -> Callable[[argparse.Namespace], int] | None:
-        """Do it and return the exit code; None for a group of commands."""
+        """Run the command and return the exit code; None for a group of commands."""
         ...
 
     def options(self, parser: Parser, /) -> None:
@@ -30,9 +30,9 @@ class Command(Protocol):
         ...
 
 
-def commands_of(package: ModuleType, first: str = "") -> list[Command]:
+def commands_of(package: ModuleType, first: str = "") -> list[CommandModule]:
     """Return the commands of a package by name, one of them first."""
     names = [module.name for module in iter_modules(package.__path__) if not module.ispkg]
     modules = [import_module(f"{package.__name__}.{name}") for name in names]
-    found = [cast("Command", module) for module in modules if hasattr(module, "NAME")]
+    found = [cast("CommandModule", module) for module in modules if hasattr(module, "NAME")]
     return sorted(found, key=lambda command: (first != command.NAME, command.NAME))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import CommandError, count, positive, share
 from verl_tui.commands.options import config_option, configuration, paths_argument, paths_of
-from verl_tui.commands.output import EXIT_NOTHING, tell
+from verl_tui.commands.output import EXIT_NOTHING, print_messages
 
 if TYPE_CHECKING:
     import argparse
@@ -58,8 +58,7 @@ def options(parser: Parser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Follow until a signal comes; return whether something tripped."""
-    import shutil
+    """Follow until all runs have ended or a signal comes; return the exit code."""
     import signal
     import threading
 
@@ -67,16 +66,11 @@ def run(options: argparse.Namespace) -> int:
     from verl_tui.runs.views.best import BestBy
     from verl_tui.sources.feed import Feed
 
-    if options.on and options.on_best is not None:
-        raise CommandError("--on and --on-best are for two guards: each runs a command of its own")
-    config, paths = (
-        _limited(options),
-        paths_of(options, "verl-tui guard logs/run_7 -- scancel 4711"),
-    )
-    if options.command and shutil.which(options.command[0]) is None:
-        raise CommandError(f"{options.command[0]}: no such command, or not executable")
+    _check(options)
+    config = _limited(options)
+    paths = paths_of(options, "verl-tui guard logs/run_7 -- scancel 4711")
     found = Feed(paths).scan()
-    tell((*found.problems, *found.pending))
+    print_messages((*found.problems, *found.pending))
     if not found.runs and not found.pending:
         return EXIT_NOTHING
     stop, caught = threading.Event(), []
@@ -95,6 +89,16 @@ def run(options: argparse.Namespace) -> int:
     if caught:
         return 128 + caught[0]
     return TRIPPED if guard.tripped else QUIET
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Refuse options that contradict each other, and a command that is not there."""
+    import shutil
+
+    if options.on and options.on_best is not None:
+        raise CommandError("--on and --on-best are for two guards: each runs a command of its own")
+    if options.command and shutil.which(options.command[0]) is None:
+        raise CommandError(f"{options.command[0]}: no such command, or not executable")
 
 
 def _limited(options: argparse.Namespace) -> Config:

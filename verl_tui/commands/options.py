@@ -1,4 +1,4 @@
-"""What several commands ask of their command line: paths, the configuration, a terminal."""
+"""Options that several commands share: paths, the configuration, the screen."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from verl_tui.config import Config
 
 EXAMPLE = "verl-tui 'logs/run_*'"
-"""The command line that is shown to whoever has said nothing yet."""
+"""The command line shown to a user who has named no path."""
 
 
 def paths_argument(parser: Parser, help: str = "log, directory, quoted glob, address or -") -> None:
@@ -35,7 +35,7 @@ def config_option(parser: Parser) -> None:
 
 
 def screen_options(parser: Parser) -> None:
-    """Add what every command takes that draws on the terminal, the configuration among it."""
+    """Add the options of all commands that draw on the terminal, `--config` included."""
     config_option(parser)
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII only")
     parser.add_argument("--no-mouse", action="store_true", help="leave the mouse to the terminal")
@@ -45,11 +45,11 @@ def paths_of(options: argparse.Namespace, example: str) -> Sequence[str]:
     """Return the paths that were named.
 
     Args:
-        options: What was read of the command line.
-        example: A command line to show where none was.
+        options: The parsed command line.
+        example: A command line to show if no path was named.
 
     Raises:
-        CommandError: None was named, or a pipe that is none.
+        CommandError: None was named, or standard input is to be read and is a terminal.
     """
     if not options.paths:
         raise CommandError(
@@ -62,22 +62,20 @@ def paths_of(options: argparse.Namespace, example: str) -> Sequence[str]:
     return paths
 
 
-def asked(options: argparse.Namespace, example: str) -> tuple[Sequence[str], Config]:
+def paths_and_config(options: argparse.Namespace, example: str) -> tuple[Sequence[str], Config]:
     """Return the paths that were named and the configuration, see `paths_of`."""
     return paths_of(options, example), configuration(options)
 
 
 def piped(paths: Sequence[str]) -> bool:
-    """Tell whether standard input is meant by one of these paths."""
+    """Return whether one of these paths means standard input."""
     from verl_tui.sources import pipe
 
     return any(map(pipe.is_meant, paths))
 
 
 def configuration(options: argparse.Namespace) -> Config:
-    """Return the configuration with what the command line changes; its rules have been looked at,
-    too.
-    """
+    """Return the configuration with the changes of the command line, its rules checked."""
     from verl_tui.health import load_guide
 
     config = load_config(options.config)
@@ -92,9 +90,7 @@ def configuration(options: argparse.Namespace) -> Config:
 
 
 def need_terminal(paths: Sequence[str] = ()) -> None:
-    """Refuse where there is nothing to draw on, before Textual is imported, which would wait for
-    answers.
-    """
+    """Refuse to start without a terminal, before Textual is imported: it would wait for one."""
     from verl_tui.sources import pipe
 
     keys = pipe.has_keys() if piped(paths) else sys.stdin.isatty()

@@ -1,4 +1,4 @@
-"""What commands say besides their answer, and how they end."""
+"""Messages of commands on standard error, and their exit codes."""
 
 from __future__ import annotations
 
@@ -20,37 +20,34 @@ EXIT_OUTPUT = 73
 """An output file that cannot be written, or a port that cannot be had."""
 EXIT_INTERRUPTED = 130
 EXIT_PIPE = 141
-"""Whoever read the output has gone: what the shell reports of a program that dies of it."""
-
-
+"""The reader of the output has gone: the code of a program that SIGPIPE kills."""
 _PATIENCE = 0.3
-"""Seconds that nobody needs a word for what goes on."""
+"""Seconds of reading without a progress line."""
 _PACE = 0.1
-"""Seconds between two words on it."""
+"""Seconds between two updates of it."""
 
 
-def complain(sentence: str) -> None:
-    """Write a sentence to standard error; it may quote what stands in a file or a path."""
+def print_message(sentence: str) -> None:
+    """Write a sentence to standard error; it may quote a file or a path."""
     print(f"verl-tui: {one_line(sentence, 1000)}", file=sys.stderr)
 
 
-def tell(sentences: Iterable[str]) -> None:
+def print_messages(sentences: Iterable[str]) -> None:
     """Write sentences to standard error, a line each."""
     for sentence in sentences:
-        complain(sentence)
+        print_message(sentence)
 
 
 @contextmanager
 def reading(clock: Callable[[], float] = monotonic) -> Iterator[Callable[[int, int], None]]:
-    """Say on the terminal how much has been read, where that takes a while; the line is gone
-    afterwards.
+    """Show progress on the terminal if reading takes a while; the line is removed afterwards.
 
     Yields:
-        What takes the bytes that have been read, and how many there are.
+        A function to call with the bytes read so far and the size of all.
     """
     shown, due, where = False, clock() + _PATIENCE, sys.stderr
 
-    def tell(done: int, size: int) -> None:
+    def show(done: int, size: int) -> None:
         nonlocal shown, due
         if clock() < due or not where.isatty():
             return
@@ -62,7 +59,7 @@ def reading(clock: Callable[[], float] = monotonic) -> Iterator[Callable[[int, i
         where.flush()
 
     try:
-        yield tell
+        yield show
     finally:
         if shown:
             where.write("\r\x1b[K")
@@ -70,19 +67,19 @@ def reading(clock: Callable[[], float] = monotonic) -> Iterator[Callable[[int, i
 
 
 def unwritten(error: OSError, wanted: object) -> CommandError:
-    """Return that a file cannot be written, and why."""
+    """Return the error that a file cannot be written, with the reason."""
     return CommandError(
         f"{error.filename or wanted}: {(error.strerror or str(error)).lower()}", EXIT_OUTPUT
     )
 
 
 def colour() -> bool:
-    """Tell whether standard output shows colours, and is meant to."""
+    """Return whether standard output is a terminal on which colours are wanted."""
     return (
         sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     )
 
 
 def close_stdout() -> None:
-    """Point standard output nowhere, so that Python's own flush at exit does not fail again."""
+    """Redirect standard output to nowhere, so that Python's flush at exit does not fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -5,8 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import CommandError, positive, step
-from verl_tui.commands.options import asked, need_terminal, paths_argument, piped, screen_options
-from verl_tui.commands.output import EXIT_NOTHING, reading, tell
+from verl_tui.commands.options import (
+    need_terminal,
+    paths_and_config,
+    paths_argument,
+    piped,
+    screen_options,
+)
+from verl_tui.commands.output import EXIT_NOTHING, print_messages, reading
 
 if TYPE_CHECKING:
     import argparse
@@ -48,13 +54,13 @@ def run(options: argparse.Namespace) -> int:
     """Play until the user leaves; return the exit code."""
     if piped(options.paths):
         raise CommandError("-: standard input cannot be replayed, write it to a file first")
-    paths, config = asked(options, "verl-tui replay logs/run_7 --speed 20")
+    paths, config = paths_and_config(options, "verl-tui replay logs/run_7 --speed 20")
     need_terminal()
     from verl_tui.replay import Player, Tape, usual_speed
 
-    with reading() as told:
-        tape = Tape.read(paths, told)
-    tell((*tape.discovery.problems, *tape.discovery.pending))
+    with reading() as show_progress:
+        tape = Tape.read(paths, show_progress)
+    print_messages((*tape.discovery.problems, *tape.discovery.pending))
     if tape.empty:
         why = "no step in " + ", ".join(tape.reels) if tape.reels else "nothing readable"
         raise CommandError(f"nothing to replay: {why}", EXIT_NOTHING)

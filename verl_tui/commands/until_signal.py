@@ -1,4 +1,4 @@
-"""Exports that go on until a signal comes."""
+"""Runs an export until a signal ends it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.output import EXIT_NOTHING, tell
+from verl_tui.commands.output import EXIT_NOTHING, print_messages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,9 +27,9 @@ def write_until_stopped(
     """Follow runs and write what is new; return the exit code.
 
     Args:
-        paths: What the user named.
+        paths: The paths that the user named.
         config: The user's configuration.
-        write: Writes.
+        write: Writes the runs as they are now.
         interval: Seconds between two writings.
         newest: Whether only the newest values are written, see
             `verl_tui.exporters.following.follow`.
@@ -38,7 +38,7 @@ def write_until_stopped(
     from verl_tui.sources.feed import Feed
 
     found = Feed(paths).scan()
-    tell((*found.problems, *found.pending))
+    print_messages((*found.problems, *found.pending))
     if not found.runs and not found.pending:
         return EXIT_NOTHING
     stop = threading.Event()

@@ -5,8 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import completes_paths, size, snapshot
-from verl_tui.commands.options import EXAMPLE, asked, need_terminal, paths_argument, screen_options
-from verl_tui.commands.output import EXIT_NOTHING, tell, unwritten
+from verl_tui.commands.options import (
+    EXAMPLE,
+    need_terminal,
+    paths_and_config,
+    paths_argument,
+    screen_options,
+)
+from verl_tui.commands.output import EXIT_NOTHING, print_messages, unwritten
 
 if TYPE_CHECKING:
     import argparse
@@ -24,7 +30,7 @@ def options(parser: Parser) -> None:
 
 
 def unnamed(parser: Parser) -> None:
-    """Add those options that may stand before the first path where the command is not said."""
+    """Add the options that may stand before the first path if no command is named."""
     screen_options(parser)
     frame = "draw one frame into FILE.svg or FILE.txt and exit"
     completes_paths(parser.add_argument("--snapshot", type=snapshot, metavar="FILE", help=frame))
@@ -35,13 +41,13 @@ def unnamed(parser: Parser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Draw until the user leaves; return the exit code."""
-    paths, config = asked(options, EXAMPLE)
+    paths, config = paths_and_config(options, EXAMPLE)
     if options.snapshot is None:
         need_terminal(paths)
     from verl_tui.sources.feed import Feed
 
     found = Feed(paths).scan()
-    tell(found.problems)
+    print_messages(found.problems)
     if not found.runs and not found.pending:
         return EXIT_NOTHING
     from verl_tui.tui import watch

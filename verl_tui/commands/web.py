@@ -8,8 +8,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import CommandError, port
-from verl_tui.commands.options import asked, paths_argument, piped, screen_options
-from verl_tui.commands.output import EXIT_NOTHING, EXIT_OUTPUT, complain, tell
+from verl_tui.commands.options import paths_and_config, paths_argument, piped, screen_options
+from verl_tui.commands.output import EXIT_NOTHING, EXIT_OUTPUT, print_message, print_messages
 
 if TYPE_CHECKING:
     import argparse
@@ -35,14 +35,10 @@ def options(parser: Parser) -> None:
         help="where it listens (default: %(default)d)",
     )
     others = (
-        "default: 127.0.0.1; with others, who listens to the network can read along, as nothing is "
-        "encrypted"
+        "default: 127.0.0.1; beyond it, anyone on the network can read along: nothing is encrypted"
     )
     parser.add_argument("--bind", default="127.0.0.1", metavar="ADDRESS", help=others)
-    public = (
-        "where browsers reach it, if elsewhere: behind a tunnel to another port, or a proxy with "
-        "TLS"
-    )
+    public = "address for browsers, if it differs: behind a tunnel to another port, or a TLS proxy"
     parser.add_argument("--public-url", default="", metavar="URL", help=public)
     screen_options(parser)
     paths_argument(parser, "log, directory or quoted glob")
@@ -50,7 +46,7 @@ def options(parser: Parser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Serve until ctrl+c; return the exit code."""
-    paths, _ = asked(options, _EXAMPLE)
+    paths, _ = paths_and_config(options, _EXAMPLE)
     _check(options, paths)
     try:
         from verl_tui.web import WebServer
@@ -61,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     from verl_tui.sources.feed import Feed
 
     found = Feed(paths).scan()
-    tell(found.problems)
+    print_messages(found.problems)
     if not found.runs and not found.pending:
         return EXIT_NOTHING
     server = WebServer(
@@ -82,20 +78,20 @@ async def _serve(server: WebServer) -> None:
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    await server.serve_until(stop, complain)
+    await server.serve_until(stop, print_message)
 
 
 def _check(options: argparse.Namespace, paths: Sequence[str]) -> None:
-    """Refuse what cannot be served."""
+    """Refuse paths and addresses that cannot be served."""
     if piped(paths):
         raise CommandError(
-            "-: each page reads for itself, and a pipe can be read once; write it to a file first"
+            "-: every page reads the log anew, and a pipe can be read only once; write it to a file"
         )
     if options.port == 0:
-        raise CommandError("--port 0: browsers must be told one")
+        raise CommandError("--port 0: name a port, browsers need to know it")
     if options.public_url and not options.public_url.startswith(("http://", "https://")):
         raise CommandError(
-            f"--public-url {options.public_url}: begins with neither http:// nor https://"
+            f"--public-url {options.public_url}: must begin with http:// or https://"
         )
 
 

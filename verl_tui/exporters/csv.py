@@ -22,8 +22,8 @@ _EXACT = 2.0**53
 """Integers below are exact as floats and lose nothing without their `.0`."""
 
 
-class Column(NamedTuple):
-    """Part of a series, or what is known of its steps in words."""
+class CsvColumn(NamedTuple):
+    """One column: part of a series, or a text for each step."""
 
     key: str
     steps: Sequence[int]
@@ -31,7 +31,7 @@ class Column(NamedTuple):
 
 
 class ExportError(Exception):
-    """The data cannot be written where it was asked for; its text is one sentence."""
+    """The runs cannot be written to this target; the text is one sentence."""
 
 
 def export(runs: Sequence[Run], target: str) -> tuple[Path, ...]:
@@ -49,15 +49,13 @@ def export(runs: Sequence[Run], target: str) -> tuple[Path, ...]:
         OSError: A file cannot be written.
     """
     path = Path(target)
-    if target != "-" and (path.is_dir() or target.endswith(("/", os.sep))):
+    if _is_directory(target) or (len(runs) > 1 and _may_become_directory(target)):
         return _into_directory(runs, path)
     if len(runs) > 1:
         names = ", ".join(run.name for run in runs[:3]) + (" …" if len(runs) > 3 else "")
-        if target == "-" or path.suffix or path.exists():
-            raise ExportError(
-                f"{len(runs)} runs ({names}) do not go into one file: name a directory with -o"
-            )
-        return _into_directory(runs, path)
+        raise ExportError(
+            f"{len(runs)} runs ({names}) do not go into one file: name a directory with -o"
+        )
     if target == "-":
         write_csv(runs[0], sys.stdout)
         return ()
@@ -65,17 +63,25 @@ def export(runs: Sequence[Run], target: str) -> tuple[Path, ...]:
     return (path,)
 
 
-def write_csv(run: Run, file: TextIO) -> None:
-    """Write a run row by row: steps ascending, columns in the order in which the log first named
-    them.
+def _is_directory(target: str) -> bool:
+    return target != "-" and (Path(target).is_dir() or target.endswith(("/", os.sep)))
 
-    Numbers keep their full precision, an absent value is an empty field, others are `nan`, `inf`
-    and `-inf`. Where the log wrote a step twice (a restart from an earlier checkpoint) the newest
-    value holds.
+
+def _may_become_directory(target: str) -> bool:
+    path = Path(target)
+    return target != "-" and not path.suffix and not path.exists()
+
+
+def write_csv(run: Run, file: TextIO) -> None:
+    """Write a run row by row: steps ascending, columns in the order of the log.
+
+    Numbers keep their full precision, an absent value is an empty field, one that is not finite is
+    `nan`, `inf` or `-inf`. Of a step that the log wrote twice (a restart from an earlier
+    checkpoint) the newest value counts.
 
     Args:
-        run: Its series are read, nothing is changed.
-        file: Takes the text; made with `newline=""`, so that lines end as they are written here.
+        run: The run; it is not changed.
+        file: Opened with `newline=""`, so that lines end as written here.
     """
     # The first column is the step already; a metric of that name would make the header ambiguous.
     keys = [key for key in run.keys if key != "step"]
@@ -84,10 +90,8 @@ def write_csv(run: Run, file: TextIO) -> None:
     writer.writerows(table(columns))
 
 
-def table(columns: Sequence[Column | Series]) -> Iterator[list[str]]:
-    """Yield the header, then a row for each step, with one cursor a column: nothing is held but the
-    row.
-    """
+def table(columns: Sequence[CsvColumn | Series]) -> Iterator[list[str]]:
+    """Yield the header, then a row for each step; only one row is held in memory."""
     yield ["step", *(column.key for column in columns)]
     at = [0] * len(columns)
     known = {id(column.steps): column.steps for column in columns}  # many columns may share them
@@ -105,7 +109,7 @@ def table(columns: Sequence[Column | Series]) -> Iterator[list[str]]:
 
 
 def exact(value: float) -> str:
-    """Return a number that reads back as exactly itself."""
+    """Return a number in digits that read back as exactly this number."""
     if value.is_integer() and abs(value) < _EXACT and (value or math.copysign(1, value) > 0):
         return str(int(value))
     return repr(value)
@@ -126,9 +130,7 @@ def _write(run: Run, path: Path) -> None:
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[TextIO]:
-    """Open a file for writing that takes its place only when it is whole; readers never see half of
-    it.
-    """
+    """Open a file that replaces the target once complete: readers never see half of it."""
     # A link is kept and what it points to replaced; devices and pipes cannot be replaced at all.
     path = path.resolve()
     if path.exists() and not path.is_file():
@@ -141,7 +143,7 @@ def _replacing(path: Path) -> Iterator[TextIO]:
             yield file
         temporary.replace(path)
     except OSError as error:
-        error.filename = str(path)  # nobody has heard of the temporary one
+        error.filename = str(path)  # the user does not know the temporary one
         raise
     finally:
         with suppress(OSError):

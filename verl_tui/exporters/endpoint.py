@@ -1,8 +1,7 @@
-"""Serves metrics over HTTP: what is handed to it is what is scraped, and nothing is read or
-computed for a request.
+"""Serves metrics over HTTP, as they were handed over: a request reads and computes nothing.
 
-Whoever listens beyond this machine must ask for a password or encrypt; `verl_tui.commands` sees to
-it.
+An endpoint that other machines can reach must ask for a password or encrypt; `verl_tui.commands`
+enforces that.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from prometheus_client import generate_latest
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from verl_tui.exporters.prometheus import Page
+    from verl_tui.exporters.prometheus import Exposition
 
 PATH = "/metrics"
 _PATIENCE = 10.0
@@ -37,8 +36,8 @@ _METRICS = "text/plain; version=0.0.4; charset=utf-8"
 """
 
 
-class Endpoint:
-    """A server of one page, which is put in place of the one before."""
+class MetricsServer:
+    """Serves the newest exposition."""
 
     def __init__(
         self, bind: str, port: int, *, login: str | None = None, tls: ssl.SSLContext | None = None
@@ -56,7 +55,7 @@ class Endpoint:
         """
         family, _, _, _, address = socket.getaddrinfo(bind, port, type=socket.SOCK_STREAM)[0]
         self._server = _Server(family, (str(address[0]), port), login, tls)
-        self._shown: Page | None = None
+        self._shown: Exposition | None = None
         self._scheme = "https" if tls is not None else "http"
         self._bind = f"[{address[0]}]" if family == socket.AF_INET6 else str(address[0])
         threading.Thread(target=self._server.serve_forever, name="endpoint", daemon=True).start()
@@ -66,19 +65,19 @@ class Endpoint:
         """Where the metrics are."""
         return f"{self._scheme}://{self._bind}:{self._server.server_address[1]}{PATH}"
 
-    def show(self, page: Page) -> None:
-        """Answer with this page from now on."""
-        if page is not self._shown:
-            self._shown, self._server.body = page, generate_latest(page)
+    def show(self, exposition: Exposition) -> None:
+        """Answer with this exposition from now on."""
+        if exposition is not self._shown:
+            self._shown, self._server.body = exposition, generate_latest(exposition)
 
     def close(self) -> None:
-        """End; a request under way is not waited for."""
+        """Stop, without waiting for a request under way."""
         self._server.shutdown()
         self._server.server_close()
 
 
 def is_loopback(bind: str) -> bool:
-    """Tell whether only this machine reaches an address.
+    """Return whether only this machine reaches an address.
 
     Raises:
         OSError: There is no such address.
@@ -88,7 +87,7 @@ def is_loopback(bind: str) -> bool:
 
 
 def encryption(certificate: Path, key: Path) -> ssl.SSLContext:
-    """Return what a server needs for TLS.
+    """Return the TLS context of a server.
 
     Raises:
         OSError: A file cannot be read, or is no certificate or key; `ssl.SSLError` is one.
@@ -108,15 +107,13 @@ class _Server(ThreadingMixIn, TCPServer):
     ) -> None:
         self.address_family = family
         self.body: bytes | None = None
-        """The newest page, None before there is one."""
+        """The newest exposition as text, None before there is one."""
         self.tls = tls
         self._login = None if login is None else _digest(login.encode())
         super().__init__(address, _Request)
 
     def admits(self, header: str | None) -> bool:
-        """Tell whether a request's `Authorization` is the right one, in a time that does not depend
-        on it.
-        """
+        """Return whether a request's `Authorization` is right, in a time independent of it."""
         if self._login is None:
             return True
         kind, _, value = (header or "").partition(" ")
@@ -127,7 +124,7 @@ class _Server(ThreadingMixIn, TCPServer):
         return hmac.compare_digest(_digest(given), self._login) and kind.lower() == "basic"
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Pass over a connection that broke: that is the client's affair."""
+        """Ignore a connection that broke: that is the client's affair."""
 
 
 def _digest(login: bytes) -> bytes:
@@ -141,16 +138,14 @@ class _Request(BaseHTTPRequestHandler):
     timeout = _PATIENCE
 
     def setup(self) -> None:
-        """Encrypt, in the request's own thread: a client that is slow to greet holds up nobody
-        else.
-        """
+        """Encrypt in the request's own thread, so that a slow client holds up no other."""
         self.request.settimeout(_PATIENCE)
         if self.server.tls is not None:
             self.request = self.server.tls.wrap_socket(self.request, server_side=True)
         super().setup()
 
     def finish(self) -> None:
-        """Close what `setup` made."""
+        """Close the connection that `setup` wrapped."""
         super().finish()
         if self.server.tls is not None:
             self.request.close()
@@ -182,4 +177,4 @@ class _Request(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, format: str, *arguments: object) -> None:
-        """Say nothing of requests: there is one every few seconds."""
+        """Log no requests: there is one every few seconds."""

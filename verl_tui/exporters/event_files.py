@@ -1,7 +1,7 @@
-"""TensorBoard's event files: writes them, and says what those hold that were written before.
+"""TensorBoard's event files: writes them, and reads back those written before.
 
 The formats are those of `verl_tui.sources.formats.tensorboard.frames` (records) and
-`verl_tui.sources.formats.tensorboard.values` (what stands in them). All scalars of a step go into
+`verl_tui.sources.formats.tensorboard.values` (their content). All scalars of a step go into
 one event: TensorBoard reads them as well, and a record's overhead is paid once a step instead of
 once a metric.
 """
@@ -27,22 +27,20 @@ if TYPE_CHECKING:
     from verl_tui.distributions import Bins
 
 SUFFIX = ".verl-tui"
-"""What the names of the files end in that are written here."""
+"""Ending of the names of the files written here."""
 TEXT = "/text_summary"
-"""What torch and tensorboardX append to the tag of a text."""
+"""Ending that torch and tensorboardX append to the tag of a text."""
 _NAME = "events.out.tfevents."
 _VERSION = b"brain.Event:2"
 _BLOCK = 2**20
 _HOLD = 2**20
-"""Bytes that are collected before they are written."""
+"""Bytes buffered before they are written."""
 _STARTED = bytes([7 << 3 | BYTES, 2, 1 << 3, 1])
-"""`Event.session_log.status = START`: what an earlier file says of this step and those behind it no
-longer holds.
-"""
+"""`Event.session_log.status = START`: drops this step and later ones of earlier files."""
 
 
-class Written:
-    """What the event files of one directory hold."""
+class WrittenEvents:
+    """The content of one directory's event files."""
 
     def __init__(self) -> None:
         self.scalars: dict[str, tuple[array[int], array[float]]] = {}
@@ -51,17 +49,17 @@ class Written:
         """The newest step of each tag that has histograms or texts."""
 
     def add(self, tag: str, step: int, value: float) -> None:
-        """Take note of a scalar."""
+        """Note a scalar."""
         steps, values = self.scalars.setdefault(tag, (array("q"), array("f")))
         steps.append(step)
         values.append(value)
 
     def note(self, tag: str, step: int) -> None:
-        """Take note of a histogram or a text."""
+        """Note a histogram or a text."""
         self.last[tag] = max(step, self.last.get(tag, step))
 
     def drop(self, first: int) -> None:
-        """Forget what lies at a step and behind it."""
+        """Forget a step and those after it."""
         for steps, values in self.scalars.values():
             kept = [at for at, step in enumerate(steps) if step < first]
             steps[:], values[:] = (
@@ -71,15 +69,14 @@ class Written:
         self.last = {tag: min(step, first - 1) for tag, step in self.last.items()}
 
 
-def read(directory: Path) -> Written:
-    """Return what the event files of a directory hold, the oldest first; a record that is cut off
-    holds nothing.
+def read(directory: Path) -> WrittenEvents:
+    """Return the content of a directory's event files, oldest first, without a truncated record.
 
     Raises:
         OSError: One cannot be read.
         ValueError: One of them was not written here; the text is its name.
     """
-    found = Written()
+    found = WrittenEvents()
     for path in sorted(directory.glob(f"*{_NAME}*"), key=lambda path: path.name):
         if not path.name.endswith(SUFFIX):
             raise ValueError(path.name)
@@ -90,8 +87,8 @@ def read(directory: Path) -> Written:
     return found
 
 
-def _take(found: Written, record: bytes) -> bool:
-    """Take in what a record says, whose checksum stands at its end; tell whether that is right."""
+def _take(found: WrittenEvents, record: bytes) -> bool:
+    """Add a record to the content; return whether the checksum at its end is right."""
     if not sound(record):
         return False
     data = record[:-4]
@@ -110,10 +107,10 @@ class EventFile:
     """An event file that is being written."""
 
     def __init__(self, directory: Path, now: float) -> None:
-        """Begin a new file, which sorts behind those that lie in the directory.
+        """Begin a new file, which sorts after those in the directory.
 
         Args:
-            directory: Where; it is there.
+            directory: An existing directory.
             now: Seconds since the epoch.
 
         Raises:
@@ -135,11 +132,11 @@ class EventFile:
 
     @property
     def holds(self) -> bool:
-        """Whether something waits to be written."""
+        """Whether records are buffered."""
         return bool(self._held)
 
     def start(self, step: int, time: float) -> None:
-        """Say that what was written of this step and of those behind it no longer holds."""
+        """Declare that this step and later ones written so far are to be dropped."""
         self._put(_head(step, time) + _STARTED)
 
     def scalars(self, step: int, time: float, values: Iterable[tuple[str, bytes]]) -> None:
@@ -184,7 +181,7 @@ class EventFile:
         self._put(_head(step, time) + _bytes(5, _bytes(1, value)))
 
     def flush(self) -> None:
-        """Write what is held; between two writings the file is closed.
+        """Write the buffered records; the file is closed afterwards.
 
         Raises:
             OSError: It cannot be written.
@@ -204,9 +201,7 @@ class EventFile:
 
 
 def floats(values: Iterable[float]) -> bytes:
-    """Return values as event files hold them, four bytes each; what is too great for those is
-    infinite.
-    """
+    """Return values in the form of event files, four bytes each; too large a value is infinite."""
     numbers = array("f", values)
     if sys.byteorder == "big":
         numbers.byteswap()
@@ -227,7 +222,7 @@ def _head(step: int, time: float) -> bytes:
 
 @cache
 def _scalar(tag: str) -> bytes:
-    """Return all of a value but its number: they differ in nothing else."""
+    """Return the encoding of a scalar without its number, the only part that differs."""
     name = _bytes(1, tag.encode("utf-8", "replace")) + bytes([2 << 3 | 5])
     return bytes([1 << 3 | BYTES]) + _varint(len(name) + 4) + name
 

@@ -1,6 +1,4 @@
-"""Names for what is written: safe on every file system, and unique where letter case does not
-count.
-"""
+"""File names that are safe on every file system, and unique even if letter case does not count."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ _LONGEST = 200
 
 
 def unique_names(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
-    """Return a file's name for each name, none of them among those that are taken."""
+    """Return a file name for each name, none of them among those taken."""
     known = {name.casefold() for name in taken}
     unique = []
     for name in names:

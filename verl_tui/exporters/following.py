@@ -1,6 +1,4 @@
-"""Follows runs for an export that goes on: what is new is read as it comes, and written at
-intervals.
-"""
+"""Follows runs for a continuous export: reads new records as they come, writes at intervals."""
 
 from __future__ import annotations
 
@@ -17,13 +15,11 @@ if TYPE_CHECKING:
     from verl_tui.config import Config
 
 _BETWEEN = 0.5
-"""Seconds between two looks at what was read: a signal is heeded within them."""
+"""Seconds between two looks at new records; also the longest delay after a signal."""
 _SOONEST = 1.0
-"""Seconds between two writings of the newest values, however soon they follow each other: no scrape
-comes as often.
-"""
+"""Least seconds between two writings of the newest values: no scrape comes more often."""
 _SHARE = 0.1
-"""The part of the time that such writings take at most."""
+"""Largest share of the time spent on such writings."""
 
 
 def follow(
@@ -36,8 +32,7 @@ def follow(
     stop: threading.Event,
     newest: bool = False,
 ) -> None:
-    """Write all there is once it has been read, then what is new at intervals, and once more at the
-    end.
+    """Write once everything has been read, then at intervals, and once more at the end.
 
     Args:
         specs: Paths, directories and globs; runs that appear later are written, too.
@@ -45,21 +40,21 @@ def follow(
         write: Writes what is new.
         interval: Seconds from one writing to the next.
         clock: Seconds since the epoch.
-        stop: Ends it.
-        newest: Whether only the newest values are written. What is not written before the next step
-            is lost then, so it is written soon after it was read; and at each interval in any case,
-            since it depends on the time.
+        stop: Ends the export.
+        newest: Whether only the newest values are exported. A value not written before the next
+            step would be lost, so it is written soon after it was read; and at each interval in any
+            case, since some metrics depend on the time.
     """
     monitor = Monitor(config)
     due = soon = monotonic()
-    written, told = 0, -1
+    written, exported = 0, -1
     for _ in looks(specs, monitor, between=_BETWEEN, clock=clock, stop=stop):
-        began, said = monotonic(), sum(run.revision for run in monitor.runs.values())
-        if began < due and not (newest and began >= soon and said != told):
+        began, known = monotonic(), sum(run.revision for run in monitor.runs.values())
+        if began < due and not (newest and began >= soon and known != exported):
             continue
         if newest or monitor.revision != written:
             write(monitor)
-            due, written, told = monotonic() + interval, monitor.revision, said
+            due, written, exported = monotonic() + interval, monitor.revision, known
             soon = monotonic() + max(_SOONEST, (monotonic() - began) / _SHARE)
     if monitor.revision != written:
         write(monitor)

@@ -1,6 +1,4 @@
-"""Files that the app writes beside whatever lies there: under names that say what is in them, over
-no other file.
-"""
+"""New files of the app, under telling names; an existing file is never overwritten."""
 
 from __future__ import annotations
 
@@ -12,13 +10,11 @@ if TYPE_CHECKING:
 
 _MOST_NAMES = 1000
 _LONGEST = 60
-"""Characters of one word: with several of them a name stays below what file systems take."""
+"""Characters of one word, so that a name of several stays within the limit of file systems."""
 
 
 def named(*words: str) -> str:
-    """Return a name of these words, without its ending; whoever looks for logs passes over files of
-    such names.
-    """
+    """Return a file name of these words, without its ending; discovery skips files so named."""
     return "-".join(
         re.sub(r"[^A-Za-z0-9._-]+", "-", word).strip("-.")[:_LONGEST] or "run"
         for word in ("verl-tui", *words)
@@ -26,8 +22,7 @@ def named(*words: str) -> str:
 
 
 def create(folder: Path, name: str, *endings: str) -> tuple[Path, ...]:
-    """Make empty files of one name with several endings; with a number behind it where one of them
-    is taken.
+    """Create empty files of one name with several endings; numbered if one of them exists.
 
     Raises:
         OSError: They cannot be made.

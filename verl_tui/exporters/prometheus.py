@@ -1,8 +1,8 @@
 """Runs as Prometheus sees them: the newest value of everything, under the names of
 `verl_tui.prometheus_names`.
 
-A step is never a label and neither is a text of a model: what there can be of series is bounded by
-`Limits`, and what is beyond them is said.
+Neither a step nor a model's text is ever a label, and `Limits` bound the number of series; what
+they leave out is reported.
 """
 
 from __future__ import annotations
@@ -83,86 +83,79 @@ _KINDS = {
 """Family -> its type and what it is."""
 
 
-class Page(NamedTuple):
-    """All that is known at one moment; nobody changes it any more, so that any thread may read
-    it.
-    """
+class Exposition(NamedTuple):
+    """All metrics at one moment; immutable, so that any thread may read it."""
 
     families: Sequence[Metric] = ()
     left_out: tuple[str, ...] = ()
-    """What is beyond the limits, a sentence each."""
+    """One sentence for each limit that left something out."""
 
     def collect(self) -> Iterable[Metric]:
         """Return the families, as a collector of prometheus-client does."""
         return self.families
 
 
-class Pages:
-    """Makes pages, and remembers between them what only grows with a run."""
+class ExpositionBuilder:
+    """Builds expositions; keeps the histogram of each run until the run has new records."""
 
     def __init__(self, limits: Limits = _LIMITS) -> None:
         self._limits = limits
-        self._generations: dict[str, tuple[int, _Histogram]] = {}
+        self._generations: dict[str, tuple[int, _GenerationTimes]] = {}
         """By run, with the revision of the run that it is of."""
-        self._newest: tuple[object, Page] = (None, Page())
-        """The last page, and all that it depends on."""
+        self._newest: tuple[object, Exposition] = (None, Exposition())
+        """All that the newest exposition depends on, and the exposition."""
 
-    def page(self, monitor: Monitor, now: float) -> Page:
-        """Return what is known now, the same page as before where nothing has changed.
+    def build(self, monitor: Monitor, now: float) -> Exposition:
+        """Return all metrics as they are now; the same exposition as before if nothing changed.
 
         Args:
             monitor: Has read and judged.
             now: Seconds since the epoch.
         """
-        memory = (
-            [(gpu.index, gpu.memory_used) for gpu in monitor.gpus.gpus]
-            if monitor.gpus is not None
-            else []
-        )
         runs = [(run.name, run.revision, state(run, now)) for run in monitor.runs.values()]
-        known = (memory, runs, dict(monitor.verdicts))
-        if known != self._newest[0]:
-            self._newest = known, self._made(monitor, now)
+        basis = (_memory(monitor), runs, dict(monitor.verdicts))
+        if basis != self._newest[0]:
+            self._newest = basis, self._exposition(monitor, now)
         return self._newest[1]
 
-    def _made(self, monitor: Monitor, now: float) -> Page:
-        out = _Samples()
+    def _exposition(self, monitor: Monitor, now: float) -> Exposition:
+        out = _Families()
         known = [
             run for run in monitor.runs.values() if run.keys or run.samples.places or run.sources
         ]
         runs = sorted(known, key=lambda run: -(run.last_record or 0.0))[: self._limits.runs]
         out.left["runs"] = len(known) - len(runs)
-        for gpu in monitor.gpus.gpus if monitor.gpus is not None else ():
-            if gpu.memory_used is not None:
-                out.add(names.GPU_MEMORY, gpu.memory_used, device=gpu.index)
+        for index, used in _memory(monitor):
+            if used is not None:
+                out.add(names.GPU_MEMORY, used, device=index)
         for label, run in _labelled(runs):
             self._run(out, run, label, now)
             _bands(out, run, label, monitor.guide)
             _findings(out, label, monitor.verdicts.get(run.name))
         for kind in Limits._fields:
             out.add(names.LEFT_OUT, out.left[kind], kind=kind)
-        return Page(out.families(), tuple(_beyond(out.left, self._limits)))
+        return Exposition(out.families(), tuple(_beyond(out.left, self._limits)))
 
-    def _run(self, out: _Samples, run: Run, label: str, now: float) -> None:
+    def _run(self, out: _Families, run: Run, label: str, now: float) -> None:
         _progress(out, run, label, now)
         _metrics(out, run, label, self._limits.metrics)
         _devices(out, run, label, self._limits.devices)
         _sources(out, run, label)
         known = self._generations.get(run.name)
         if known is None or known[0] != run.revision:
-            known = self._generations[run.name] = run.revision, _histogram(run)
+            known = self._generations[run.name] = run.revision, _generation_times(run)
         if known[1].number:
             known[1].write(out, label)
 
 
-class _Histogram(NamedTuple):
+class _GenerationTimes(NamedTuple):
     """Generation times: how many there are up to each bound, how many in all, and their sum."""
 
     below: Sequence[int]
     number: int
     total: float
 
-    def write(self, out: _Samples, run: str) -> None:
+    def write(self, out: _Families, run: str) -> None:
         for bound, count in zip(names.GENERATION_BUCKETS, self.below, strict=True):
             out.add(names.GENERATION, count, "_bucket", run=run, le=str(bound))
         out.add(names.GENERATION, self.number, "_bucket", run=run, le="+Inf")
@@ -170,10 +163,8 @@ class _Histogram(NamedTuple):
         out.add(names.GENERATION, self.total, "_sum", run=run)
 
 
-class _Samples:
-    """Samples by family; of two with the same labels the first one holds, since a page with both
-    would be refused.
-    """
+class _Families:
+    """Samples by family. Of two with the same labels the first counts: scrapers refuse both."""
 
     def __init__(self) -> None:
         self._families: dict[str, Metric] = {}
@@ -216,6 +207,12 @@ class _Samples:
         return family
 
 
+def _memory(monitor: Monitor) -> list[tuple[str, float | None]]:
+    """Return index and used memory of this machine's GPUs."""
+    gpus = monitor.gpus.gpus if monitor.gpus is not None else ()
+    return [(gpu.index, gpu.memory_used) for gpu in gpus]
+
+
 def _labelled(runs: Sequence[Run]) -> Iterator[tuple[str, Run]]:
     """Yield each run with a label that no other has."""
     taken: set[str] = set()
@@ -229,7 +226,7 @@ def _labelled(runs: Sequence[Run]) -> Iterator[tuple[str, Run]]:
         yield label, run
 
 
-def _progress(out: _Samples, run: Run, label: str, now: float) -> None:
+def _progress(out: _Families, run: Run, label: str, now: float) -> None:
     validation = run.present(run.indicators.get("validation"))
     told = {
         names.STEPS: run.step,
@@ -247,7 +244,7 @@ def _progress(out: _Samples, run: Run, label: str, now: float) -> None:
         _indicator(out, run, label, id)
 
 
-def _indicator(out: _Samples, run: Run, label: str, id: str) -> None:
+def _indicator(out: _Families, run: Run, label: str, id: str) -> None:
     key = run.indicators.get(id)
     value = _last(run, key)
     if key is not None and value is not None:
@@ -259,7 +256,7 @@ def _indicator(out: _Samples, run: Run, label: str, id: str) -> None:
             out.add(names.REWARD, value, run=label)
 
 
-def _bands(out: _Samples, run: Run, label: str, guide: Guide) -> None:
+def _bands(out: _Families, run: Run, label: str, guide: Guide) -> None:
     limit = response_limit(run, guide).value
     for id, key in run.indicators.items():
         band = guide.band(id, run.dialect, limit) or (None, None)
@@ -275,7 +272,7 @@ def _bands(out: _Samples, run: Run, label: str, guide: Guide) -> None:
                 )
 
 
-def _metrics(out: _Samples, run: Run, label: str, most: int) -> None:
+def _metrics(out: _Families, run: Run, label: str, most: int) -> None:
     keys = tuple(
         dict.fromkeys((*(key for key in run.indicators.values() if key in run.keys), *run.keys))
     )
@@ -303,7 +300,7 @@ def _factor(run: Run, key: str, name: Name) -> float:
     return 1.0 if series is not None and series.highest <= 1.0 else name.factor
 
 
-def _devices(out: _Samples, run: Run, label: str, most: int) -> None:
+def _devices(out: _Families, run: Run, label: str, most: int) -> None:
     devices, _ = logged_devices(run)
     used = [one for one in devices if one.gpu.memory_used is not None]
     for one in used[:most]:
@@ -317,7 +314,7 @@ def _devices(out: _Samples, run: Run, label: str, most: int) -> None:
     out.left["devices"] += max(0, len(used) - most)
 
 
-def _sources(out: _Samples, run: Run, label: str) -> None:
+def _sources(out: _Families, run: Run, label: str) -> None:
     """Add how the sources do, those of a format together: W&B writes a file a table, and each would
     be a series.
     """
@@ -334,7 +331,7 @@ def _sources(out: _Samples, run: Run, label: str) -> None:
             out.add(names.SOURCE_CHANGED, changed, **where)
 
 
-def _findings(out: _Samples, label: str, verdict: Verdict | None) -> None:
+def _findings(out: _Families, label: str, verdict: Verdict | None) -> None:
     if verdict is None:
         return
     for finding in verdict.findings:
@@ -347,14 +344,14 @@ def _findings(out: _Samples, label: str, verdict: Verdict | None) -> None:
         out.add(names.FINDING, 0, run=label, id=episode.id, severity=episode.severity.word)
 
 
-def _histogram(run: Run) -> _Histogram:
+def _generation_times(run: Run) -> _GenerationTimes:
     series = run.series(_PER_SAMPLE) or run.indicator("generation_time")
     values = (
         sorted(value for value in series.values if math.isfinite(value))
         if series is not None
         else []
     )
-    return _Histogram(
+    return _GenerationTimes(
         [bisect_right(values, bound) for bound in names.GENERATION_BUCKETS],
         len(values),
         sum(values),

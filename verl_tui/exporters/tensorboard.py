@@ -1,11 +1,10 @@
-"""Runs as TensorBoard's event files: a directory a run, and only what is new since it was last
-written.
+"""Runs as TensorBoard's event files: one log directory a run, to which only new points are added.
 
 Scalars keep the log's names and their times. Distributions are histograms, the scores of samples
 among them (`rollout/reward_dist`), and the first samples of a step are texts (`rollout/sample_0`):
-the names of verl's tutorials. What a directory holds is read back when it is first looked at, so an
-export can be ended and begun again. Where a run went back to an earlier step, TensorBoard is told
-that what it has from there on no longer holds.
+the names of verl's tutorials. The files of a directory are read back at the start, so an export can
+be stopped and started again. If a run went back to an earlier step, TensorBoard is told to drop the
+points from there on.
 """
 
 from __future__ import annotations
@@ -37,35 +36,35 @@ if TYPE_CHECKING:
 SAMPLES = 4
 """Samples of a step that become texts; a step of verl's has hundreds."""
 _SCALE = {False: "rollout", True: "val"}
-"""What the tags of samples begin with: of training, of a validation."""
+"""Prefix of the tags of samples: of training, of a validation."""
 _SCORES = {"samples/score": False, "val_samples/score": True}
 """Histograms of the scores of samples -> whether of a validation; the tutorials call them
 `reward_dist`.
 """
 _REST = 10.0
-"""Seconds without a change after which the newest samples are taken as whole: heuristic."""
+"""Seconds without a change after which the newest samples count as complete: heuristic."""
 _LONGEST = 20_000
 """Characters of a prompt or response that TensorBoard is given."""
 
 
-class Told(NamedTuple):
-    """What came of one look at a run."""
+class WriteResult(NamedTuple):
+    """Counts of one call of `RunLogDirectory.write`."""
 
     points: int
     """Scalars written."""
     untimed: int
-    """Steps whose time no source states: they carry the time of their file's last change."""
+    """Steps whose time no source states: they get the time of their file's last change."""
 
 
 class TakenError(Exception):
-    """Somebody else writes a run's directory; the text says who."""
+    """Another program or export writes to the run's directory; the text says which."""
 
 
-class RunBoard:
-    """One run's directory, which no other export writes meanwhile."""
+class RunLogDirectory:
+    """One run's log directory, locked against other exports."""
 
     def __init__(self, directory: Path, samples: int = SAMPLES) -> None:
-        """Read what the directory holds.
+        """Lock the directory and read its event files.
 
         Args:
             directory: Where the run's event files lie; made where it is not there.
@@ -85,13 +84,13 @@ class RunBoard:
             raise TakenError(f"{error} is of another program") from error
         self._file: EventFile | None = None
 
-    def write(self, run: Run, now: float) -> Told:
-        """Write what is new.
+    def write(self, run: Run, now: float) -> WriteResult:
+        """Write the new points, histograms and samples.
 
         Raises:
             OSError: It cannot be written.
         """
-        times = _Times(run, now)
+        times = _StepTimes(run, now)
         tags = _tags(run)
         first = min(
             (step for tag in tags if (step := self._changed(run, tag)) is not None), default=None
@@ -104,11 +103,11 @@ class RunBoard:
         self._write_samples(run, times, now)
         if self._file is not None and self._file.holds:
             self._file.flush()
-        return Told(points, times.untimed)
+        return WriteResult(points, times.untimed)
 
     def _own(self) -> None:
-        """Lock the directory itself as long as this lives: two exports would each write what the
-        other has written.
+        """Lock the directory for the lifetime of this object: two exports would write everything
+        twice.
         """
         try:
             import fcntl
@@ -129,27 +128,19 @@ class RunBoard:
         return self._file
 
     def _changed(self, run: Run, tag: str) -> int | None:
-        """Return the first step at which what is written of a metric is not what the run says
-        now.
-        """
+        """Return the first step at which the points written of a metric are not the run's now."""
         series, written = run.series(tag), self._written.scalars.get(tag)
         if series is None or written is None:
             return None
         steps, values = written
-        count = len(steps)
-        now = array("f", series.values[:count])
-        if series.steps[:count] == steps and now.tobytes() == values.tobytes():
+        now = array("f", series.values[: len(steps)])
+        if series.steps[: len(steps)] == steps and now.tobytes() == values.tobytes():
             return None
-        for before, after, was, value in zip(steps, series.steps, values, now, strict=False):
-            if before != after:
-                return min(before, after)
-            if was != value and not (math.isnan(was) and math.isnan(value)):
-                return before
-        return steps[len(series)] if count > len(series) else None
+        return _first_difference(steps, values, series.steps, now)
 
-    def _write_scalars(self, run: Run, tags: Sequence[str], times: _Times, now: float) -> int:
-        """Write the points behind those that are written, those of a step together; return how many
-        they are.
+    def _write_scalars(self, run: Run, tags: Sequence[str], times: _StepTimes, now: float) -> int:
+        """Write the points after those already written, all of a step together; return their
+        number.
         """
         fresh: defaultdict[int, list[tuple[str, bytes]]] = defaultdict(list)
         count = 0
@@ -170,14 +161,14 @@ class RunBoard:
             self._out(now).scalars(step, times.at(step), fresh[step])
         return count
 
-    def _write_histograms(self, run: Run, times: _Times, now: float) -> None:
+    def _write_histograms(self, run: Run, times: _StepTimes, now: float) -> None:
         for key in (key for key in run.histograms.keys if key not in _SCORES):
             for step, bins in run.histograms.since(key, self._written.last.get(key, -1) + 1):
                 self._out(now).histogram(step, times.at(step), key, bins)
                 self._written.note(key, step)
 
-    def _write_samples(self, run: Run, times: _Times, now: float) -> None:
-        """Write scores and first samples of the steps behind those that are written."""
+    def _write_samples(self, run: Run, times: _StepTimes, now: float) -> None:
+        """Write scores and first samples of the steps after those already written."""
         self._write_scores(run, times, now)
         for place in run.samples.places:
             scale, step = _SCALE[place.validation], place.step
@@ -197,8 +188,8 @@ class RunBoard:
                 )
                 self._written.note(tags[1], step)
 
-    def _write_scores(self, run: Run, times: _Times, now: float) -> None:
-        """Write the scores of steps whose samples have given way to newer ones."""
+    def _write_scores(self, run: Run, times: _StepTimes, now: float) -> None:
+        """Write the scores of steps whose samples are no longer kept."""
         for key, validation in _SCORES.items():
             tag = f"{_SCALE[validation]}/reward_dist"
             kept = min(
@@ -211,8 +202,8 @@ class RunBoard:
                     self._written.note(tag, step)
 
 
-class Board:
-    """The directories of all runs; one run's trouble costs no other anything."""
+class LogDirectories:
+    """The log directories of all runs; one that cannot be used does not affect the others."""
 
     def __init__(self, directory: Path, samples: int = SAMPLES) -> None:
         """Begin.
@@ -223,12 +214,12 @@ class Board:
         """
         self.directory = directory
         self._samples = samples
-        self._runs: dict[str, RunBoard | None] = {}
+        self._runs: dict[str, RunLogDirectory | None] = {}
         """By the run's name; None where nothing can be written for it."""
         self._names: dict[str, str] = {}
 
     def write(self, runs: Sequence[Run], now: float) -> Iterator[str]:
-        """Write what is new of each run, and yield what is to be told, a sentence each.
+        """Write the new points of each run; yield messages for the user, one sentence each.
 
         Raises:
             OSError: Something cannot be written.
@@ -243,7 +234,7 @@ class Board:
             known = run.name in self._runs
             if not known:
                 try:
-                    self._runs[run.name] = RunBoard(
+                    self._runs[run.name] = RunLogDirectory(
                         self.directory / self._names[run.name], self._samples
                     )
                 except TakenError as error:
@@ -252,23 +243,36 @@ class Board:
                         f"{self.directory / self._names[run.name]}: {error}; name another "
                         "directory with -o"
                     )
-            board = self._runs[run.name]
-            if board is None:
+            directory = self._runs[run.name]
+            if directory is None:
                 continue
-            told = board.write(run, now)
+            written = directory.write(run, now)
             if not known:
-                yield _said(board, told)
+                yield _message(directory, written)
 
 
-def _said(board: RunBoard, told: Told) -> str:
+def _message(directory: RunLogDirectory, written: WriteResult) -> str:
     steps = (
-        f"; the log states no time for {told.untimed:,} steps, which have that of its last change"
+        f"; the log states no time for {written.untimed:,} steps, "
+        "which get the time of its last change"
     )
-    return f"{board.directory}: {told.points:,} points" + (steps if told.untimed else "")
+    return f"{directory.directory}: {written.points:,} points" + (steps if written.untimed else "")
 
 
-class _Times:
-    """When a run was at its steps."""
+def _first_difference(
+    steps: Sequence[int], values: Sequence[float], new_steps: Sequence[int], new: Sequence[float]
+) -> int | None:
+    """Return the first step at which written points differ from new ones, None where none does."""
+    for step, value, new_step, new_value in zip(steps, values, new_steps, new, strict=False):
+        if step != new_step:
+            return min(step, new_step)
+        if value != new_value and not (math.isnan(value) and math.isnan(new_value)):
+            return step
+    return steps[len(new_steps)] if len(steps) > len(new_steps) else None
+
+
+class _StepTimes:
+    """The time of each step of a run."""
 
     def __init__(self, run: Run, now: float) -> None:
         self._clocks = clocks(run)
@@ -279,11 +283,11 @@ class _Times:
 
     @property
     def untimed(self) -> int:
-        """Steps that were asked for whose time nobody states."""
+        """Number of steps whose time was needed and no source states."""
         return len(self._without)
 
     def note(self, step: int, time: float) -> None:
-        """Take note of what a record of a step states; of several the latest holds."""
+        """Note the time that a record of a step states; of several the latest counts."""
         if not math.isnan(time) and time > self._stated.get(step, -math.inf):
             self._stated[step] = time
 
@@ -297,9 +301,7 @@ class _Times:
 
 
 def _tags(run: Run) -> list[str]:
-    """Return the metrics that become scalars: what is a histogram is not told again as its
-    quantiles.
-    """
+    """Return the metrics that become scalars: quantiles of a histogram are left out."""
     shown = set(run.histograms.keys)
     parts = {
         part for spread in run.spreads.values() if spread.stem in shown for part in spread.parts
@@ -308,8 +310,8 @@ def _tags(run: Run) -> list[str]:
 
 
 def _settled(run: Run, place: Place, now: float) -> bool:
-    """Tell whether the samples of a place are all there: others came behind them, or their file has
-    come to rest.
+    """Return whether the samples of a place are complete: others follow, or their file is no
+    longer written.
     """
     if place != run.samples.places[-1]:
         return True
@@ -323,8 +325,7 @@ def _settled(run: Run, place: Place, now: float) -> bool:
 
 
 def _samples(run: Run, place: Place, count: int) -> tuple[list[float], list[Sample]]:
-    """Return the scores of a place's samples, and the first samples themselves; nothing of a dump
-    that is gone.
+    """Return the scores of a place's samples, and its first samples; nothing if the dump is gone.
 
     Raises:
         OSError: The dump cannot be read.
@@ -350,7 +351,7 @@ def _finite(scores: Iterable[float | None]) -> list[float]:
 
 
 def _markdown(sample: Sample) -> str:
-    """Return a sample as Markdown in which nothing that a model wrote is anything but text."""
+    """Return a sample as Markdown in which a model's text cannot act as markup."""
     named = [
         ("Prompt", sample.prompt),
         ("Response", sample.response),
@@ -363,7 +364,7 @@ def _markdown(sample: Sample) -> str:
 
 
 def _fenced(text: str) -> str:
-    """Return a text as a block of code, cut where it is very long, and say so."""
+    """Return a text as a block of code; a very long one is cut, and says so."""
     cut = f"\n… {len(text) - _LONGEST:,} more characters" if len(text) > _LONGEST else ""
     longest = max(map(len, re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
+from verl_tui.health.conditions.condition import Condition
 from verl_tui.health.streams import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from verl_tui.health.conditions.condition import Condition
     from verl_tui.runs.series import Series
 
+_AnyCondition = TypeVar("_AnyCondition", bound=Condition)
 
-class ConditionFeed:
-    """Feeds a condition with what is new, and starts it over where earlier points have changed."""
 
-    def __init__(self, make: Callable[[], Condition], stream: Stream | None = None) -> None:
+class ConditionFeed(Generic[_AnyCondition]):
+    """Feeds a condition with new points, and starts it over where earlier ones have changed."""
+
+    def __init__(self, make: Callable[[], _AnyCondition], stream: Stream | None = None) -> None:
         """Prepare a feed.
 
         Args:
@@ -29,7 +31,7 @@ class ConditionFeed:
         self.turn = 0
         """Grows when it starts over."""
 
-    def update(self, series: Sequence[Series], end: int | None) -> tuple[Condition, int | None]:
+    def update(self, series: Sequence[Series], end: int | None) -> tuple[_AnyCondition, int | None]:
         """Feed new points; return the condition at the newest point, and that point's step.
 
         Args:

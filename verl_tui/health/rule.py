@@ -62,8 +62,8 @@ class RuleOnRun:
         """Number of names, and the keys of those that match: a log gets further names, and never
         loses one.
         """
-        self._feeds: dict[str, tuple[_Basis, ConditionFeed]] = {}
-        self._filters: dict[str, tuple[ConditionFeed, int, BreachFilter]] = {}
+        self._feeds: dict[str, tuple[_Basis, ConditionFeed[Condition]]] = {}
+        self._filters: dict[str, tuple[ConditionFeed[Condition], int, BreachFilter]] = {}
         """By key, with the feed and its turn that it belongs to."""
         self._breaches: dict[str, Sequence[Breach]] = {}
         """The breaches of the latest judgement, by key."""
@@ -221,7 +221,11 @@ class RuleOnRun:
         )
 
     def _not_exempt(
-        self, context: RuleContext, keys: Sequence[str], feed: ConditionFeed, condition: Condition
+        self,
+        context: RuleContext,
+        keys: Sequence[str],
+        feed: ConditionFeed[Condition],
+        condition: Condition,
     ) -> Sequence[Breach]:
         """Return the breaches, without those that were exempt by the numbers at the time."""
         breaches, known = condition.breaches, context.known(keys[0])
@@ -243,7 +247,7 @@ class RuleOnRun:
 
     def _feed(
         self, context: RuleContext, series: Sequence[Series], limit: Limit | None
-    ) -> ConditionFeed:
+    ) -> ConditionFeed[Condition]:
         key = series[0].key
         basis = self._basis(context, series, limit)
         known = self._feeds.get(key)

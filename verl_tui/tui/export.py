@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from textual.app import App
 
-    from verl_tui.exporters.csv import Column
+    from verl_tui.exporters.csv import CsvColumn
 
 PICTURES = (".svg", ".txt")
 """What a screenshot can be."""
@@ -105,7 +105,7 @@ def take_picture(app: App[Any], run: str, endings: Sequence[str]) -> None:
     app.call_after_refresh(take)
 
 
-def take_table(app: App[Any], name: str, columns: Sequence[Column]) -> None:
+def take_table(app: App[Any], name: str, columns: Sequence[CsvColumn]) -> None:
     """Write columns as CSV into the current directory."""
     if any(column.steps for column in columns):
         app.run_worker(_write_table(app, name, columns))
@@ -113,7 +113,7 @@ def take_table(app: App[Any], name: str, columns: Sequence[Column]) -> None:
         _say(app, "nothing to write")
 
 
-async def _write_table(app: App[Any], name: str, columns: Sequence[Column]) -> None:
+async def _write_table(app: App[Any], name: str, columns: Sequence[CsvColumn]) -> None:
     """Write columns as RFC 4180 has it, some rows at a time: keys are heard in between."""
     paths: tuple[Path, ...] = ()
     count = -1  # the header is no step

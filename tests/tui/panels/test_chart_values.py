@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from verl_tui.exporters.csv import Column
+    from verl_tui.exporters.csv import CsvColumn
     from verl_tui.monitor import Monitor
 
 REWARD, KL, VALIDATION = "critic/score/mean", "actor/ppo_kl", "val-core/math/acc/mean@1"
@@ -80,7 +80,7 @@ def chart(view: View, key: str) -> Plan:
 
 def columns(
     view: View, look: ChartLook | None = None, key: str = REWARD, right: str | None = None
-) -> dict[str, Column]:
+) -> dict[str, CsvColumn]:
     found = in_sight(
         chart(view, key), chart(view, right) if right else None, view, look or ChartLook()
     )
@@ -225,7 +225,7 @@ def test_what_is_written_can_be_read_again(monitor: Monitor, tmp_path: Path) -> 
     assert list(series.times) == pytest.approx(list(original.times)), "the shown run's times too"
 
 
-def _read(path: Path, found: Sequence[Column]) -> Monitor:
+def _read(path: Path, found: Sequence[CsvColumn]) -> Monitor:
     with path.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows(table(found))
     assert b"\r\n" in path.read_bytes(), "RFC 4180"
@@ -239,5 +239,5 @@ def test_names_with_commas_and_quotes_are_quoted(monitor: Monitor, tmp_path: Pat
     assert list(run.keys) == ['a,"b" c/d']
 
 
-def replace_key(column: Column, key: str) -> Column:
+def replace_key(column: CsvColumn, key: str) -> CsvColumn:
     return column._replace(key=key)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import CommandError, completes_paths
 from verl_tui.commands.options import config_option, configuration, paths_argument, paths_of
-from verl_tui.commands.output import EXIT_NOTHING, tell, unwritten
+from verl_tui.commands.output import EXIT_NOTHING, print_messages, unwritten
 
 if TYPE_CHECKING:
     import argparse
@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
 
     paths = paths_of(options, "verl-tui export csv logs/run_7 -o run_7.csv")
     monitor = load(paths, configuration(options), time.time())
-    tell(monitor.sentences)
+    print_messages(monitor.sentences)
     runs = [run for run in monitor.runs.values() if run.keys]
     if not runs:
         raise CommandError("no numbers to export", EXIT_NOTHING)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import CommandError, completes_paths, count, port, seconds
 from verl_tui.commands.options import config_option, configuration, paths_argument, paths_of
-from verl_tui.commands.output import EXIT_NOTHING, EXIT_OUTPUT, complain, tell
+from verl_tui.commands.output import EXIT_NOTHING, EXIT_OUTPUT, print_message, print_messages
 from verl_tui.commands.until_signal import write_until_stopped
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from verl_tui.commands.arguments import Parser
     from verl_tui.config import Config
-    from verl_tui.exporters.prometheus import Page, Pages
+    from verl_tui.exporters.prometheus import Exposition, ExpositionBuilder
     from verl_tui.monitor import Monitor
     from verl_tui.records import GpuReading
 
@@ -28,7 +28,7 @@ LOGIN = "VERL_TUI_LOGIN"
 """Environment variable that may hold `user:password`."""
 PORT = 9750
 _DRIVER = 5.0
-"""Seconds that the driver of the GPUs is waited for: at a hanging one nothing else may hang."""
+"""Seconds to wait for the GPU driver: one that hangs must not hang anything else."""
 _MISSING = "`export prometheus` needs prometheus-client: pip install 'verl-tui[prometheus]'"
 NAME = "prometheus"
 HELP = "metrics for Prometheus to scrape, at a port or in a file"
@@ -65,7 +65,7 @@ def options(parser: Parser) -> None:
         action="store_true",
         help="with --textfile: go on until ctrl+c (a port always does)",
     )
-    every = "between two pages at most; one with news comes at once (default: %(default)g)"
+    every = "longest time between two updates; new values come at once (default: %(default)g)"
     parser.add_argument("--interval", type=seconds, default=10.0, metavar="SECONDS", help=every)
     parser.add_argument(
         "--runs",
@@ -85,51 +85,51 @@ def run(options: argparse.Namespace) -> int:
     paths, config = paths_of(options, _EXAMPLE), configuration(options)
     _check(options)
     try:
-        from verl_tui.exporters.prometheus import Limits, Pages
+        from verl_tui.exporters.prometheus import ExpositionBuilder, Limits
     except ModuleNotFoundError as error:
         raise CommandError(_MISSING) from error
-    told = _Told(Pages(Limits(options.runs, options.metrics)))
+    metrics = _JudgedMetrics(ExpositionBuilder(Limits(options.runs, options.metrics)))
     if options.textfile is None:
-        return _serve(options, paths, config, told)
+        return _serve(options, paths, config, metrics)
     if options.follow:
         return write_until_stopped(
             paths,
             config,
-            lambda monitor: _write(told.page(monitor), options.textfile),
+            lambda monitor: _write(metrics.now(monitor), options.textfile),
             interval=options.interval,
             newest=True,
         )
-    return _once(options.textfile, paths, config, told)
+    return _once(options.textfile, paths, config, metrics)
 
 
-class _Told:
-    """Makes pages, and says once what is left out of them."""
+class _JudgedMetrics:
+    """Judges runs and builds their metrics; reports once what the limits leave out."""
 
-    def __init__(self, pages: Pages) -> None:
-        self._pages = pages
-        self._said: tuple[str, ...] = ()
+    def __init__(self, builder: ExpositionBuilder) -> None:
+        self._builder = builder
+        self._reported: tuple[str, ...] = ()
 
-    def page(self, monitor: Monitor) -> Page:
-        """Judge, and return what is known now."""
+    def now(self, monitor: Monitor) -> Exposition:
+        """Judge, and return all metrics as they are now."""
         now = time.time()
         monitor.judge(now)
-        page = self._pages.page(monitor, now)
-        tell(sentence for sentence in page.left_out if sentence not in self._said)
-        self._said = page.left_out
-        return page
+        exposition = self._builder.build(monitor, now)
+        print_messages(words for words in exposition.left_out if words not in self._reported)
+        self._reported = exposition.left_out
+        return exposition
 
 
-def _once(file: Path, paths: Sequence[str], config: Config, told: _Told) -> int:
+def _once(file: Path, paths: Sequence[str], config: Config, metrics: _JudgedMetrics) -> int:
     from verl_tui.monitor import load
 
     monitor = load(paths, config, time.time())
-    tell(monitor.sentences)
+    print_messages(monitor.sentences)
     if not any(run.keys or run.samples.places for run in monitor.runs.values()):
         raise CommandError("nothing to export", EXIT_NOTHING)
     for reading in _gpus():
         monitor.apply(reading, reading.time)
-    _write(told.page(monitor), file)
-    complain(f"wrote {file}")
+    _write(metrics.now(monitor), file)
+    print_message(f"wrote {file}")
     return 0
 
 
@@ -144,20 +144,22 @@ def _gpus() -> list[GpuReading]:
     return found
 
 
-def _write(page: Page, file: Path) -> None:
-    """Put a page in the place of the file, which is whole at any time."""
+def _write(exposition: Exposition, file: Path) -> None:
+    """Replace the file in one go, so that no reader sees half of it."""
     from prometheus_client import write_to_textfile
 
     try:
-        write_to_textfile(str(file), page)
+        write_to_textfile(str(file), exposition)
     except OSError as error:
         raise CommandError(
             f"{file}: {(error.strerror or str(error)).lower()}", EXIT_OUTPUT
         ) from error
 
 
-def _serve(options: argparse.Namespace, paths: Sequence[str], config: Config, told: _Told) -> int:
-    from verl_tui.exporters.endpoint import Endpoint
+def _serve(
+    options: argparse.Namespace, paths: Sequence[str], config: Config, metrics: _JudgedMetrics
+) -> int:
+    from verl_tui.exporters.endpoint import MetricsServer
 
     bind, number = options.bind or "127.0.0.1", PORT if options.port is None else options.port
     login, tls = _login(options.login_file), _encryption(options)
@@ -168,17 +170,17 @@ def _serve(options: argparse.Namespace, paths: Sequence[str], config: Config, to
             "user:password in the environment), or encrypt (--tls-cert FILE --tls-key FILE)"
         )
     try:
-        endpoint = Endpoint(bind, number, login=login, tls=tls)
+        endpoint = MetricsServer(bind, number, login=login, tls=tls)
     except OSError as error:
         raise CommandError(
             f"{bind}:{number}: {(error.strerror or str(error)).lower()}", EXIT_OUTPUT
         ) from error
-    complain(f"metrics are at {endpoint.address}")
+    print_message(f"metrics are at {endpoint.address}")
     try:
         return write_until_stopped(
             paths,
             config,
-            lambda monitor: endpoint.show(told.page(monitor)),
+            lambda monitor: endpoint.show(metrics.now(monitor)),
             interval=options.interval,
             newest=True,
         )
@@ -187,7 +189,7 @@ def _serve(options: argparse.Namespace, paths: Sequence[str], config: Config, to
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Refuse what does not go together."""
+    """Refuse options that contradict each other."""
     if options.textfile is not None:
         named = [
             f"--{name.replace('_', '-')}"
@@ -210,7 +212,7 @@ _OF_PORTS = ("port", "bind", "login_file", "tls_cert", "tls_key")
 
 
 def _login(file: Path | None) -> str | None:
-    """Return `user:password`, None where nobody asks for it."""
+    """Return `user:password`, None where no login is configured."""
     where = LOGIN if file is None else str(file)
     try:
         text = os.environ.get(LOGIN) if file is None else file.read_text(encoding="utf-8")

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import CommandError, completes_paths, count, seconds
 from verl_tui.commands.options import config_option, configuration, paths_argument, paths_of
-from verl_tui.commands.output import EXIT_NOTHING, tell, unwritten
+from verl_tui.commands.output import EXIT_NOTHING, print_messages, unwritten
 from verl_tui.commands.until_signal import write_until_stopped
 
 if TYPE_CHECKING:
     import argparse
 
     from verl_tui.commands.arguments import Parser
+    from verl_tui.monitor import Monitor
 
 NAME = "tensorboard"
 HELP = "TensorBoard's event files, a directory a run"
@@ -39,25 +40,29 @@ def options(parser: Parser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write event files; return the exit code."""
-    from verl_tui.exporters.tensorboard import Board
+    from verl_tui.exporters.tensorboard import LogDirectories
     from verl_tui.monitor import load
 
     paths = paths_of(options, "verl-tui export tensorboard logs/run_* -o board")
     config = configuration(options)
-    board = Board(Path(options.output), options.samples)
+    directories = LogDirectories(Path(options.output), options.samples)
+
+    def write_new(monitor: Monitor) -> None:
+        print_messages(directories.write(tuple(monitor.runs.values()), time.time()))
+
     try:
         if options.follow:
             return write_until_stopped(
                 paths,
                 config,
-                lambda monitor: tell(board.write(tuple(monitor.runs.values()), time.time())),
+                write_new,
                 interval=options.interval,
             )
         monitor = load(paths, config, time.time())
-        tell(monitor.sentences)
+        print_messages(monitor.sentences)
         if not any(run.keys or run.samples.places for run in monitor.runs.values()):
             raise CommandError("nothing to export", EXIT_NOTHING)
-        tell(board.write(tuple(monitor.runs.values()), time.time()))
+        write_new(monitor)
     except OSError as error:
         raise unwritten(error, options.output) from error
     return 0

@@ -1,8 +1,8 @@
 """The guide as Prometheus' alert rules, one alert a rule's id.
 
-Where verl-tui exports a run its own judgement is what counts (`verl_finding_active`). Runs that are
-known only by their metrics, as verl's RL-Insight or another exporter writes them, are judged in
-PromQL where the rule can be said in it.
+A run that verl-tui exports is judged by verl-tui itself (`verl_finding_active`). Runs known only by
+their metrics, as verl's RL-Insight or another exporter writes them, are judged in PromQL if it can
+express the rule.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from verl_tui import prometheus_names as names
-from verl_tui.exporters.guide.promql import STEPS, breach, rl_insight, signal, unsayable
+from verl_tui.exporters.guide.promql import STEPS, breach, rl_insight, signal, why_not_promql
 from verl_tui.exporters.guide.text import condition
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from verl_tui.health import Guide, Rule
 
 STEP = 60.0
-"""Seconds that a step is taken to last where nobody says otherwise: heuristic."""
+"""Seconds that a step is assumed to last by default: heuristic."""
 _REACHED = "training/global_step"
 
 
@@ -36,7 +36,7 @@ def alert_rules(guide: Guide, step: float = STEP) -> str:
     for rule in guide.rules:
         if rule.id not in guide.silenced:
             by_id.setdefault(rule.id, []).append(rule)
-    said = [rule for rules in by_id.values() for rule in rules if unsayable(rule) is None]
+    said = [rule for rules in by_id.values() for rule in rules if why_not_promql(rule) is None]
     groups = [
         {"name": "verl-signals", "rules": list(_signals(said))},
         {"name": "verl-alerts", "rules": [_alert(id, rules, step) for id, rules in by_id.items()]},
@@ -48,7 +48,7 @@ def alert_rules(guide: Guide, step: float = STEP) -> str:
 
 
 def alert_name(id: str) -> str:
-    """Return what the alert of a rule is called: `kl-high` -> `VerlKlHigh`."""
+    """Return the name of a rule's alert: `kl-high` -> `VerlKlHigh`."""
     return "Verl" + "".join(word.capitalize() for word in id.split("-"))
 
 
@@ -70,11 +70,11 @@ def _head(by_id: dict[str, list[Rule]], step: float) -> Iterator[str]:
         "steps must lie in it:"
     )
     yield (
-        "# runs with longer steps are not judged. Rules that PromQL cannot say are told by "
+        "# runs with longer steps are not judged. Rules that PromQL cannot express fire by "
         "findings alone:"
     )
     for id, rules in by_id.items():
-        reasons = [unsayable(rule) for rule in rules]
+        reasons = [why_not_promql(rule) for rule in rules]
         if all(reasons):
             yield f"#   {id}: {reasons[0]}"
 
@@ -89,7 +89,7 @@ def _signals(rules: Sequence[Rule]) -> Iterator[dict[str, str]]:
 def _alert(id: str, rules: Sequence[Rule], step: float) -> dict[str, Any]:
     first = rules[0]
     found = f'max by (run, id, severity) ({names.FINDING}{{id="{id}"}} == 1)'
-    said = [_labelled(rule, step) for rule in rules if unsayable(rule) is None]
+    said = [_labelled(rule, step) for rule in rules if why_not_promql(rule) is None]
     notes = {
         "summary": "{{ $labels.run }}: " + _plain(f"{id} ({condition(first)})"),
         "description": _plain(" ".join(part for part in (first.meaning, first.advice) if part)),
@@ -111,12 +111,12 @@ def _labelled(rule: Rule, step: float) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a text in which nothing is a template."""
+    """Return a text with its template braces escaped."""
     return text.replace("{{", '{{ "{{" }}')
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes texts of several lines as they are."""
+    """Writes texts of several lines as blocks."""
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:

@@ -1,8 +1,8 @@
-"""A Grafana dashboard: the four panels of verl's tutorials, what verl-tui finds, and all indicators
-with their bands.
+"""A Grafana dashboard: the four panels of verl's tutorials, findings, and all indicators with their
+bands.
 
-Each panel shows what `verl-tui export prometheus` writes, and beside it what verl's RL-Insight
-does, under the same variable: `run` is the run's name there and the experiment's name here.
+Each panel shows the series of `verl-tui export prometheus` and those of verl's RL-Insight under one
+variable: `run` is the run's name for the former and the experiment's name for the latter.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _RUNS = (
 )
 
 
-class _Query(NamedTuple):
+class _PanelQuery(NamedTuple):
     expr: str
     legend: str
 
 
-class _Panel(NamedTuple):
+class _GrafanaPanel(NamedTuple):
     title: str
-    queries: Sequence[_Query]
+    queries: Sequence[_PanelQuery]
     unit: str = "short"
     words: str = ""
     kind: str = "timeseries"
@@ -94,34 +94,34 @@ def _variables() -> list[dict[str, Any]]:
     ]
 
 
-def _tutorials() -> Iterator[_Panel]:
+def _tutorials() -> Iterator[_GrafanaPanel]:
     legend = "{{run}}{{experiment_name}}"
-    yield _Panel(
+    yield _GrafanaPanel(
         "Steps per minute",
         [
-            _Query(f"rate({names.STEPS}{{{_OURS}}}[{_RATE}]) * 60", legend),
-            _Query(f"rate({_theirs('training/global_step')}[{_RATE}]) * 60", legend),
+            _PanelQuery(f"rate({names.STEPS}{{{_OURS}}}[{_RATE}]) * 60", legend),
+            _PanelQuery(f"rate({_theirs('training/global_step')}[{_RATE}]) * 60", legend),
         ],
     )
     buckets = f"sum by (run, le) (rate({names.GENERATION}_bucket{{{_OURS}}}[{_RATE}]))"
-    yield _Panel(
+    yield _GrafanaPanel(
         "Generation latency, p95",
         [
-            _Query(f"histogram_quantile(0.95, {buckets})", "{{run}}"),
-            _Query(_theirs("timing_s/gen"), "{{experiment_name}}, batch"),
+            _PanelQuery(f"histogram_quantile(0.95, {buckets})", "{{run}}"),
+            _PanelQuery(_theirs("timing_s/gen"), "{{experiment_name}}, batch"),
         ],
         "s",
         "RL-Insight has no histogram of it: there it is the time of the newest batch.",
     )
-    yield _Panel(
+    yield _GrafanaPanel(
         "GPU memory by device",
         [
             # This machine's own devices belong to no run.
-            _Query(
+            _PanelQuery(
                 f'{names.GPU_MEMORY}{{run=~"$run|"}} / 1e9',
                 "{{run}} {{instance}} {{node}} GPU {{device}}",
             ),
-            _Query(
+            _PanelQuery(
                 f"{_theirs('actor/perf/max_memory_allocated_gb')} * {2**30 / 1e9:g}",
                 "{{experiment_name}}, peak",
             ),
@@ -129,52 +129,52 @@ def _tutorials() -> Iterator[_Panel]:
         "decgbytes",
         "RL-Insight knows the peak of the actor alone.",
     )
-    yield _Panel(
+    yield _GrafanaPanel(
         "Average reward",
         [
-            _Query(f"{names.REWARD}{{{_OURS}}}", legend),
-            _Query(_theirs("critic/score/mean"), legend),
+            _PanelQuery(f"{names.REWARD}{{{_OURS}}}", legend),
+            _PanelQuery(_theirs("critic/score/mean"), legend),
         ],
     )
 
 
-def _health() -> Iterator[_Panel]:
-    yield _Panel(
+def _health() -> Iterator[_GrafanaPanel]:
+    yield _GrafanaPanel(
         "Findings",
-        [_Query(f"{names.FINDING}{{{_OURS}}}", "{{run}}: {{id}} ({{severity}})")],
+        [_PanelQuery(f"{names.FINDING}{{{_OURS}}}", "{{run}}: {{id}} ({{severity}})")],
         words="1 while a finding of the guide holds; `verl-tui check` says since when and what "
         "to do.",
         kind="state-timeline",
     )
-    yield _Panel(
+    yield _GrafanaPanel(
         "State",
-        [_Query(f"{names.STATE}{{{_OURS}}} == 1", "{{run}}: {{state}}")],
+        [_PanelQuery(f"{names.STATE}{{{_OURS}}} == 1", "{{run}}: {{state}}")],
         kind="state-timeline",
     )
-    yield _Panel(
+    yield _GrafanaPanel(
         "Since the newest record",
-        [_Query(f"time() - {names.LAST_STEP}{{{_OURS}}}", "{{run}}")],
+        [_PanelQuery(f"time() - {names.LAST_STEP}{{{_OURS}}}", "{{run}}")],
         "s",
     )
-    yield _Panel(
+    yield _GrafanaPanel(
         "Sources",
         [
-            _Query(f"{names.SOURCE_UP}{{{_OURS}}}", "{{run}}: {{format}}"),
-            _Query(names.LEFT_OUT, "left out: {{kind}}"),
+            _PanelQuery(f"{names.SOURCE_UP}{{{_OURS}}}", "{{run}}: {{format}}"),
+            _PanelQuery(names.LEFT_OUT, "left out: {{kind}}"),
         ],
         words="1 while they can be read; how much is beyond the exporter's limits.",
     )
 
 
-def _indicator(indicator: Indicator, guide: Guide) -> _Panel:
+def _indicator(indicator: Indicator, guide: Guide) -> _GrafanaPanel:
     which = f'{_OURS}, indicator="{indicator.id}"'
-    queries = [_Query(f"{names.INDICATOR}{{{which}}}", "{{run}}")]
+    queries = [_PanelQuery(f"{names.INDICATOR}{{{which}}}", "{{run}}")]
     theirs = _key_of_verl(indicator)
     if theirs is not None:
-        queries.append(_Query(theirs, "{{experiment_name}}"))
+        queries.append(_PanelQuery(theirs, "{{experiment_name}}"))
     if any(band.indicator == indicator.id for band in guide.bands):
-        queries.append(_Query(_band(indicator, guide, which), "{{run}} band, {{bound}}"))
-    return _Panel(indicator.label, queries, _UNITS.get(indicator.unit, "short"))
+        queries.append(_PanelQuery(_band(indicator, guide, which), "{{run}} band, {{bound}}"))
+    return _GrafanaPanel(indicator.label, queries, _UNITS.get(indicator.unit, "short"))
 
 
 def _key_of_verl(indicator: Indicator) -> str | None:
@@ -191,9 +191,7 @@ def _key_of_verl(indicator: Indicator) -> str | None:
 
 
 def _band(indicator: Indicator, guide: Guide, which: str) -> str:
-    """Return the band of the shown runs; of RL-Insight's, which have verl's names, that of the
-    guide.
-    """
+    """Return the band of the shown runs; for RL-Insight's, which have verl's names, the guide's."""
     expr = f"{names.BAND}{{{which}}}"
     fixed = [
         band
@@ -216,7 +214,7 @@ def _theirs(key: str) -> str:
     return f"{RL_INSIGHT}{flat}{{{_THEIRS}}}"
 
 
-def _drawn(number: int, panel: _Panel) -> dict[str, Any]:
+def _drawn(number: int, panel: _GrafanaPanel) -> dict[str, Any]:
     row, column = divmod(number, _COLUMNS)
     targets = [
         {
@@ -241,7 +239,7 @@ def _drawn(number: int, panel: _Panel) -> dict[str, Any]:
 
 
 def _dashed() -> dict[str, Any]:
-    """Return what draws bands as dashed lines."""
+    """Return the override that draws bands as dashed lines."""
     dashes = {"id": "custom.lineStyle", "value": {"fill": "dash", "dash": [6, 6]}}
     grey = {"id": "color", "value": {"mode": "fixed", "fixedColor": "text"}}
     return {

@@ -1,8 +1,8 @@
-"""The guide's rules in PromQL, where they can be said in it.
+"""The guide's rules in PromQL, as far as it can express them.
 
 The guide counts logged steps, Prometheus seconds. A window is therefore as long as its steps take
-at the usual time of a step, and nothing is found unless so many steps were made in it: faster runs
-are told later, slower ones not at all.
+at the usual time of a step, and nothing is found unless so many steps were made in it: a run with
+faster steps is found later, one with slower steps not at all.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from verl_tui.health import Rule
 
 STEPS = "verl:steps"
-"""Recorded: the step that each run has reached."""
+"""Series of the recording rule for the step that each run has reached."""
 RL_INSIGHT = "rl_insight_monitor_"
 """What verl's rl_insight puts before every key (`rl_insight/utils/constants.py`, 0.3.0)."""
 _SLACK = 1.25
@@ -31,31 +31,33 @@ of it.
 """
 _CONDITIONS = frozenset({"above", "at-least", "below", "outside", "streak"})
 _STREAMS = {"value": "", "absolute": "", "difference": "-", "ratio": "/"}
-"""Streams that PromQL has words for -> how their two inputs are joined."""
+"""Streams that PromQL can express -> operator between their two inputs."""
 
 
 class Signal(NamedTuple):
-    """What a rule judges, as a series by `run` that a recording rule makes."""
+    """The series by `run` that a rule judges, made by a recording rule."""
 
     name: str
     expr: str
 
 
-def unsayable(rule: Rule) -> str | None:
-    """Return why a rule cannot be said in PromQL, None where it can."""
-    if rule.condition == "diagnosis":
-        return "looks at several signals, samples or the log's text"
-    if rule.unless or rule.of or rule.parts:
-        return "depends on the run's settings or on what else it logs"
-    if rule.condition not in _CONDITIONS or rule.trend or rule.climb:
-        return "compares a run with its own past, step by step"
-    if rule.stream not in _STREAMS or any("*" in key for key in rule.metric):
-        return "is made of several metrics"
-    return None
+def why_not_promql(rule: Rule) -> str | None:
+    """Return why a rule cannot be expressed in PromQL, None if it can."""
+    reasons = {
+        "looks at several signals, samples or the log's text": rule.condition == "diagnosis",
+        "depends on the run's settings or on what else it logs": (
+            rule.unless or rule.of or rule.parts
+        ),
+        "compares a run with its own past, step by step": (
+            rule.condition not in _CONDITIONS or rule.trend or rule.climb
+        ),
+        "is made of several metrics": (rule.stream not in _STREAMS or "*" in "".join(rule.metric)),
+    }
+    return next((reason for reason, holds in reasons.items() if holds), None)
 
 
 def signal(rule: Rule) -> Signal:
-    """Return what a rule judges, in base units."""
+    """Return the series that a rule judges, in base units."""
     expr = series(_keys(rule, rule.indicator, rule.metric), rule.dialects)
     name = _plain(rule.name)
     if rule.stream == "absolute":
@@ -72,8 +74,8 @@ def signal(rule: Rule) -> Signal:
 
 
 def series(keys: Sequence[str], dialects: Sequence[str]) -> str:
-    """Return the newest value by run of the first of several metrics that it has, under all names
-    that they have.
+    """Return the newest value by run of several metrics, under all their names: of one run the
+    first that it has.
     """
     found = [named(key).name for key in keys]
     if "verl" in dialects:
@@ -82,8 +84,8 @@ def series(keys: Sequence[str], dialects: Sequence[str]) -> str:
 
 
 def rl_insight(key: str, matchers: str = 'experiment_name!=""') -> str:
-    """Return the series that verl's rl_insight logger makes of a metric, in base units, its run as
-    label `run`.
+    """Return the series of a metric that verl's rl_insight logger writes, in base units, with its
+    run as label `run`.
     """
     metric = f"{RL_INSIGHT}{_plain(key)}{{{matchers}}}"
     factor = named(key).factor
@@ -92,10 +94,10 @@ def rl_insight(key: str, matchers: str = 'experiment_name!=""') -> str:
 
 
 def breach(rule: Rule, step: float) -> str:
-    """Return the expression that is there for each run in breach of a rule.
+    """Return the expression that has a value for each run in breach of a rule.
 
     Args:
-        rule: One that can be said.
+        rule: One that PromQL can express.
         step: Seconds that a step usually takes.
     """
     window, name = duration(rule, step), signal(rule).name
@@ -129,9 +131,7 @@ def _threshold(rule: Rule, limit: float) -> str:
 
 
 def _breached(rule: Rule, past: str) -> str:
-    """Return that most of the values of a window, and their mean, lie outside: as the guide has
-    it.
-    """
+    """Return the condition of the guide: most of a window's values, and their mean, lie outside."""
     if rule.condition == "streak":
         return f"min_over_time({past}) > {_threshold(rule, rule.threshold)}"
     return "\n  or ".join(

@@ -1,6 +1,4 @@
-"""The guide in force as text: each rule with its condition, why it is as it is, and where its
-numbers come from.
-"""
+"""The guide in force as text: each rule with its condition, reasons, advice and source."""
 
 from __future__ import annotations
 
@@ -21,28 +19,25 @@ def describe(guide: Guide) -> Iterator[str]:
 
 
 def _rule(rule: Rule, *, silenced: bool) -> Iterator[str]:
+    facts = {
+        "why so long": rule.why_window,
+        "logs": ", ".join(rule.dialects),
+        **{f"not in {dialect}": reason for dialect, reason in rule.not_in.items()},
+        "does not apply if": ", ".join(rule.unless),
+        "meaning": rule.meaning,
+        "advice": rule.advice,
+        "consequences, shown under it": ", ".join((*rule.signs, *rule.explains)),
+        "false alarms": rule.false_when,
+        "source": rule.source,
+        "found on runs without a fault": rule.null_rate,
+    }
     yield f"{rule.name} ({rule.severity.word}{', silenced' if silenced else ''})"
     yield f"    {condition(rule)}"
-    if rule.why_window:
-        yield f"    why so long: {rule.why_window}"
-    yield f"    logs: {', '.join(rule.dialects)}"
-    yield from (f"    not in {dialect}: {reason}" for dialect, reason in rule.not_in.items())
-    if rule.unless:
-        yield f"    does not apply if: {', '.join(rule.unless)}"
-    yield from (
-        f"    {text}" for text in (rule.meaning, rule.advice and f"advice: {rule.advice}") if text
-    )
-    if follows := (*rule.signs, *rule.explains):
-        yield f"    shown under it, where they come with it: {', '.join(follows)}"
-    if rule.false_when:
-        yield f"    would be false: {rule.false_when}"
-    yield f"    source: {rule.source}"
-    if rule.null_rate:
-        yield f"    on runs without a fault: spoke of {rule.null_rate}"
+    yield from (f"    {label}: {text}" for label, text in facts.items() if text)
 
 
 def condition(rule: Rule) -> str:
-    """Return what a rule finds, in one line."""
+    """Return the condition of a rule in one line."""
     if rule.condition == "diagnosis":
         window = f", over {rule.window} logged steps" if rule.window > 1 else ""
         return (

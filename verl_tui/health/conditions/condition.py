@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from typing_extensions import Self
+
 _KEPT_SPANS = 100
 """Breaches remembered of one metric: a history is read by people."""
 
@@ -128,7 +130,7 @@ class Condition(ABC):
     def report(self, words: Wording) -> Report | None:
         """Return what is breached now, None where nothing is."""
 
-    def clone(self) -> Condition:
+    def clone(self) -> Self:
         """Return an independent copy, for a look at a point that may still change."""
         twin = copy(self)
         twin.breaches = self.breaches.copy()

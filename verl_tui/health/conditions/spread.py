@@ -323,7 +323,7 @@ class Zero(Condition):
             if self._since is not None:
                 if abs(value) <= self._NEAR * self._since[1]:
                     self._zeros += 1
-                    self._tell(step)
+                    self._begin_if_enough(step)
                     continue
                 self._come_back(step)
             else:
@@ -349,7 +349,7 @@ class Zero(Condition):
         ):
             self._since = (step, level)
             self._zeros, self._most = 1, self._enough()
-            self._tell(step)
+            self._begin_if_enough(step)
 
     def _enough(self) -> int:
         """Return how many zeros in a row are no chance, by the zeros so far and by how far values
@@ -369,7 +369,7 @@ class Zero(Condition):
         )
         return max(self._least, math.ceil(math.log(self._CHANCE) / math.log(min(share, 0.9))))
 
-    def _tell(self, step: int) -> None:
+    def _begin_if_enough(self, step: int) -> None:
         if self._since is not None and self._zeros == self._most:
             self._begin(self._since[0], step, f"fell to 0 from {number(self._since[1])}")
 

@@ -262,7 +262,5 @@ class Noisy(Condition):
 
     def _detach(self) -> None:
         self._values = self._values.copy()
-        inner = self._stays.clone()
-        assert isinstance(inner, Stays)
-        self._stays = inner
-        self.breaches = inner.breaches
+        self._stays = self._stays.clone()
+        self.breaches = self._stays.breaches

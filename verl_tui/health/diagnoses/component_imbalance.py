@@ -85,10 +85,10 @@ class ComponentImbalance(BlockDiagnosis):
                 continue
             others = [j for j in columns if j != i and _stuck(blocks, j, self.reach(j), one)]
             if others and not any(_moves(blocks, j, one) for j in others):
-                return self._tell(blocks, one, others, inputs)
+                return self._block_finding(blocks, one, others, inputs)
         return None
 
-    def _tell(
+    def _block_finding(
         self, blocks: Sequence[Block], one: _Saturated, others: Sequence[int], inputs: BlockInputs
     ) -> BlockFinding:
         floor = one.top - (1 - _TOP) * (one.top - one.low)

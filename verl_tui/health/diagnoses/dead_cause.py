@@ -111,13 +111,18 @@ def dead_cause(context: RuleContext, step: int) -> DeadCause | None:
     alike = _variety(context, step)
     if alike is not None and alike.advice == _VARIETY:
         return alike
-    if _share(context, "samples/groups_all_wrong", step) >= _MOSTLY or _at_its_bottom(reward):
-        return DeadCause(
-            "the task is hopeless so far: nearly all answers score nothing",
-            _EASIER,
-            calm=max(reward, default=0.0) < _LEARNT and _is_early(context, reward, step),
-        )
-    return alike
+    return _hopeless(context, reward, step) or alike
+
+
+def _hopeless(context: RuleContext, reward: Sequence[float], step: int) -> DeadCause | None:
+    all_wrong = _share(context, "samples/groups_all_wrong", step)
+    if all_wrong < _MOSTLY and not _at_its_bottom(reward):
+        return None
+    return DeadCause(
+        "the task is hopeless so far: nearly all answers score nothing",
+        _EASIER,
+        calm=max(reward, default=0.0) < _LEARNT and _is_early(context, reward, step),
+    )
 
 
 def _is_constant(reward: Sequence[float]) -> bool:

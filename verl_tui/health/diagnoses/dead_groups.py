@@ -37,7 +37,7 @@ class DeadGroups(Diagnosis):
 
     def __init__(self, rule: Rule) -> None:
         super().__init__(rule)
-        self._watches: dict[tuple[str, tuple[float, ...], int], ConditionFeed] = {}
+        self._watches: dict[tuple[str, tuple[float, ...], int], ConditionFeed[Stays]] = {}
         self._causes: dict[int, DeadCause | None] = {}
         """Why, by the step at which it was raised: what comes later changes no history."""
         self._seen: Hashable = None

@@ -74,13 +74,13 @@ class EngineMismatch(BlockDiagnosis):
         ]
         if not beyond:
             return None
-        if self.breaches.open is not None and self._newest is not None:
-            return self._tell(since(blocks, self._newest.since), beyond, inputs)
+        if self._newest is not None:
+            return self._block_finding(since(blocks, self._newest.since), beyond, inputs)
         climbing = (blocks[-lag:] for lag in _LAGS if _norm_climbs(blocks, lag))
         stretch = next(climbing, None)
-        return None if stretch is None else self._tell(stretch, beyond, inputs)
+        return None if stretch is None else self._block_finding(stretch, beyond, inputs)
 
-    def _tell(
+    def _block_finding(
         self,
         stretch: Sequence[Block],
         beyond: Sequence[tuple[int, str, float, str]],

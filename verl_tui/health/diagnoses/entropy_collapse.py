@@ -99,7 +99,6 @@ class EntropyCollapse(BlockDiagnosis):
         if key != self._of:
             self._of, self._vanish = key, _vanish()
         gone, step = self._vanish.update([entropy], context.end)
-        assert isinstance(gone, Vanish)
         self._note_first_steps(gone, reward)
         if gone.since is None or self._first_steps.open is None:
             return None
@@ -136,12 +135,12 @@ class EntropyCollapse(BlockDiagnosis):
         opening, now = max(column(blocks[:3], 0), default=0.0), blocks[-1].levels[0]
         if opening <= 0 or not 0 <= now <= _LEFT * opening or self._converged(blocks):
             return None
-        if self.breaches.open is not None and not _risen(blocks[-10:]):
-            return self._newest and self._tell(blocks, self._newest.since, opening, inputs)
+        if self._newest is not None and not _risen(blocks[-10:]):
+            return self._block_finding(blocks, self._newest.since, opening, inputs)
         stretch = _fall(blocks)
         if stretch is None:
             return None
-        return self._tell(blocks, self.began(_brink(stretch)), opening, inputs)
+        return self._block_finding(blocks, self.began(_brink(stretch)), opening, inputs)
 
     def _converged(self, blocks: Sequence[Block]) -> bool:
         """Return whether the task is solved: the reward is next to 1, the end of its scale, or came
@@ -155,7 +154,7 @@ class EntropyCollapse(BlockDiagnosis):
             reward[-1] >= _SOLVED and reward[-1] - reward[0] >= _LEARNT * (1 - reward[0])
         )
 
-    def _tell(
+    def _block_finding(
         self, blocks: Sequence[Block], start: int, opening: float, inputs: BlockInputs
     ) -> BlockFinding:
         stretch = since(blocks, start)
@@ -192,7 +191,7 @@ def _within(one: Episode, first: Episode) -> bool:
     return first.cleared_step is None or (one.raised_step or 0) <= first.cleared_step
 
 
-def _vanish() -> ConditionFeed:
+def _vanish() -> ConditionFeed[Vanish]:
     return ConditionFeed(lambda: Vanish(share=_GONE, back=_BACK, recent=_RECENT, within=_EARLY))
 
 

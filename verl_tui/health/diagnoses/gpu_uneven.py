@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import filterfalse
 from statistics import fmean
 from typing import TYPE_CHECKING, ClassVar
 
@@ -56,13 +57,11 @@ class GpuUneven(BlockDiagnosis):
         """Tell of the devices that idle beside others that work."""
         newest = blocks[-_LASTS:]
         idle = [
-            i
-            for i in range(len(inputs.keys))
+            key
+            for i, key in enumerate(inputs.keys)
             if all(self._idles(block, i, inputs) for block in newest)
         ]
-        if not idle:
-            return None
-        return self._tell(newest, idle, inputs)
+        return self._block_finding(newest, idle, inputs) if idle else None
 
     def _idles(self, block: Block, i: int, inputs: BlockInputs) -> bool:
         levels, scale = block.levels, float(str(inputs.depends_on))
@@ -73,18 +72,16 @@ class GpuUneven(BlockDiagnosis):
         enough = 2 * len(working) >= len(others) and bool(working) and fmean(working) >= _WORKING
         return enough and levels[i] * scale < min(self.rule.threshold, _APART * fmean(working))
 
-    def _tell(
-        self, newest: Sequence[Block], idle: Sequence[int], inputs: BlockInputs
+    def _block_finding(
+        self, newest: Sequence[Block], idle: Sequence[str | None], inputs: BlockInputs
     ) -> BlockFinding:
         scale, last = float(str(inputs.depends_on)), newest[-1]
         levels = {key: level * scale for key, level in zip(inputs.keys, last.levels, strict=True)}
-        names = ", ".join(_device(inputs.keys[i]) for i in idle)
-        shares = ", ".join(f"{number(levels[inputs.keys[i]])} %" for i in idle)
-        working = [level for i, level in enumerate(levels.values()) if i not in idle]
-        others = fmean(level for level in working if not math.isnan(level))
-        since = newest[0].first
-        if self._newest is not None and self.breaches.open is not None:
-            since = self._newest.since
+        names = ", ".join(map(_device, idle))
+        shares = ", ".join(f"{number(levels[key])} %" for key in idle)
+        working = [level for key, level in levels.items() if key not in idle]
+        others = fmean(filterfalse(math.isnan, working))
+        since = self._newest.since if self._newest is not None else newest[0].first
         return BlockFinding(
             since,
             f"{names} idle beside others that work",
@@ -93,7 +90,7 @@ class GpuUneven(BlockDiagnosis):
             tuple(
                 f"{key}: {number(level)} % up to step {last.last}" for key, level in levels.items()
             ),
-            inputs.keys[idle[0]],
+            idle[0],
         )
 
 

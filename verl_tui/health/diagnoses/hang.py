@@ -16,6 +16,7 @@ from verl_tui.runs.views.state import State, doubt, is_evaluation, last_write, p
 
 if TYPE_CHECKING:
     from verl_tui.health.rule_context import RuleContext
+    from verl_tui.runs.run import Run
 
 _FRESH_LOG = 120.0
 """A log that grew within two minutes is not silent."""
@@ -129,33 +130,28 @@ class Hang(Diagnosis):
         """Tell of a start that has long said nothing, although its process lives: that may be a
         hang.
         """
-        run, sign = context.run, evidence(context.run, context.now)
-        quiet = _unchanged(context)
-        stages = [one.stage.text for one in run.sources.values() if one.stage is not None]
-        long = _LONG_START if any(text.startswith(_GENERATES) for text in stages) else _START
-        alive = sign is not None and _is_recent(sign.latest, context.now)
-        if not alive or quiet <= long or doubt(run, context.now):
+        run, sign, quiet = context.run, evidence(context.run, context.now), _unchanged(context)
+        allowed, why = _START, "PyTorch's own wait at a start"
+        if _generates(run):
+            allowed, why = _LONG_START, "it generates or validates (heuristic)"
+        is_alive = sign is not None and _is_recent(sign.latest, context.now)
+        if sign is None or not is_alive or quiet <= allowed or doubt(run, context.now):
             return NotJudged(self.rule.id, _waiting(context))
-        allowed = "are allowed: PyTorch's own wait at a start"
-        if long != _START:
-            allowed = "are allowed where it generates or validates (heuristic)"
+        facts = (f"alive: {sign.words}", phase(run), f"{minutes(allowed)} are allowed: {why}")
         return Finding(
             self.rule.id,
             Severity.WARNING,
-            f"no first step yet, and nothing new of it for {minutes(quiet)}",
-            evidence=tuple(
-                filter(
-                    None,
-                    (
-                        f"alive: {sign.words}" if sign else "",
-                        phase(run),
-                        f"{minutes(long)} {allowed}",
-                    ),
-                )
-            ),
+            f"no first step yet, and no new output for {minutes(quiet)}",
+            evidence=tuple(filter(None, facts)),
             advice=_START_ADVICE,
             source=self.rule.source,
         )
+
+
+def _generates(run: Run) -> bool:
+    """Return whether the newest stage of a source is one of generating or validating."""
+    stages = (one.stage.text for one in run.sources.values() if one.stage is not None)
+    return any(text.startswith(_GENERATES) for text in stages)
 
 
 def _is_recent(latest: float | None, now: float) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from operator import attrgetter
 from statistics import fmean, median
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -111,16 +112,18 @@ class LengthCollapse(BlockDiagnosis):
         opening = max(column(blocks[:_OPENING], _LENGTH), default=0.0)
         self._find_last_long(blocks, opening)
         newest = column(blocks[-_LASTS:], _LENGTH)
-        most = _BACK if self._newest is not None else _LEFT
-        if opening < _TINY or len(newest) < _LASTS or max(newest) > most * opening:
+        if opening < _TINY or len(newest) < _LASTS:
+            return None
+        left, is_new = max(newest) / opening, self._newest is None
+        if left > (_LEFT if is_new else _BACK):
             return None
         courses = self._courses(blocks, inputs)
-        fallen = next((one for one in courses if one.has_fallen), None)
+        fallen = next(filter(attrgetter("has_fallen"), courses), None)
         if self._is_explained(courses, fallen, inputs):
             return None
-        if fallen is None and self._newest is None and max(newest) > _LITTLE * opening:
+        if fallen is None and is_new and left > _LITTLE:
             return None
-        return self._tell(
+        return self._block_finding(
             blocks, self.began(blocks[self._long].last), (opening, newest[-1]), fallen, inputs
         )
 
@@ -158,7 +161,7 @@ class LengthCollapse(BlockDiagnosis):
             return False
         return any(one.column == _REWARD and one.now >= _SOLVED for one in courses)
 
-    def _tell(
+    def _block_finding(
         self,
         blocks: Sequence[Block],
         since: int,

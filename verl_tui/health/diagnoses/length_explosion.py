@@ -73,16 +73,12 @@ class LengthExplosion(BlockDiagnosis):
 
     def judge_blocks(self, blocks: Sequence[Block], inputs: BlockInputs) -> BlockFinding | None:
         """Compare the newest blocks with earlier ones."""
-        if (
-            self.breaches.open is not None
-            and self._newest is not None
-            and self._stays(blocks[-1], inputs)
-        ):
-            return self._tell(since(blocks, self._newest.since), inputs)
+        if self._newest is not None and self._stays(blocks[-1], inputs):
+            return self._block_finding(since(blocks, self._newest.since), inputs)
         for lag in _LAGS:
             stretch = blocks[-lag:]
             if len(stretch) == lag and self._explodes(stretch, inputs):
-                return self._tell(_climb(stretch), inputs)
+                return self._block_finding(_climb(stretch), inputs)
         return None
 
     def _explodes(self, stretch: Sequence[Block], inputs: BlockInputs) -> bool:
@@ -97,7 +93,7 @@ class LengthExplosion(BlockDiagnosis):
             return cut >= _CUT
         return isinstance(inputs.depends_on, float) and length >= _NEAR * inputs.depends_on
 
-    def _tell(self, stretch: Sequence[Block], inputs: BlockInputs) -> BlockFinding:
+    def _block_finding(self, stretch: Sequence[Block], inputs: BlockInputs) -> BlockFinding:
         length, reward, cut = (column(stretch, i) for i in range(3))
         first, last = stretch[0].last, stretch[-1].last
         limit = f" of {number(inputs.depends_on)}" if isinstance(inputs.depends_on, float) else ""

@@ -171,7 +171,7 @@ class NothingLearns(BlockDiagnosis):
         if any(_gains(blocks, i) for i in range(_OTHERS, len(inputs.keys))):
             return None
         if self._newest is not None or self._is_flat(blocks, line, inputs):
-            return self._tell(blocks, line, inputs)
+            return self._block_finding(blocks, line, inputs)
         return None
 
     def _is_flat(self, blocks: Sequence[Block], line: _LearningTrends, inputs: BlockInputs) -> bool:
@@ -201,7 +201,7 @@ class NothingLearns(BlockDiagnosis):
         share = _HELD if _held_back(blocks, inputs) else _BOUND if _moved(blocks) else _STRICT
         return share * min(spread, left)
 
-    def _tell(
+    def _block_finding(
         self, blocks: Sequence[Block], line: _LearningTrends, inputs: BlockInputs
     ) -> BlockFinding:
         first, last = blocks[0].first, blocks[-1].last

@@ -111,45 +111,45 @@ class PolicyCollapse(Diagnosis):
 
     def __init__(self, rule: Rule) -> None:
         super().__init__(rule)
-        self._key: str | None = None
+        self._key = ""
         self._start_over()
 
     def _start_over(self) -> None:
         share = self.rule.threshold
-        self._watch = ConditionFeed(
+        self._many_points = ConditionFeed(
             lambda: Cliff(window=_LEVEL, recent=_RECENT, gap=_GAP, share=share)
         )
-        self._few = ConditionFeed(lambda: self._of_few(share))
-
-    @staticmethod
-    def _of_few(share: float) -> Cliff:
-        few = {"window": 2 * _FEW_BEFORE, "recent": _FEW_RECENT, "gap": _FEW_GAP}
-        return Cliff(**few, share=share, sigmas=_FEW_SIGMAS, unlike_all=True)
+        self._few_points = ConditionFeed(
+            lambda: Cliff(
+                window=2 * _FEW_BEFORE,
+                recent=_FEW_RECENT,
+                gap=_FEW_GAP,
+                share=share,
+                sigmas=_FEW_SIGMAS,
+                unlike_all=True,
+            )
+        )
 
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
-        """Look for a cliff, then for what came with it."""
-        key = context.indicators.get("reward")
-        reward = context.series(key) if key else None
-        if key is None or reward is None:
+        """Look for a cliff, then for a KL or samples that show it to be the policy's fault."""
+        reward = context.run.indicator("reward")
+        if reward is None:
             return NotJudged(self.rule.id, "the log has no reward")
         if not _has_signs(context):
             return NotJudged(self.rule.id, "the log has neither a KL nor samples")
-        if key != self._key:
-            self._key = key
+        if reward.key != self._key:
+            self._key = reward.key
             self._start_over()
-        (cliff, step), (few, _) = (
-            watch.update([reward], context.end) for watch in (self._watch, self._few)
-        )
-        assert isinstance(cliff, Cliff)
-        assert isinstance(few, Cliff)
+        cliff, step = self._many_points.update([reward], context.end)
+        few, _ = self._few_points.update([reward], context.end)
         if few.seen < few.needs:
             return NotJudged(self.rule.id, f"needs {few.needs} points, has {few.seen}")
         shown = _signs_of(cliff, context, reward, few=False)
         strong = _signs_of(few, context, reward, few=True)
         self._note([*_seen(cliff, shown), *_seen(few, strong)])
         for one, signs in ((cliff, shown), (few, strong)):
-            if (fall := one.fall) is not None and signs.get(fall[0]) is not None:
-                return self._finding(context, reward, fall, step)
+            if one.fall is not None and signs.get(one.fall[0]) is not None:
+                return self._finding(context, reward, one.fall, step)
         return None
 
     def _note(self, seen: Sequence[tuple[Breach, int]]) -> None:
@@ -162,7 +162,7 @@ class PolicyCollapse(Diagnosis):
             if self.breaches.all and breach.since <= (
                 self.breaches.all[-1].cleared or breach.since
             ):
-                continue  # both windows tell of one fall
+                continue  # both windows saw the same fall
             at += 2
             self.breaches.begin(breach.since, raised, f"collapsed: reward {breach.what}", at)
             if breach.cleared is not None:

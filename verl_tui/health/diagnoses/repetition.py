@@ -6,14 +6,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.condition_feed import ConditionFeed
-from verl_tui.health.conditions.condition import Breaches, Condition, Wording
+from verl_tui.health.conditions.condition import Breaches, Wording
 from verl_tui.health.conditions.shift import Shift
 from verl_tui.health.diagnoses.diagnosis import Diagnosis
 from verl_tui.health.finding import Finding, NotJudged, Severity
 from verl_tui.health.learnt import has_learnt, right_or_wrong
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator
+    from collections.abc import Callable, Hashable, Iterable, Iterator
 
     from verl_tui.health.finding import Episode
     from verl_tui.health.guide import Rule
@@ -42,6 +42,17 @@ _FIGURES = tuple(
 )
 
 
+class _JudgedFigure(NamedTuple):
+    key: str
+    title: str
+    shift: Shift
+    step: int | None
+    """Step of its newest point."""
+
+    def wording(self, context: RuleContext) -> Wording:
+        return Wording(self.title, context.duration)
+
+
 _SCORED = ("samples/score", "samples/score_std")
 _SCORES = 100
 """Newest steps with samples that tell whether their answers are right or wrong."""
@@ -53,7 +64,7 @@ class Repetition(Diagnosis):
 
     def __init__(self, rule: Rule) -> None:
         super().__init__(rule)
-        self._watches: dict[str, ConditionFeed] = {}
+        self._feeds: dict[str, ConditionFeed[Shift]] = {}
         self._calm: dict[int, bool] = {}
         """Whether answers had become better, by the step at which it was raised: later ones change
         no history.
@@ -73,32 +84,29 @@ class Repetition(Diagnosis):
             )
 
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
-        """Look at the figures that the samples give."""
-        looked = list(self._update(context))
-        if not looked:
+        """Judge repetition and n-gram entropy of the samples."""
+        figures = list(self._update(context))
+        if not figures:
             return NotJudged(self.rule.id, "the log has no samples")
-        known = [one for one in looked if one[2].seen >= one[2].needs]
-        if not known:
-            most = max(one[2].seen for one in looked)
+        judged = [one for one in figures if one.shift.seen >= one.shift.needs]
+        if not judged:
+            most = max(one.shift.seen for one in figures)
             return NotJudged(
                 self.rule.id, f"needs {_LEAST + _RECENT} steps with samples, has {most}"
             )
-        # The figures of one kind go together: the first one in breach stands for all of them.
-        breached = [one for one in known if one[2].breaches.open is not None]
-        self.breaches = next(
-            (one[2].breaches for one in (*breached, *known) if one[2].breaches.all), Breaches(0)
-        )
+        breached = [one for one in judged if one.shift.breaches.open is not None]
+        self.breaches = _first_breaches((*breached, *judged))
         self._note_learning(context)
         return self._finding(context, breached) if breached else None
 
-    def _update(self, context: RuleContext) -> Iterator[tuple[str, str, Condition, int | None]]:
-        """Feed the figures of the log; yield key, title, condition and newest step of each."""
+    def _update(self, context: RuleContext) -> Iterator[_JudgedFigure]:
+        """Feed the figures that the log has; yield each as it is now."""
         for figure in _FIGURES:
             key = context.names.get(figure.name)
             series = context.series(key) if key else None
             if key is not None and series is not None:
-                feed = self._watches.setdefault(key, ConditionFeed(_make(figure.way)))
-                yield key, figure.title, *feed.update([series], context.end)
+                feed = self._feeds.setdefault(key, ConditionFeed(_make(figure.way)))
+                yield _JudgedFigure(key, figure.title, *feed.update([series], context.end))
 
     def _note_learning(self, context: RuleContext) -> None:
         """Note for each breach whether answers had become better by then."""
@@ -108,14 +116,9 @@ class Repetition(Diagnosis):
             if breach.raised not in self._calm:
                 self._calm[breach.raised] = _better(context.at(breach.raised))
 
-    def _finding(
-        self, context: RuleContext, breached: list[tuple[str, str, Condition, int | None]]
-    ) -> Finding | None:
-        reports = [
-            (key, step, condition.report(Wording(title, context.duration)))
-            for key, title, condition, step in breached
-        ]
-        key, step, first = reports[0]
+    def _finding(self, context: RuleContext, breached: list[_JudgedFigure]) -> Finding | None:
+        reports = [(one.key, one.shift.report(one.wording(context))) for one in breached]
+        (key, first), step = reports[0], breached[0].step
         if first is None:
             return None
         calm = _better(context)
@@ -124,14 +127,20 @@ class Repetition(Diagnosis):
             Severity.INFO if calm else self.rule.severity,
             f"{first.message}, {_LEARNT}" if calm else first.message,
             step=step,
-            since_step=min(report.since for _, _, report in reports if report is not None),
+            since_step=min(report.since for _, report in reports if report is not None),
             evidence=tuple(
-                f"{at}: {words}" for at, _, report in reports if report for words in report.evidence
+                f"{at}: {words}" for at, report in reports if report for words in report.evidence
             ),
             advice=self.rule.advice,
             source=self.rule.source,
             key=key,
         )
+
+
+def _first_breaches(figures: Iterable[_JudgedFigure]) -> Breaches:
+    """Return the breaches of the first figure that has any: the figures go together."""
+    known = (one.shift.breaches for one in figures)
+    return next((breaches for breaches in known if breaches.all), Breaches(cooldown=0))
 
 
 def _make(way: float) -> Callable[[], Shift]:

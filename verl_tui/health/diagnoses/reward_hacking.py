@@ -5,6 +5,7 @@ with it.
 from __future__ import annotations
 
 import math
+from operator import itemgetter
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from verl_tui.health.components import components, weights
@@ -55,7 +56,7 @@ _POORER = 0.15
 
 class _Sign(NamedTuple):
     words: str
-    key: str
+    key: str | None
     since: int
 
 
@@ -132,7 +133,7 @@ class RewardHacking(BlockDiagnosis):
             stretch = blocks[-lag:]
             sign = self._sign(stretch, inputs) if len(stretch) == lag else None
             if sign is not None:
-                return self._tell(stretch, sign, inputs)
+                return self._block_finding(stretch, sign, inputs)
         return None
 
     def _sign(self, stretch: Sequence[Block], inputs: BlockInputs) -> _Sign | None:
@@ -150,9 +151,11 @@ class RewardHacking(BlockDiagnosis):
         for i in validations:
             if (sign := _validation(stretch, i, gain, inputs.keys[i])) is not None:
                 return sign
-        return _samples(stretch, inputs.keys[1:3])
+        return _samples(stretch, inputs.keys)
 
-    def _tell(self, stretch: Sequence[Block], sign: _Sign, inputs: BlockInputs) -> BlockFinding:
+    def _block_finding(
+        self, stretch: Sequence[Block], sign: _Sign, inputs: BlockInputs
+    ) -> BlockFinding:
         first, last = column(stretch, 0)[0], column(stretch, 0)[-1]
         begin, end = stretch[0].last, stretch[-1].last
         return BlockFinding(
@@ -203,7 +206,7 @@ def _follows(stretch: Sequence[Block], i: int) -> bool:
 def _validation(
     stretch: Sequence[Block], i: int, gain: float | None, key: str | None
 ) -> _Sign | None:
-    """Return that validation falls, or surely does not follow the reward.
+    """Return the sign that validation falls, or surely does not follow the reward; else None.
 
     Args:
         stretch: The blocks to look at.
@@ -212,23 +215,19 @@ def _validation(
         key: The score's key.
     """
     points = [(block.last, block.levels[i]) for block in stretch if not math.isnan(block.levels[i])]
-    if key is None or len(points) < _VALIDATIONS:
+    if len(points) < _VALIDATIONS:
         return None
-    values = [value for _, value in points]
-    line = course(stretch, i)
-    size = max(map(abs, values))
-    best = max(points, key=lambda point: point[1])
+    line, (begin, first), (_, now) = course(stretch, i), points[0], points[-1]
+    size = max(abs(value) for _, value in points)
     if line.t <= _FALL_T and -line.change >= _FALL * size:
-        return _Sign(
-            f"validation fell: {number(best[1])} at step {best[0]}, now {number(values[-1])}",
-            key,
-            best[0],
-        )
-    # On another scale than the reward's it can only be said to stand still by itself.
+        step, best = max(points, key=itemgetter(1))
+        words = f"validation fell: {number(best)} at step {step}, now {number(now)}"
+        return _Sign(words, key, step)
+    # On another scale than the reward's it is measured by its own size.
     least = _SHARE * gain if gain is not None and size <= 1.0 else _FALL * size
     if line.change + _SURE * _error(line) < least:
-        course_of = f"{number(values[0])} at step {points[0][0]}, {number(values[-1])} now"
-        return _Sign(f"validation stood still ({course_of})", key, stretch[0].last)
+        words = f"validation stood still ({number(first)} at step {begin}, {number(now)} now)"
+        return _Sign(words, key, stretch[0].last)
     return None
 
 
@@ -238,21 +237,30 @@ def _error(line: Trend) -> float:
 
 
 def _samples(stretch: Sequence[Block], keys: Sequence[str | None]) -> _Sign | None:
-    """Return that samples repeat or resemble each other more; those that have become right may."""
+    """Return the sign that samples repeat or resemble each other more; None where they do not, or
+    where they have become right.
+    """
     scores, spreads = ([block.levels[i] for block in stretch] for i in (-2, -1))
     if right_or_wrong(scores, spreads) and has_learnt(scores):
         return None
-    for i, key in enumerate(keys, 1):
-        values, line = column(stretch, i), course(stretch, i)
-        if key is None or len(values) < _VALIDATIONS:
-            continue
-        if i == 1:
-            what = "samples repeat themselves more"
-            shows = line.change >= _REPEATS and line.t >= _RISE_T
-        else:
-            what = "samples have become more alike"
-            shows = -line.change >= _POORER * abs(values[0]) and line.t <= -_RISE_T
-        if shows:
+    for i, words, is_worse in _SAMPLE_SIGNS:
+        values = column(stretch, i)
+        if len(values) >= _VALIDATIONS and is_worse(course(stretch, i), values[0]):
             change = f"{number(values[0])} before, {number(values[-1])} now"
-            return _Sign(f"{what}: {change}", key, stretch[0].last)
+            return _Sign(f"{words}: {change}", keys[i], stretch[0].last)
     return None
+
+
+def _repeat_more(line: Trend, _first: float) -> bool:
+    return line.change >= _REPEATS and line.t >= _RISE_T
+
+
+def _are_more_alike(line: Trend, first: float) -> bool:
+    return -line.change >= _POORER * abs(first) and line.t <= -_RISE_T
+
+
+_SAMPLE_SIGNS = (
+    (1, "samples repeat themselves more", _repeat_more),
+    (2, "samples have become more alike", _are_more_alike),
+)
+"""Column of a figure of samples, its sign in words, and the test of its trend and first level."""

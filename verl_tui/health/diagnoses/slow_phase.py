@@ -99,9 +99,9 @@ class SlowPhase(BlockDiagnosis):
             since = _since(blocks, self._slow) if self._slow is not None else 0
         if self._slow is None or not self._slow.holds(blocks[-1]):
             return None
-        return self._tell(blocks, self._slow, since, inputs)
+        return self._block_finding(blocks, self._slow, since, inputs)
 
-    def _tell(
+    def _block_finding(
         self, blocks: Sequence[Block], slow: _Slow, since: int, inputs: BlockInputs
     ) -> BlockFinding:
         i, usual = slow.column, slow.usual

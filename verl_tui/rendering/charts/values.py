@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.exporters.csv import Column, exact
+from verl_tui.exporters.csv import CsvColumn, exact
 from verl_tui.rendering.charts.downsample import Smoothed
 from verl_tui.rendering.charts.overlay import others
 from verl_tui.rendering.charts.plan import chart_data
@@ -60,7 +60,7 @@ def reading(found: Plan, right: Plan | None, view: View, look: ChartLook) -> str
     return "\n".join(lines)
 
 
-def in_sight(found: Plan, right: Plan | None, view: View, look: ChartLook) -> list[Column]:
+def in_sight(found: Plan, right: Plan | None, view: View, look: ChartLook) -> list[CsvColumn]:
     """Return every point of a chart between the ends of its x axis, as it was logged: a column for
     each series.
 
@@ -76,7 +76,7 @@ def in_sight(found: Plan, right: Plan | None, view: View, look: ChartLook) -> li
     return _columns(_traces(found, right, view, look, data), view.run, ends, look.smoothing)
 
 
-def listed(keys: Iterable[str], view: View, look: ChartLook) -> list[Column]:
+def listed(keys: Iterable[str], view: View, look: ChartLook) -> list[CsvColumn]:
     """Return metrics of the shown run at the steps that are in sight, as `in_sight` does."""
     run = view.run
     assert run is not None
@@ -122,32 +122,32 @@ def _traces(
 
 def _columns(
     traces: Iterable[_Trace], shown: Run, ends: tuple[int | None, int | None], smoothing: float
-) -> list[Column]:
+) -> list[CsvColumn]:
     """Return the times of each run, as far as they are known, then its series and their
     averages.
     """
-    columns: list[Column] = []
+    columns: list[CsvColumn] = []
     shared: dict[bytes, array[int]] = {}  # hundreds of metrics have the same steps
     for run, of_run in groupby(traces, lambda trace: trace.run):
-        found: list[Column] = []
+        found: list[CsvColumn] = []
         timed: dict[int, tuple[array[int], Series]] = {}
         for trace in of_run:
             stretch, name = _between(trace.points.steps, *ends), _of(run, shown, trace.series.key)
             steps = steps_of(trace.points)[stretch]
             steps = shared.setdefault(steps.tobytes(), steps)
             timed.setdefault(id(steps), (steps, trace.series))
-            found.append(Column(name, steps, trace.points.values[stretch]))
+            found.append(CsvColumn(name, steps, trace.points.values[stretch]))
             if smoothing:
                 average = Smoothed(trace.points, smoothing)
                 average.pyramid  # noqa: B018 - it reads what there is
                 found.append(
-                    Column(f"{name} (smoothed {smoothing:g})", steps, average.values[stretch])
+                    CsvColumn(f"{name} (smoothed {smoothing:g})", steps, average.values[stretch])
                 )
         columns += [*_times(run, shown, timed.values()), *found]
     return columns
 
 
-def _times(run: Run, shown: Run, timed: Iterable[tuple[array[int], Series]]) -> Iterator[Column]:
+def _times(run: Run, shown: Run, timed: Iterable[tuple[array[int], Series]]) -> Iterator[CsvColumn]:
     """Yield when a run was at its steps, if anything tells."""
     clock = on_axis(run, "time")
     known: dict[int, str] = {}
@@ -160,7 +160,7 @@ def _times(run: Run, shown: Run, timed: Iterable[tuple[array[int], Series]]) -> 
     if known:
         word = "time (estimated)" if clock.estimated else "time"
         told = array("q", sorted(known))
-        yield Column(_of(run, shown, word), told, [known[step] for step in told])
+        yield CsvColumn(_of(run, shown, word), told, [known[step] for step in told])
 
 
 def _of(run: Run, shown: Run, word: str) -> str:
