@@ -33,8 +33,9 @@ from verl_tui.tui.messages import CursorMoved
 from verl_tui.tui.notifications import notices
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
-from verl_tui.tui.screens.catalog import SCREENS, ScreenContext
+from verl_tui.tui.screens.catalog import SCREENS
 from verl_tui.tui.screens.dashboard import Dashboard
+from verl_tui.tui.screens.spec import ScreenContext
 from verl_tui.tui.widgets.zoomed_chart import load_plotext
 
 if TYPE_CHECKING:

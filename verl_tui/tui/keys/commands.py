@@ -83,13 +83,16 @@ def bindings(kind: type[DOMNode]) -> Iterator[Binding]:
 
 
 def names() -> set[str]:
-    """Return the names of all actions, as `[keys]` of the configuration takes them; imports every
-    screen.
-    """
+    """Return the names of all actions, as `[keys]` of the configuration takes them."""
+    return {binding.id for kind in all_kinds() for binding in bindings(kind) if binding.id}
+
+
+def all_kinds() -> list[type[DOMNode]]:
+    """Return every class that may have keys; imports all screens and panels."""
     for package in (screens, panels):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             importlib.import_module(module.name)
-    return {binding.id for kind in _kinds(DOMNode) for binding in bindings(kind) if binding.id}
+    return list(dict.fromkeys(_kinds(DOMNode)))  # some are kinds of two others
 
 
 def _kinds(kind: type[DOMNode]) -> Iterator[type[DOMNode]]:

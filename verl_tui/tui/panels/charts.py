@@ -12,8 +12,10 @@ from verl_tui.rendering.charts.values import in_sight, reading
 from verl_tui.rendering.session.source_status import nothing_yet
 from verl_tui.tui.export import take_table
 from verl_tui.tui.keys.chart_keys import changed, following, step_at
+from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.widgets.chart import Chart
+from verl_tui.tui.widgets.plot import Plot
 from verl_tui.tui.widgets.tiles import Tiles
 
 if TYPE_CHECKING:
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from textual.geometry import Size
 
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.tui.widgets.plot import Plot
 
 _LEAST_WIDTH, _LEAST_HEIGHT = 26, 6
 """Cells below which a chart says less than a line of text with a sparkline."""
@@ -46,6 +47,7 @@ class ChartsPanel(Panel):
         ("look.in look.out", "Zoom"),
         ("chart.next chart.previous", "Chart"),
     )
+    HELP_SECTION = HelpSection("charts, while they have the focus", (Plot,), rank=10, charts=True)
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j,down", "step(1)", "Next chart", show=False, id="chart.next"),
         Binding("k,up", "step(-1)", "Previous chart", show=False, id="chart.previous"),

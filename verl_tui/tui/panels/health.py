@@ -9,6 +9,7 @@ from textual.message import Message
 
 from verl_tui.rendering.health_layout import FindingList, HealthLayout, caption
 from verl_tui.rendering.health_rows import ROLES
+from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.panels.panel import TextPanel
 from verl_tui.tui.widgets.entries import Entries
 
@@ -43,6 +44,7 @@ class HealthPanel(TextPanel):
         & > .health--dim { color: $text-muted; }
     }
     """
+    HELP_SECTION = HelpSection("health, while it has the focus", rank=20)
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "unfold", "Evidence and advice", id="health.unfold", show=False),
         Binding("v", "not_judged", "Why rules were not judged", id="health.not_judged", show=False),

@@ -21,7 +21,15 @@ from verl_tui.rendering.run_list.entries import (
     steps_text,
     wordless,
 )
-from verl_tui.rendering.run_list.entry_rows import ROLES, glyph, pairs, singles, triples
+from verl_tui.rendering.run_list.entry_rows import (
+    ROLES,
+    badges,
+    glyph,
+    pairs,
+    signs,
+    singles,
+    triples,
+)
 from verl_tui.rendering.run_list.order import ORDERS, matching, ordered
 from verl_tui.rendering.run_list.table import table
 from verl_tui.rendering.session.selection import LETTERS
@@ -29,6 +37,7 @@ from verl_tui.rendering.session.source_status import not_reached, passed_over
 from verl_tui.rendering.text import run_colours
 from verl_tui.rendering.text.printable import wrapped
 from verl_tui.sources.discovery.passed_over import sentences
+from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.panels.panel import TextPanel
 from verl_tui.tui.terminal.lazy_strips import LazyStrips
 from verl_tui.tui.widgets.entries import Entries
@@ -72,6 +81,13 @@ _CROWD = 4
 """So many runs have two rows each even where they must scroll; more get one."""
 
 
+def _signs(*, ascii_only: bool) -> tuple[str, ...]:
+    return (
+        f"before a name: {badges(ascii_only=ascii_only)}",
+        f"after a name: {signs(ascii_only=ascii_only)}",
+    )
+
+
 class RunsPanel(TextPanel):
     """The list of runs; choosing one asks the app to show it."""
 
@@ -80,6 +96,12 @@ class RunsPanel(TextPanel):
     PREFIX = "runs"
     STYLED_ROLES = ROLES
     GROUNDED = frozenset({"bar"})
+    HELP_SECTION = HelpSection(
+        "runs, while they have the focus",
+        rank=40,
+        notes=_signs(ascii_only=False),
+        ascii_notes=_signs(ascii_only=True),
+    )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "select", "Select to compare, or not", show=False, id="runs.select"),
         Binding(

@@ -28,6 +28,7 @@ from verl_tui.rendering.samples.panel_rows import (
     header_rows,
 )
 from verl_tui.rendering.samples.query import SampleQuery
+from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.terminal.styles import RoleStyled
 from verl_tui.tui.widgets.rows import Rows
@@ -74,6 +75,7 @@ class SamplesPanel(Panel, RoleStyled):
         & > .samples--here-even { color: $text-muted; text-style: bold reverse; }
     }
     """
+    HELP_SECTION = HelpSection("samples, while they have the focus", rank=30)
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("n", "sample(1)", "Next sample", id="samples.next"),
         Binding("p", "sample(-1)", "Previous sample", show=False, id="samples.previous"),

@@ -19,12 +19,14 @@ from verl_tui.rendering.text.short_names import shared, short_name
 from verl_tui.runs.views.provenance import words
 from verl_tui.tui.export import take_table
 from verl_tui.tui.keys.chart_keys import KEYS, TABLE, changed, following, step_at
+from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.messages import CursorMoved
 from verl_tui.tui.screens.pick_metric import PickMetric
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.widgets.footer import Keys
 from verl_tui.tui.widgets.histogram import Histogram
 from verl_tui.tui.widgets.line import Line
+from verl_tui.tui.widgets.plot import Plot
 from verl_tui.tui.widgets.read_out import ReadOut
 from verl_tui.tui.widgets.zoomed_chart import ZoomedChart
 
@@ -65,6 +67,7 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         ("look.log", "Log"),
     )
     """Keys in the last row, in fewer words; those that are shown anyway come behind."""
+    HELP_SECTION = HelpSection("a chart over the full screen", (Plot,), rank=10, charts=True)
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,enter,z,q", "back", "Back", id="zoom.back"),
         Binding(

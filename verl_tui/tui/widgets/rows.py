@@ -12,6 +12,7 @@ from textual.message import Message
 from textual.reactive import var
 from textual.strip import Strip
 
+from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.terminal.scrolling import ScrollingRows
 from verl_tui.tui.terminal.styles import RoleStyled
 
@@ -47,6 +48,7 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
         &:ansi > .rows--here { background: transparent; text-style: bold reverse; }
     }
     """
+    HELP_SECTION = HelpSection("lists, while they have the focus", rank=1000)
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j,down", "move(1)", "down", show=False, id="list.down"),
         Binding("k,up", "move(-1)", "up", show=False, id="list.up"),

@@ -13,6 +13,7 @@ from verl_tui.rendering.text.printable import wrapped
 from verl_tui.rendering.text.run_colours import rules
 from verl_tui.runs.views.alignment import Alignment
 from verl_tui.tui.keys.commands import keys_to
+from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.panels.panel import TextPanel
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.screens.overlay import Overlay
@@ -114,6 +115,7 @@ class CompareScreen(Overlay[None]):
     the list.
     """
 
+    HELP_SECTION = HelpSection("compare", (Overlay,), rank=50)
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,C", "dismiss", "Close", id="compare.close"),
         Binding("left,h", "column(-1)", "Previous column", id="compare.left"),

@@ -1,3 +1,23 @@
 """Configuration: who the run is, every setting with where it was read; `d` the difference to other
 runs, `/` filters, `y` copies.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from verl_tui.tui.screens.spec import ScreenSpec, ScreenWithCallback
+
+if TYPE_CHECKING:
+    from verl_tui.tui.screens.spec import ScreenContext
+
+
+def _open(context: ScreenContext) -> ScreenWithCallback:
+    from verl_tui.tui.screens.config.screen import ConfigScreen
+
+    return ScreenWithCallback(ConfigScreen(context.view))
+
+
+SCREEN = ScreenSpec(
+    "config", "c", "config", "Configuration, difference to other runs", _open, rank=60
+)

@@ -8,6 +8,7 @@ from textual.binding import Binding
 
 from verl_tui.health.finding import Severity
 from verl_tui.rendering.text.printable import middle, wrapped
+from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.panels.panel import TextPanel
 from verl_tui.tui.screens.overlay import Overlay
 from verl_tui.tui.widgets.entries import Entries
@@ -100,6 +101,7 @@ class HistoryScreen(Overlay["Episode | None"]):
     if any.
     """
 
+    HELP_SECTION = HelpSection("finding history", (Overlay,), rank=90)
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,A", "dismiss", "Close", id="history.close")
     ]

@@ -24,6 +24,7 @@ from verl_tui.rendering.text.printable import middle, printable, wrapped
 from verl_tui.rendering.text.search import Search
 from verl_tui.rendering.text.wrap import fit
 from verl_tui.tui.export import copy_text
+from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.screens.log.line import LineScreen
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
@@ -72,6 +73,7 @@ class LogScreen(BufferedScreen[None], RoleStyled):
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (10, "-tall")]  # noqa: RUF012 - an instance variable to Textual
     PREFIX = "log"
     STYLED_ROLES = ROLES
+    HELP_SECTION = HelpSection("log", rank=40)
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "Back", id="log.back"),
         Binding("q,l", "dismiss", "Close", id="log.close"),

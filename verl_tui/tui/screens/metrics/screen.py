@@ -15,7 +15,7 @@ from textual.widgets import Input
 from verl_tui.exporters.new_file import named
 from verl_tui.rendering.charts.plan import ChartLook, Plan, single_metric
 from verl_tui.rendering.charts.values import listed, reading
-from verl_tui.rendering.metrics.filter import MetricFilter, parse
+from verl_tui.rendering.metrics.filter import HELP, MetricFilter, parse
 from verl_tui.rendering.metrics.header_lines import listed_words, metric_words
 from verl_tui.rendering.metrics.listing import MetricOrder, listing
 from verl_tui.rendering.metrics.shown import ListedMetrics
@@ -24,6 +24,7 @@ from verl_tui.rendering.text.printable import printable
 from verl_tui.rendering.text.wrap import fit
 from verl_tui.tui.export import take_table
 from verl_tui.tui.keys.chart_keys import KEYS, changed, following, said, step_at
+from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.messages import CursorMoved
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.screens.metrics.grid import MetricGrid
@@ -70,6 +71,7 @@ class MetricsScreen(BufferedScreen[None]):
         ("metrics.more_columns metrics.fewer_columns", "Columns"),
     )
     """Keys in the last row, in fewer words; those that are shown anyway come behind."""
+    HELP_SECTION = HelpSection("all metrics", rank=30, notes=HELP, charts=True)
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "Back", id="metrics.back"),
         Binding("q,m", "dismiss", "Close", show=False, id="metrics.close"),

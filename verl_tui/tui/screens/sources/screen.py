@@ -19,6 +19,7 @@ from verl_tui.rendering.text.wrap import fit, fit_left, wrap
 from verl_tui.runs.views.provenance import leading
 from verl_tui.text import one_line
 from verl_tui.times import age
+from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.screens.overlay import Overlay
 from verl_tui.tui.widgets.rows import Rows
 
@@ -79,6 +80,7 @@ class SourceRows(Rows):
 class SourcesScreen(Overlay[None]):
     """Sources of the shown run with their state, and the lines that no reader understood."""
 
+    HELP_SECTION = HelpSection("sources", (Overlay,), rank=80)
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,i", "dismiss", "Close", id="sources.close")
     ]

@@ -1,0 +1,149 @@
+"""The rows of the help: keys as the user has them, what they do, and the signs in charts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.style import Style
+from textual.binding import Binding
+
+from verl_tui.rendering.charts.legend import legend
+from verl_tui.rendering.text.wrap import fit, wrap
+from verl_tui.tui.keys.commands import keys_given
+from verl_tui.tui.keys.names import key_name
+from verl_tui.tui.screens.help.sections import sections
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from textual.app import App
+    from textual.binding import ActiveBinding
+    from textual.dom import DOMNode
+
+    from verl_tui.tui.screens.help.sections import KeySection
+
+HelpRow = Sequence[tuple[str, "Style | None"]]
+_BOLD, _DIM = Style(bold=True), Style(dim=True)
+_FIRST_RUN, _OTHER_RUNS = "run.1", {f"run.{n}" for n in range(2, 10)}
+ROOMY = 56
+"""Cells from which on keys stand in a wide column, and the names of actions beside what they do."""
+
+
+def help_rows(app: App[object], width: int) -> Iterator[HelpRow]:
+    """Yield all rows: section by section, the signs in charts behind the first one with charts."""
+    below = app.screen_stack[-2] if len(app.screen_stack) > 1 else None
+    writer = _RowWriter(app, width, below.active_bindings if below is not None else {})
+    signs_due = True
+    for section in sections(app, below.focused if below is not None else None):
+        yield from writer.section(section)
+        if section.declared.charts and signs_due:
+            signs_due = False
+            yield from writer.signs()
+
+
+class _RowWriter:
+    """Writes rows of one width."""
+
+    def __init__(self, app: App[object], width: int, active: Mapping[str, ActiveBinding]) -> None:
+        """Make the writer.
+
+        Args:
+            app: The app.
+            width: Cells of a row.
+            active: The meaning of each key in the screen below the help.
+        """
+        self._app = app
+        self._width = width
+        self._active = active
+        self._ascii = bool(getattr(app, "ascii_only", False))
+
+    def section(self, section: KeySection) -> Iterator[HelpRow]:
+        """Yield a title, keys and notes; nothing where no key is left."""
+        names: set[str] = set()
+        rows = [
+            row
+            for kind in section.kinds
+            for row in self._keys_of(kind, names, in_front=section.everywhere)
+        ]
+        if section.everywhere:
+            rows += self._row("ctrl+p", "Command palette: every action by its name, themes", "")
+        if not rows:
+            return
+        declared = section.declared
+        other = declared.ascii_notes if self._ascii else None
+        yield [(fit(declared.title, self._width), _BOLD)]
+        yield from rows
+        for note in declared.notes if other is None else other:
+            yield [(fit(f"  {note}", self._width), None)]
+        yield []
+
+    def signs(self) -> Iterator[HelpRow]:
+        """Yield the signs in charts with their meanings."""
+        width, entries = self._width, list(legend(ascii_only=self._ascii))
+        start = max(18 if width >= ROOMY else 0, *(len(entry.sign) for entry in entries)) + 4
+        yield [(fit("signs in charts", width), _BOLD)]
+        for entry in entries:
+            first, *more = wrap(entry.means, max(8, width - start))
+            sign = (f"  {entry.sign}".ljust(start), _DIM if entry.faint else None)
+            yield [sign, (fit(first, max(0, width - start)), None)]
+            yield from ([(fit(" " * start + line, width), None)] for line in more)
+        yield []
+
+    def _keys_of(
+        self, kind: type[DOMNode], names: set[str], *, in_front: bool
+    ) -> Iterator[HelpRow]:
+        """Yield rows for each of a class's own keys.
+
+        Args:
+            kind: The class.
+            names: Names of keys that are listed already, by a class that is a kind of this one.
+            in_front: Leave out keys that mean something else in the screen below the help.
+        """
+        for binding in _described(kind):
+            if binding.id in names:
+                continue
+            names |= {binding.id} if binding.id else set()
+            keys = keys_given(self._app, binding)
+            if in_front:
+                keys = self._in_front(keys, binding)
+            if keys and binding.id == _FIRST_RUN:
+                yield from self._row("1 … 9", "Run by its number", "run.1 … run.9")
+            elif keys:
+                named = " ".join(key_name(key, ascii_only=self._ascii) for key in keys)
+                yield from self._row(named, binding.description, binding.id or "")
+
+    def _in_front(self, keys: list[str], binding: Binding) -> list[str]:
+        """Return those keys of a binding that have its meaning in the screen below the help."""
+        return [key for key in keys if binding.priority or _means(self._active.get(key), binding)]
+
+    def _row(self, keys: str, words: str, name: str) -> Iterator[HelpRow]:
+        """Yield what keys do, and where there is room the name by which the configuration changes
+        them.
+        """
+        width = self._width
+        beside = width >= ROOMY
+        start = max(18 if beside else 9, len(keys) + 1) + 2
+        room = width - start - (len(name) + 2 if beside else 0)
+        first, *more = wrap(words, max(8, room))
+        yield [
+            (fit(f"  {keys}".ljust(start) + first.ljust(room), width), None),
+            (f"  {name}" if beside else "", _DIM),
+        ]
+        yield from ([(fit(" " * start + line, width), None)] for line in more)
+
+
+def _described(kind: type[DOMNode]) -> Iterator[Binding]:
+    """Yield the keys of a class that have a description; those of further runs stand with the
+    first's.
+    """
+    for binding in kind.BINDINGS:
+        if isinstance(binding, Binding) and binding.description and binding.id not in _OTHER_RUNS:
+            yield binding
+
+
+def _means(found: ActiveBinding | None, binding: Binding) -> bool:
+    """Return True if a key has the meaning of a binding, also where another screen passes it on to
+    the app.
+    """
+    return found is not None and found.binding.action.removeprefix("app.") == binding.action

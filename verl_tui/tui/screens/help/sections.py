@@ -1,0 +1,66 @@
+"""The sections of the help, from what classes declare: keys of the screen in front come first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from textual.screen import Screen
+
+from verl_tui.tui.base_app import TerminalApp
+from verl_tui.tui.keys.commands import all_kinds
+from verl_tui.tui.keys.help_section import HelpSection
+from verl_tui.tui.screens.dashboard import Dashboard
+from verl_tui.tui.screens.dashboard_layout import DashboardLayout
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from textual.app import App
+    from textual.dom import DOMNode
+
+_MAIN = (DashboardLayout, Dashboard)
+"""Both have keys of the main screen: how its panels are arranged, and what they show."""
+
+
+class KeySection(NamedTuple):
+    """Classes whose keys are listed under one title."""
+
+    declared: HelpSection
+    kinds: tuple[type[DOMNode], ...]
+    everywhere: bool = False
+    """True if only keys are listed that mean the same in front."""
+
+
+def sections(app: App[object], focused: DOMNode | None) -> list[KeySection]:
+    """Return all sections: what holds in front, then everywhere, then the others."""
+    screens, panels = _declared(screens=True), _declared(screens=False)
+    front = [one for screen in reversed(app.screen_stack) for one in _of([screen], screens)]
+    around = [] if front or focused is None else focused.ancestors_with_self
+    first = [*front, *_of(around, panels)]
+    main = [_section("the dashboard, while nothing is over it", _MAIN)] if front else []
+    everywhere = _everywhere(app, () if front else _MAIN)
+    return [*dict.fromkeys((*first, everywhere, *panels, *main, *screens))]
+
+
+def _declared(*, screens: bool) -> list[KeySection]:
+    """Return the sections that screens declare, or panels and lists, in their order."""
+    kinds = [kind for kind in all_kinds() if issubclass(kind, Screen) == screens]
+    found = ((kind.__dict__.get("HELP_SECTION"), kind) for kind in kinds)
+    declared = [KeySection(one, (kind, *one.also)) for one, kind in found if one is not None]
+    return sorted(declared, key=lambda one: (one.declared.rank, one.declared.title))
+
+
+def _of(nodes: Sequence[DOMNode], known: Iterable[KeySection]) -> list[KeySection]:
+    """Return the sections of nodes."""
+    return [one for one in known if any(isinstance(node, one.kinds[0]) for node in nodes)]
+
+
+def _everywhere(app: App[object], main: Sequence[type[DOMNode]]) -> KeySection:
+    """Return the section of the keys that the app has, and its main screen."""
+    ours = (kind for kind in type(app).__mro__ if issubclass(kind, TerminalApp))
+    kinds = (*(kind for kind in ours if "BINDINGS" in kind.__dict__), *main)
+    return _section("everywhere", kinds)._replace(everywhere=True)
+
+
+def _section(title: str, kinds: tuple[type[DOMNode], ...]) -> KeySection:
+    return KeySection(HelpSection(title), kinds)

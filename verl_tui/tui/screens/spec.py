@@ -1,0 +1,49 @@
+"""How a screen that a key opens over the dashboard is declared: `SCREEN` of its package.
+
+The package's `__init__` is imported at the start, so that it imports its screen's class only when
+the screen is opened: the screens are half of the app, and most of it is up without them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from textual.screen import Screen
+
+    from verl_tui.rendering.session.preferences import StateFile
+    from verl_tui.rendering.session.snapshot import View
+    from verl_tui.tui.screens.dashboard import Dashboard
+
+
+class ScreenContext(NamedTuple):
+    """What a screen may need when it is opened."""
+
+    dashboard: Dashboard
+    view: View
+    state_file: StateFile
+
+
+class ScreenWithCallback(NamedTuple):
+    """A screen, and what is called with its result when it closes."""
+
+    screen: Screen[Any]
+    left: Callable[[Any], None] | None = None
+
+
+class ScreenSpec(NamedTuple):
+    """One screen that a key opens."""
+
+    name: str
+    key: str
+    id: str
+    """Its name in the configuration of keys."""
+    words: str
+    """Its name in the help and in the command palette."""
+    open: Callable[[ScreenContext], ScreenWithCallback]
+    rank: int = 100
+    """Place among the screens in the help, from 0."""
+    label: str | None = None
+    """The key's name where Textual has another; such a key is shown in the last row."""
