@@ -1,0 +1,151 @@
+"""The devices of this host and those that the shown run has logged, place by place, as the rows of
+a panel.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.rendering.gpus.logged_figures import figure_rows, figures
+from verl_tui.rendering.gpus.sections import detail_rows, panel_rows
+from verl_tui.rendering.text.printable import middle, wrapped
+from verl_tui.runs.views.devices import CLUSTER, Device, host, logged_devices, owns, same_host
+from verl_tui.runs.views.state import State, state
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from verl_tui.rendering.session.snapshot import View
+    from verl_tui.rendering.text.piece import Pieces
+    from verl_tui.runs.run import Run
+
+_ACTIVE = frozenset({State.WAITING, State.RUNNING, State.STALLED, State.UNKNOWN})
+"""States of a run that may use the devices as they are now."""
+
+
+class DevicePlace(NamedTuple):
+    """The devices of one place, and the rows below them."""
+
+    heading: str
+    devices: list[Device]
+    below: list[Pieces]
+
+
+def gpu_rows(view: View, width: int, height: int, *, zoomed: bool) -> list[Pieces]:
+    """Return the rows of a panel of this size; those that must scroll are a cell narrower.
+
+    Args:
+        view: The state to show.
+        width: Most cells a row may take.
+        height: Rows there is room for.
+        zoomed: Whether each device is shown with its past and its processes.
+    """
+    rows = _all_rows(view, width, height, zoomed=zoomed)
+    if len(rows) > height and width > 1:
+        rows = _all_rows(view, width - 1, height, zoomed=zoomed)
+    return rows
+
+
+def _all_rows(view: View, width: int, height: int, *, zoomed: bool) -> list[Pieces]:
+    places = device_places(view, width)
+    share = _height_of_each(places, height, zoomed=zoomed)
+    rows: list[Pieces] = []
+    for place in places:
+        if rows and len(rows) + 2 < height:
+            rows.append([])
+        if place.heading:
+            rows.append([(middle(place.heading, width, ascii_only=view.ascii), "dim")])
+        if zoomed:
+            belongs = owns(view.run) if view.run is not None else lambda _: ""
+            rows += detail_rows(place.devices, width, share, belongs, ascii_only=view.ascii)
+        else:
+            rows += panel_rows(place.devices, width, share, ascii_only=view.ascii)
+        rows += place.below
+    return rows
+
+
+def _height_of_each(places: Sequence[DevicePlace], height: int, *, zoomed: bool) -> int:
+    """Return the rows for the devices of each place that has some.
+
+    Zoomed, the rows below the devices stay in sight; a small panel scrolls to them.
+    """
+    if len(places) > 1 or any(place.heading for place in places):
+        height -= 2 * len(places) - 1
+    if zoomed:
+        height -= sum(len(place.below) for place in places)
+    return max(1, height) // max(1, sum(bool(place.devices) for place in places))
+
+
+def device_places(view: View, width: int) -> list[DevicePlace]:
+    """Return this host and, if it has logged any devices or figures, the run; the run first where
+    its devices are known to be elsewhere.
+    """
+    here, name = _this_host(view, width), _host_name(view)
+    logged, run_host = _logged_place(view, width, name if here.devices else "")
+    if not logged.devices:
+        return [here, logged] if logged.below else [here]
+    if not here.devices:
+        return [logged, here]
+    here = here._replace(heading=f"this host, {name}" if name else "this host")
+    elsewhere = run_host and name and not same_host(run_host, name)
+    return [logged, here] if elsewhere else [here, logged]
+
+
+def _host_name(view: View) -> str:
+    return view.monitor.gpus.host if view.monitor.gpus is not None else ""
+
+
+def _this_host(view: View, width: int) -> DevicePlace:
+    """Return the devices of this host, and the reason where some or all are missing."""
+    reading = view.monitor.gpus
+    if reading is None:
+        devices, problem = [], "no reading yet"
+    else:
+        devices = view.monitor.gpu_history.devices(reading)
+        problem = reading.problem or ("" if devices else "no GPU found here")
+    lines = wrapped(problem, width, ascii_only=view.ascii) if problem else ()
+    return DevicePlace("", devices, [[(line, "dim")] for line in lines])
+
+
+def _logged_place(view: View, width: int, local_host: str) -> tuple[DevicePlace, str]:
+    """Return the devices and figures that the shown run has logged, and the host they are on.
+
+    Args:
+        view: The state to show.
+        width: Most cells a row may take.
+        local_host: Name of this host if its devices are shown: those that an active run has logged
+            of it are the same and left out.
+    """
+    run = view.run
+    if run is None:
+        return DevicePlace("", [], []), ""
+    devices, used = logged_devices(run)
+    below = _figure_rows(run, used, view, width)
+    run_host = _only_host(run, devices)
+    if run_host:  # named once, in the heading
+        devices = [device._replace(node="") for device in devices]
+    if local_host and state(run, view.now) in _ACTIVE:
+        devices = [one for one in devices if not same_host(one.node or run_host, local_host)]
+    return DevicePlace(_heading(run, run_host if devices else ""), devices, below), run_host
+
+
+def _only_host(run: Run, devices: Sequence[Device]) -> str:
+    """Return the host that all devices of a run are on, empty if there are several."""
+    nodes = {device.node for device in devices}
+    return "" if len(nodes) > 1 else next(iter(nodes), "") or host(run)
+
+
+def _figure_rows(run: Run, used: set[str], view: View, width: int) -> list[Pieces]:
+    """Return what a run has logged of its host and its devices otherwise."""
+    found, left_out = figures(run, used)
+    rows = figure_rows(found, width, ascii_only=view.ascii) if found else []
+    if left_out:
+        rows += [[(line, "dim")] for line in wrapped(f"+{left_out} more", width)]
+    return rows
+
+
+def _heading(run: Run, run_host: str) -> str:
+    """Return the source of devices that are not read here."""
+    if any(key.startswith(CLUSTER) for key in run.keys):
+        return f"of the cluster, {run_host}" if run_host else "of the cluster"
+    return f"as logged on {run_host}" if run_host else "as logged by the run"
