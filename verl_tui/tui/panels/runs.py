@@ -1,42 +1,19 @@
-"""All runs, one to three rows each, over the full screen a table: how they are, how far they are,
-how old the news.
-"""
+"""The list of runs, as a table or in one to three rows each."""
 
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.cells import cell_len
 from textual.binding import Binding
 from textual.message import Message
 
-from verl_tui.rendering.charts.sparkline import gauge
-from verl_tui.rendering.run_list.entries import (
-    EntryCache,
-    figures,
-    ranked,
-    selected,
-    steps_text,
-    wordless,
-)
-from verl_tui.rendering.run_list.entry_rows import (
-    ROLES,
-    badges,
-    glyph,
-    pairs,
-    signs,
-    singles,
-    triples,
-)
+from verl_tui.rendering.run_list.entry_rows import ROLES, badges, signs
+from verl_tui.rendering.run_list.layout import ListRoom, RunListLayout, caption
 from verl_tui.rendering.run_list.order import ORDERS, matching, ordered
-from verl_tui.rendering.run_list.table import table
 from verl_tui.rendering.session.selection import LETTERS
-from verl_tui.rendering.session.source_status import not_reached, passed_over
 from verl_tui.rendering.text import run_colours
-from verl_tui.rendering.text.printable import wrapped
-from verl_tui.sources.discovery.passed_over import sentences
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.panels.panel import TextPanel
 from verl_tui.tui.terminal.lazy_strips import LazyStrips
@@ -44,41 +21,18 @@ from verl_tui.tui.widgets.entries import Entries
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from textual.app import ComposeResult
     from textual.binding import BindingType
     from textual.geometry import Size
-    from textual.strip import Strip
 
-    from verl_tui.rendering.run_list.entry_rows import EntryWriter, RunEntry
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.run import Run
 
-    Placed = Callable[[int], RunEntry]
-    """Returns what is said of the run at a place of the list."""
-
-_ONE_ROW, _TABLE = 77, 48
-"""From this width on runs stand in a table; from which on over the full screen, where it is what
-one has come for.
-"""
-_HEADED = 5
-"""Rows from which on one of them is the table's heading."""
-_TWO_ROWS = 24
-"""From this width on two rows, three where there is room; below, and on narrow screens, one short
-one.
-"""
 _BESIDE = 10
-"""Cells beside a name: frame and scroll bar, number, badge and count before it, the sign of the
-state after it.
-"""
+"""Cells beside a name: frame, scroll bar, number, badge, count, and the sign of the state."""
 _SPARED = 100
-"""Cells that are left to two columns of charts and what stands beside them."""
-_KEPT = 500
-"""Rows that are remembered: more than a few screenfuls."""
-_CROWD = 4
-"""So many runs have two rows each even where they must scroll; more get one."""
+"""Cells left to the charts: two columns with their axes."""
 
 
 def _signs(*, ascii_only: bool) -> tuple[str, ...]:
@@ -133,7 +87,7 @@ class RunsPanel(TextPanel):
             super().__init__()
 
     class Selected(Message):
-        """The user selected a run to be compared, or took that back."""
+        """The user selected a run to be compared, or deselected it."""
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
@@ -143,10 +97,7 @@ class RunsPanel(TextPanel):
         self._rows = Entries(marked=3)
         self._filter = ""
         self._order = ORDERS[0]
-        self._told = EntryCache()
-        self._look: object = None
-        self._written: dict[tuple[RunEntry, int, int], list[Pieces]] = {}
-        """Rows as they look now, of which a key changes few."""
+        self._layout = RunListLayout()
         self._view: View | None = None
         self._longest = 0
         """Cells of the longest name."""
@@ -154,16 +105,12 @@ class RunsPanel(TextPanel):
         """Names of the entries, in their order."""
         self._chosen: str | None = None
         self._shown: str | None = None
-        """The run that was shown last: what the user has chosen since stays until the app shows
-        another.
-        """
+        """The run shown last: the user's choice stays until the app shows another."""
         self._revealed: tuple[object, ...] = ()
 
     @property
     def filter(self) -> str:
-        """Only runs whose name contains this are listed, all where none does; case does not
-        matter.
-        """
+        """Lists only the runs whose name contains this in any case; all where none does."""
         return self._filter
 
     @filter.setter
@@ -172,12 +119,12 @@ class RunsPanel(TextPanel):
         self.redraw()
 
     def compose(self) -> ComposeResult:
-        """The heading of the table stays while the rows scroll."""
+        """Make the heading of the table, which stays while the rows scroll, and the rows."""
         yield self._head
         yield self._rows
 
     def make_room(self, view: View) -> bool:
-        """Ask for another layout where names have come that need one; tell whether they have."""
+        """Lay the screen out again if the longest name has changed; return whether it has."""
         longest = max(map(cell_len, view.monitor.runs), default=0)
         if not self.display or longest == self._longest:
             return False
@@ -194,7 +141,7 @@ class RunsPanel(TextPanel):
         self.redraw()
 
     def on_rows_chosen(self, message: Entries.Chosen) -> None:
-        """Tell which run was chosen."""
+        """Ask the app to show the run that was chosen."""
         message.stop()
         entry = self._rows.entry_at(message.index)
         if entry is not None:
@@ -202,7 +149,7 @@ class RunsPanel(TextPanel):
             self.post_message(self.Picked(self._chosen))
 
     def on_entries_opened(self, message: Entries.Opened) -> None:
-        """Nothing more to open: choosing has shown the run."""
+        """Do nothing: choosing has shown the run."""
         message.stop()
 
     def listed(self, view: View) -> list[Run]:
@@ -210,24 +157,22 @@ class RunsPanel(TextPanel):
         return ordered(matching(view.monitor.runs.values(), self._filter), self._order, view.now)
 
     def get_content_width(self, container: Size, viewport: Size) -> int:
-        """Return the cells in which no name has to be cut, as far as the charts can spare them."""
+        """Return the width in which no name is cut, as far as the charts leave it."""
         return min(self._longest + _BESIDE, container.width - _SPARED) - self.gutter.width
 
     def clip(self) -> str:
-        """Return the paths of the chosen run, as one names them on a command line."""
+        """Return the paths of the chosen run, quoted for a command line."""
         run = self._view.monitor.runs.get(self._chosen or "") if self._view is not None else None
         return shlex.join(run.paths) if run is not None else ""
 
     def action_sort(self) -> None:
-        """Sort by something else."""
+        """Sort by the next of `ORDERS` and show the first runs."""
         self._order = ORDERS[(ORDERS.index(self._order) + 1) % len(ORDERS)]
         self.redraw()
-        self._rows.scroll_home(
-            animate=False, immediate=True
-        )  # what comes first is what one sorts for
+        self._rows.scroll_home(animate=False, immediate=True)
 
     def action_select(self) -> None:
-        """Select the chosen run to be compared, or take that back."""
+        """Select the chosen run to be compared, or deselect it."""
         view, name = self._view, self._chosen
         if view is None or name not in view.monitor.runs:
             return
@@ -245,105 +190,28 @@ class RunsPanel(TextPanel):
         if view is None or width < 1 or height < 1:
             return
         runs = self.listed(view)
-        tabular = bool(runs) and width >= (_TABLE if self.has_class("-zoomed") else _ONE_ROW)
-        headed = tabular and height + self._head.display >= _HEADED
+        room = ListRoom(
+            width,
+            height + self._head.display,
+            narrow=self.screen.has_class("-narrow"),
+            zoomed=self.has_class("-zoomed"),
+        )
+        rows = self._layout.lay_out(view, runs, self._order, room)
+        self._show_heading(rows.heading)
+        self._names = [run.name for run in runs]
+        strips = LazyStrips(rows.stop, lambda at: self.strip(rows.row(at)))
+        self._rows.set_entries(strips, rows.starts, rows.stop)
+        self._mark(width, height)
+        self.subtitle(caption(view, len(runs), self._order, self.size.width - 4))
+
+    def _show_heading(self, heading: Pieces | None) -> None:
+        """Show the heading of the table; draw again where the height for the rows changes by it."""
+        headed = heading is not None
         if self._head.display is not headed:
             self._head.display = headed
             self.call_after_refresh(self.redraw)
-        tall = 1 if tabular else self._tall(len(runs), width, height)
-        above = [_loading(view, width)] if view.loading else []
-        if len(above) + len(runs) * tall > height:
-            width -= 1  # the scroll bar
-        if not runs:
-            above += self._nothing(view, width)
-        first, stop = len(above), len(above) + len(runs) * tall
-        placed = self._placing(view, runs, single=tall == 1 and not tabular)
-        layout = (
-            self._table(view, runs, placed, width)
-            if tabular
-            else self._layout(view, runs, placed, tall, width)
-        )
-
-        def row(at: int) -> Strip:
-            if at < first:
-                return self.strip(above[at])
-            return self.strip(layout(placed((at - first) // tall))[(at - first) % tall])
-
-        self._names = [run.name for run in runs]
-        self._rows.set_entries(LazyStrips(stop, row), range(first, stop, tall), stop)
-        self._mark(width, height)
-        self.subtitle(self._caption(view, len(runs)))
-
-    def _caption(self, view: View, shown: int) -> str:
-        """Say what the list leaves out, how it is sorted and how many are selected; the last alone
-        if room is short.
-        """
-        total = len(view.monitor.runs)
-        words = [f"{shown} of {total}"] if shown < total else [str(total)] if total > 1 else []
-        if self._order != ORDERS[0]:
-            words.append(f"by {self._order}")
-        if selected := len(view.selected):
-            words.append(f"{selected} selected")
-        words += [said for said in (passed_over(view), not_reached(view)) if said]
-        text = (" - " if view.ascii else " · ").join(words)
-        room = self.size.width - 4
-        return next((said for said in (text, *words[-1:]) if len(said) <= room), "")
-
-    def _tall(self, entries: int, width: int, height: int) -> int:
-        """Return how many rows each run takes."""
-        narrow = self.screen.has_class("-narrow") or not _TWO_ROWS <= width < _ONE_ROW
-        if narrow or entries * 2 > max(height, 2 * _CROWD) or height < 4:
-            return 1
-        return 3 if entries * 3 <= height else 2
-
-    def _layout(
-        self, view: View, runs: Sequence[Run], placed: Placed, tall: int, width: int
-    ) -> EntryWriter:
-        """Return what writes the rows of a run; all runs are looked at only where there are few of
-        them.
-        """
-        if tall == 1 or not runs:
-            names = tuple(run.name for run in runs)
-            return self._once(
-                view, (names, width, view.ascii), singles(names, width, ascii_only=view.ascii)
-            )
-        entries = [placed(at) for at in range(len(runs))]
-        return (triples if tall == 3 else pairs)(entries, width, ascii_only=view.ascii)
-
-    def _table(self, view: View, runs: Sequence[Run], placed: Placed, width: int) -> EntryWriter:
-        """Return what writes the row of a run below a heading, and write that."""
-        names = [run.name for run in runs]
-        steps = max(len(steps_text(run)) for run in runs)
-        laid = table(
-            names,
-            width,
-            indent=placed(0).indent,
-            steps=steps,
-            without=wordless(runs),
-            ascii_only=view.ascii,
-        )
-        self._head.set_strips([self.strip(laid.heading)])
-        return self._once(
-            view,
-            laid.look,
-            lambda entry: [laid.row(entry, figures(view, view.monitor.runs[entry.name]))],
-        )
-
-    def _once(self, view: View, look: object, write: EntryWriter) -> EntryWriter:
-        """Return what writes the rows of a run, unless they are known; where looks are equal, they
-        are as they were.
-        """
-        if look != self._look or len(self._written) > _KEPT:
-            self._look = look
-            self._written.clear()
-
-        def rows(entry: RunEntry) -> list[Pieces]:
-            key = (entry, view.monitor.runs[entry.name].revision, view.acknowledgements.revision)
-            if key not in self._written:
-                self._written[key] = write(entry)
-            return self._written[key]
-
-        return rows
+        if heading is not None:
+            self._head.set_strips([self.strip(heading)])
 
     def _mark(self, *size: int) -> None:
         """Highlight the chosen run, and scroll to it when it or the room for it has changed."""
@@ -353,49 +221,3 @@ class RunsPanel(TextPanel):
         if rows.chosen is not None and place != self._revealed:
             rows.reveal(rows.chosen)
         self._revealed = place
-
-    def _placing(self, view: View, runs: Sequence[Run], *, single: bool) -> Placed:
-        """Return what says of a run what it is to say in its place: of two hundred only those in
-        sight are asked.
-        """
-        numbers = {name: number for number, name in enumerate(view.monitor.runs, 1)}
-        digits = max((len(self._told.standing(view, run).found) for run in runs), default=0)
-
-        def placed(at: int) -> RunEntry:
-            run, entry = runs[at], self._told.entry(view, runs[at])
-            return replace(
-                entry,
-                number=str(numbers[run.name]) if numbers[run.name] < 10 else " ",
-                count=entry.count.ljust(digits),
-                shown=view.run is run,
-                ranked=ranked(run, entry, self._order) if single else "",
-                mark=selected(view, run),
-            )
-
-        return placed
-
-    def _nothing(self, view: View, width: int) -> list[Pieces]:
-        monitor = view.monitor
-        silent = (one.sentence for one in monitor.unreached)
-        lines = [
-            (line, "dim")
-            for line in ("" if view.loading else "no run yet", *silent, *monitor.waiting)
-        ]
-        told = (*monitor.problems, *sentences(monitor.passed))
-        lines += [
-            (f"{glyph('warning', ascii_only=view.ascii)} {problem}", "warning") for problem in told
-        ]
-        return [
-            [(part, role)]
-            for line, role in lines
-            for part in wrapped(line, width, ascii_only=view.ascii)
-        ]
-
-
-def _loading(view: View, width: int) -> Pieces:
-    share = view.monitor.loaded()
-    words = f"reading {int(share * 100)} %"
-    room = width - len(words) - 1
-    if room < 4:
-        return [(words[:width], "dim")]
-    return [(f"{words} ", "dim"), (gauge(share, room, ascii_only=view.ascii), "bar")]

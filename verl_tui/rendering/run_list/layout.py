@@ -1,0 +1,236 @@
+"""Lays the list of runs out in the room of its panel: a table, or one to three rows each."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.rendering.charts.sparkline import gauge
+from verl_tui.rendering.run_list.entries import (
+    EntryCache,
+    figures,
+    ranked,
+    selected,
+    steps_text,
+    wordless,
+)
+from verl_tui.rendering.run_list.entry_rows import glyph, pairs, singles, triples
+from verl_tui.rendering.run_list.order import ORDERS
+from verl_tui.rendering.run_list.table import table
+from verl_tui.rendering.session.source_status import not_reached, passed_over
+from verl_tui.rendering.text.printable import wrapped
+from verl_tui.sources.discovery.passed_over import sentences
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from verl_tui.rendering.run_list.entry_rows import EntryWriter, RunEntry
+    from verl_tui.rendering.session.snapshot import View
+    from verl_tui.rendering.text.piece import Pieces
+    from verl_tui.runs.run import Run
+
+    EntryAt = Callable[[int], RunEntry]
+    """Returns the entry at an index of the list."""
+
+_ONE_ROW, _TABLE = 77, 48
+"""Least width of a table, and its least width over the full screen."""
+_HEADED = 5
+"""Least height of a table with a heading."""
+_TWO_ROWS = 24
+"""Least width of entries of two or three rows."""
+_CROWD = 4
+"""So many runs have two rows each even where they must scroll; more get one."""
+_KEPT = 500
+"""Entries whose rows are remembered: more than a few screenfuls."""
+
+
+class ListRoom(NamedTuple):
+    """The room for the list and its heading."""
+
+    width: int
+    height: int
+    narrow: bool = False
+    """Whether the whole screen is narrow: each run takes one row."""
+    zoomed: bool = False
+    """Whether the list takes the full screen."""
+
+
+class RunRows(NamedTuple):
+    """All rows of the list."""
+
+    heading: Pieces | None
+    """Heading of the table, None where there is none."""
+    above: list[Pieces]
+    """Rows above the first run."""
+    tall: int
+    """Rows of each run."""
+    runs: int
+    """How many runs are listed."""
+    entry_rows: Callable[[int], list[Pieces]]
+    """Returns the rows of the run at an index of the list."""
+
+    @property
+    def stop(self) -> int:
+        """How many rows there are."""
+        return len(self.above) + self.runs * self.tall
+
+    @property
+    def starts(self) -> range:
+        """Rows that the runs begin at."""
+        return range(len(self.above), self.stop, self.tall)
+
+    def row(self, at: int) -> Pieces:
+        """Return a row; only those in sight are asked for."""
+        if at < len(self.above):
+            return self.above[at]
+        entry, line = divmod(at - len(self.above), self.tall)
+        return self.entry_rows(entry)[line]
+
+
+class RunListLayout:
+    """Lays the list out; remembers the rows of runs that have not changed."""
+
+    def __init__(self) -> None:
+        self._entries = EntryCache()
+        self._look: object = None
+        """Equal while rows look alike, see `RunTable.look`."""
+        self._written: dict[tuple[RunEntry, int, int], list[Pieces]] = {}
+
+    def lay_out(self, view: View, runs: Sequence[Run], order: str, room: ListRoom) -> RunRows:
+        """Return the rows of these runs.
+
+        Args:
+            view: The state to show.
+            runs: The runs that are listed, in this order.
+            order: The name of that order.
+            room: Where they stand.
+        """
+        tabular = room.width >= (_TABLE if room.zoomed else _ONE_ROW)
+        headed = tabular and room.height >= _HEADED
+        tall = 1 if tabular else _rows_of_each(len(runs), room)
+        above = [_loading(view, room.width)] if view.loading else []
+        if not runs:
+            above += _no_runs(view, room.width - (len(above) > room.height))
+            return RunRows(None, above, tall, 0, lambda _: [])
+        scrolls = len(above) + len(runs) * tall > room.height - headed
+        width = room.width - scrolls
+        entry_at = self._entry_at(view, runs, order if tall == 1 and not tabular else "")
+        if tabular:
+            heading, write = self._table(view, runs, entry_at(0).indent, width)
+        else:
+            heading, write = None, self._writer(view, runs, entry_at, tall, width)
+        return RunRows(
+            heading if headed else None, above, tall, len(runs), lambda at: write(entry_at(at))
+        )
+
+    def _table(
+        self, view: View, runs: Sequence[Run], indent: int, width: int
+    ) -> tuple[Pieces, EntryWriter]:
+        """Return the heading of a table and the function that writes the row of a run."""
+        laid = table(
+            [run.name for run in runs],
+            width,
+            indent=indent,
+            steps=max(len(steps_text(run)) for run in runs),
+            without=wordless(runs),
+            ascii_only=view.ascii,
+        )
+
+        def write(entry: RunEntry) -> list[Pieces]:
+            return [laid.row(entry, figures(view, view.monitor.runs[entry.name]))]
+
+        return laid.heading, self._remembering(view, laid.look, write)
+
+    def _writer(
+        self, view: View, runs: Sequence[Run], entry_at: EntryAt, tall: int, width: int
+    ) -> EntryWriter:
+        """Return the function that writes the rows of a run; where a run takes several, there are
+        so few runs that all are looked at.
+        """
+        if tall == 1:
+            names = tuple(run.name for run in runs)
+            write = singles(names, width, ascii_only=view.ascii)
+            return self._remembering(view, (names, width, view.ascii), write)
+        entries = [entry_at(at) for at in range(len(runs))]
+        return (triples if tall == 3 else pairs)(entries, width, ascii_only=view.ascii)
+
+    def _remembering(self, view: View, look: object, write: EntryWriter) -> EntryWriter:
+        """Return a function that writes the rows of a run unless they are known."""
+        if look != self._look or len(self._written) > _KEPT:
+            self._look = look
+            self._written.clear()
+
+        def rows(entry: RunEntry) -> list[Pieces]:
+            key = (entry, view.monitor.runs[entry.name].revision, view.acknowledgements.revision)
+            if key not in self._written:
+                self._written[key] = write(entry)
+            return self._written[key]
+
+        return rows
+
+    def _entry_at(self, view: View, runs: Sequence[Run], order: str) -> EntryAt:
+        """Return the function that makes the entry at an index, so that of two hundred runs only
+        those in sight are made; in `order` it says what the run is sorted by.
+        """
+        numbers = {name: number for number, name in enumerate(view.monitor.runs, 1)}
+        digits = max((len(self._entries.standing(view, run).found) for run in runs), default=0)
+
+        def entry_at(at: int) -> RunEntry:
+            run, entry = runs[at], self._entries.entry(view, runs[at])
+            return replace(
+                entry,
+                number=str(numbers[run.name]) if numbers[run.name] < 10 else " ",
+                count=entry.count.ljust(digits),
+                shown=view.run is run,
+                ranked=ranked(run, entry, order),
+                mark=selected(view, run),
+            )
+
+        return entry_at
+
+
+def caption(view: View, listed: int, order: str, width: int) -> str:
+    """Return how many runs are listed, in which order, and how many are selected; the last of it
+    alone where there is no room for all.
+    """
+    total = len(view.monitor.runs)
+    words = [f"{listed} of {total}"] if listed < total else [str(total)] if total > 1 else []
+    if order != ORDERS[0]:
+        words.append(f"by {order}")
+    if count := len(view.selected):
+        words.append(f"{count} selected")
+    words += [sentence for sentence in (passed_over(view), not_reached(view)) if sentence]
+    text = (" - " if view.ascii else " · ").join(words)
+    return next((form for form in (text, *words[-1:]) if len(form) <= width), "")
+
+
+def _rows_of_each(runs: int, room: ListRoom) -> int:
+    """Return how many rows each run takes outside a table."""
+    narrow = room.narrow or not _TWO_ROWS <= room.width < _ONE_ROW
+    if narrow or runs * 2 > max(room.height, 2 * _CROWD) or room.height < 4:
+        return 1
+    return 3 if runs * 3 <= room.height else 2
+
+
+def _no_runs(view: View, width: int) -> list[Pieces]:
+    """Return the reasons why no run is listed."""
+    monitor = view.monitor
+    quiet = [] if view.loading else ["no run yet"]
+    quiet += [*(address.sentence for address in monitor.unreached), *monitor.waiting]
+    warning = glyph("warning", ascii_only=view.ascii)
+    problems = [f"{warning} {one}" for one in (*monitor.problems, *sentences(monitor.passed))]
+    return [
+        [(part, role)]
+        for role, lines in (("dim", quiet), ("warning", problems))
+        for line in lines
+        for part in wrapped(line, width, ascii_only=view.ascii)
+    ]
+
+
+def _loading(view: View, width: int) -> Pieces:
+    share = view.monitor.loaded()
+    words = f"reading {int(share * 100)} %"
+    room = width - len(words) - 1
+    if room < 4:
+        return [(words[:width], "dim")]
+    return [(f"{words} ", "dim"), (gauge(share, room, ascii_only=view.ascii), "bar")]
