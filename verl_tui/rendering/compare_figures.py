@@ -1,6 +1,4 @@
-"""What the comparison says: figures and settings of several runs side by side, for whoever lays
-them out.
-"""
+"""Content of the comparison screen: figures and settings of several runs, a cell for each run."""
 
 from __future__ import annotations
 
@@ -11,6 +9,7 @@ from verl_tui.health.applicability.scales import bounded
 from verl_tui.health.finding import Severity
 from verl_tui.indicators import INDICATORS, factor
 from verl_tui.metrics import describe
+from verl_tui.rendering.config_rows import differing_facts
 from verl_tui.rendering.text.numbers import compact, exact_step
 from verl_tui.runs.cached import cached_by_revision
 from verl_tui.runs.views.alignment import Alignment, extreme, recent, seconds_per_step, stops, value
@@ -18,7 +17,7 @@ from verl_tui.runs.views.best import is_better_low
 from verl_tui.runs.views.facts import short
 from verl_tui.runs.views.identity import identity
 from verl_tui.runs.views.measures import differing
-from verl_tui.runs.views.settings_diff import ABSENT, alike, difference
+from verl_tui.runs.views.settings_diff import ABSENT, difference
 from verl_tui.runs.views.state import remaining, state
 from verl_tui.times import duration
 
@@ -34,14 +33,14 @@ UNKNOWN = "–"
 
 
 class ComparedCell(NamedTuple):
-    """What is said of one run in one row."""
+    """A value of one run."""
 
     text: str = UNKNOWN
     number: float | None = None
-    """What is held against the first run's, None where there is no number."""
+    """The number compared with the baseline's, None if there is none."""
     unit: str = ""
     outside: bool | None = None
-    """Whether it lies beyond its healthy band, None where it is not judged by a band."""
+    """True beyond the healthy band, None where no band applies."""
 
 
 class ComparisonRow(NamedTuple):
@@ -49,19 +48,17 @@ class ComparisonRow(NamedTuple):
 
     label: str
     cells: tuple[ComparedCell, ...]
-    """One for each run that is seen."""
-    way: int = 0
-    """1 where more is better, -1 where less is, 0 where neither, or where only the healthy band
-    tells.
-    """
-    counts: bool = False
-    """Whether it counts things: of so few a share says nothing."""
-    setting: bool = False
-    """Whether it is a setting: what differs from the first run's stands out."""
+    """One for each run in sight."""
+    better: int = 0
+    """1 where more is better, -1 where less is, 0 where neither is, or only the band decides."""
+    is_count: bool = False
+    """True for small counts, for which percentages mean nothing."""
+    is_setting: bool = False
+    """True for settings, of which those unlike the baseline's are marked."""
 
 
 class ComparisonSection(NamedTuple):
-    """Rows below one heading; without rows, what is said in their place."""
+    """Rows below one heading, or a sentence in their place."""
 
     heading: str
     lines: tuple[ComparisonRow, ...]
@@ -71,27 +68,26 @@ class ComparisonSection(NamedTuple):
 def sections(
     view: View, runs: Sequence[Run], alignment: Alignment, seen: Sequence[int]
 ) -> list[ComparisonSection]:
-    """Return what is said of the runs in the columns that are seen.
+    """Return the comparison of runs for the columns in sight.
 
     Args:
-        view: What there is.
-        runs: All runs that are compared, the baseline first.
-        alignment: Up to where each of them counts.
-        seen: Indices of the runs to be shown.
+        view: The state of the app.
+        runs: All compared runs, the baseline first.
+        alignment: The point up to which each run counts.
+        seen: Indices of the runs in sight.
     """
-    counted = stops(runs, alignment)
-    found = [(runs[at], counted[at]) for at in seen]
-    # What no run has a word on would only push away what they have.
+    ends = stops(runs, alignment)
+    found = [(runs[at], ends[at]) for at in seen]
     lines = _figures(view, found, "" if alignment is Alignment.END else ", now")
-    told = (line for line in lines if any(cell.text != UNKNOWN for cell in line.cells))
+    known = (line for line in lines if any(cell.text != UNKNOWN for cell in line.cells))
     otherwise = [
-        ComparisonSection("measured otherwise", (), sentence) for sentence in differing(runs)
+        ComparisonSection("measured differently", (), sentence) for sentence in differing(runs)
     ]
-    return [ComparisonSection("figures", tuple(told)), *otherwise, _settings(runs, seen)]
+    return [ComparisonSection("figures", tuple(known)), *otherwise, _settings(runs, seen)]
 
 
 def where(runs: Sequence[Run], alignment: Alignment) -> str:
-    """Say up to where the runs count."""
+    """Describe the point up to which the runs are compared."""
     if alignment is Alignment.END:
         return str(alignment.value)
     found = stops(runs, alignment)
@@ -103,23 +99,26 @@ def where(runs: Sequence[Run], alignment: Alignment) -> str:
 
 
 def _figures(view: View, found: Sequence[tuple[Run, Stop]], now: str) -> Iterator[ComparisonRow]:
-    """Yield the lines; `now` marks those that are of each run's end, wherever the others are
-    compared.
-    """
+    """Yield the rows; `now` is appended to labels of values that hold at each run's end."""
 
     def line(
-        label: str, make: Callable[[Run, Stop], ComparedCell], way: int = 0, *, counts: bool = False
+        label: str,
+        make: Callable[[Run, Stop], ComparedCell],
+        better: int = 0,
+        *,
+        is_count: bool = False,
     ) -> ComparisonRow:
-        return ComparisonRow(label, tuple(make(run, stop) for run, stop in found), way, counts)
+        return ComparisonRow(label, tuple(make(run, stop) for run, stop in found), better, is_count)
 
     yield line(f"state{now}", lambda run, _: ComparedCell(state(run, view.now).value))
     yield line("step", _steps)
     yield line("time so far", lambda _, stop: ComparedCell(duration(stop.elapsed)))
     for indicator in ("reward", "validation"):
-        low = _lowest(found, indicator)
-        way = 0 if indicator == "reward" and not _one_scale(found) else -1 if low else 1
-        yield line(f"{indicator}, last", partial(_last, indicator), way)
-        yield line(f"{indicator}, best", partial(_best, indicator), way)
+        better = -1 if _lowest(found, indicator) else 1
+        if indicator == "reward" and not _one_scale(found):
+            better = 0
+        yield line(f"{indicator}, last", partial(_last, indicator), better)
+        yield line(f"{indicator}, best", partial(_best, indicator), better)
         yield line(f"{indicator}, best at step", partial(_best_step, indicator))
     for indicator in ("policy_kl", "reference_kl"):
         label = f"highest {INDICATORS[indicator].label}"
@@ -127,20 +126,18 @@ def _figures(view: View, found: Sequence[tuple[Run, Stop]], now: str) -> Iterato
     yield line("throughput, mean", partial(_mean, "throughput"), 1)
     yield line("step time", _step_time, -1)
     yield line(f"ETA{now}", lambda run, _: ComparedCell(duration(remaining(run, view.now))))
-    yield line(f"findings{now}", lambda run, _: _findings(view, run), -1, counts=True)
+    yield line(f"findings{now}", lambda run, _: _findings(view, run), -1, is_count=True)
 
 
 def _lowest(found: Sequence[tuple[Run, Stop]], indicator: str) -> bool:
-    """Return whether less of an indicator is better, as the first run's key has it."""
+    """True if less of an indicator is better, judged by the first run that logs it."""
     keys = (run.indicators.get(indicator) for run, _ in found)
     key = next((key for key in keys if key is not None), None)
     return key is not None and is_better_low(indicator, key)
 
 
 def _one_scale(found: Sequence[tuple[Run, Stop]]) -> bool:
-    """Return whether rewards can be held against each other: a score from 0 to 1 says nothing
-    beside an open scale.
-    """
+    """True if rewards are comparable: a score from 0 to 1 is not with one on an open scale."""
     return len({_is_bounded(run) for run, _ in found if run.indicator("reward") is not None}) < 2
 
 
@@ -171,7 +168,7 @@ def _last(indicator: str, run: Run, stop: Stop) -> ComparedCell:
 
 
 def _top(indicator: str, run: Run, stop: Stop) -> tuple[Series, Point] | None:
-    """Return where an indicator was best."""
+    """Return the best point of an indicator, with its series."""
     series = run.indicator(indicator)
     if series is None:
         return None
@@ -195,11 +192,10 @@ def _peak(view: View, indicator: str, run: Run, stop: Stop) -> ComparedCell:
     series = run.indicator(indicator)
     point = extreme(series, stop)
     cell = _cell(series, None if point is None else point.value, indicator)
-    band = view.monitor.guide.band(indicator, run.dialect)
-    high = band[1] if band is not None else None
-    return (
-        cell if cell.number is None or high is None else cell._replace(outside=cell.number > high)
-    )
+    _, high = view.monitor.guide.band(indicator, run.dialect) or (None, None)
+    if cell.number is None or high is None:
+        return cell
+    return cell._replace(outside=cell.number > high)
 
 
 def _mean(indicator: str, run: Run, stop: Stop) -> ComparedCell:
@@ -225,26 +221,22 @@ def _findings(view: View, run: Run) -> ComparedCell:
 
 
 def _settings(runs: Sequence[Run], seen: Sequence[int]) -> ComparisonSection:
-    rows = _differing(_Configs(runs))
-    lines = tuple(
-        ComparisonRow(label, tuple(ComparedCell(_shown(values[at])) for at in seen), setting=True)
-        for label, values in rows
-    )
+    heading = "settings that differ"
     if len(runs) == 1:
-        return ComparisonSection("settings that differ", (), "One run alone differs from nothing.")
-    silent = sum(not run.settings for run in runs)
+        return ComparisonSection(heading, (), "A single run has no differences.")
+    lines = []
+    for label, values in _differing(_Configs(runs)):
+        cells = tuple(ComparedCell(_shown(values[at])) for at in seen)
+        lines.append(ComparisonRow(label, cells, is_setting=True))
+    known = sum(bool(run.settings) for run in runs)
     otherwise = (
-        "All settings that are known are the same."
-        if silent < len(runs) - 1
-        else "No settings are known."
+        "All settings that are known are the same." if known > 1 else "No settings are known."
     )
-    return ComparisonSection("settings that differ", lines, otherwise)
+    return ComparisonSection(heading, tuple(lines), otherwise)
 
 
 class _Configs:
-    """Runs with the revisions of their settings: equal to others as long as no setting of a run has
-    changed.
-    """
+    """Runs as a cache key, equal until a setting of one of them changes."""
 
     def __init__(self, runs: Sequence[Run]) -> None:
         self.runs = runs
@@ -259,23 +251,14 @@ class _Configs:
 
 @lru_cache(4)
 def _differing(configs: _Configs) -> list[tuple[str, tuple[Any, ...]]]:
-    """Return in what runs differ: as people put it, then the settings that all of them state."""
-    facts = [identity(run).facts for run in configs.runs]
-    stated = {key for one in facts for fact in one for key in fact.key.split(", ")}
+    """Return label and values of the facts that differ, then of the settings all runs state."""
+    stated = {
+        key for run in configs.runs for fact in identity(run).facts for key in fact.key.split(", ")
+    }
+    found = [(entry.label, entry.values) for entry in differing_facts(configs.runs)]
     rows = difference([run.settings for run in configs.runs])
-    settings = [row for row in rows if not (row.naming or row.silent or row.key in stated)]
-    by_label = [{fact.label: fact.value for fact in one} for one in facts]
-    return [*_differing_facts(by_label), *((row.key, row.values) for row in settings)]
-
-
-def _differing_facts(facts: Sequence[dict[str, Any]]) -> list[tuple[str, tuple[Any, ...]]]:
-    """Return label and values of the facts in which runs differ."""
-    found: list[tuple[str, tuple[Any, ...]]] = []
-    for label in dict.fromkeys(label for known in facts for label in known):
-        values = tuple(known.get(label, ABSENT) for known in facts)
-        if any(not alike(values[0], one) for one in values):
-            found.append((label, values))
-    return found
+    settings = (row for row in rows if not (row.naming or row.silent or row.key in stated))
+    return [*found, *((row.key, row.values) for row in settings)]
 
 
 def _shown(setting: object) -> str:

@@ -1,6 +1,4 @@
-"""Lays the comparison out: which columns are seen, the names above them, a row for each figure and
-setting.
-"""
+"""Rows of the comparison screen: columns that fit, run names above, a row per figure or setting."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from verl_tui.rendering.session.selection import LETTERS, without_shared_start
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.printable import middle, printable, wrapped
 from verl_tui.rendering.text.run_colours import RUNS
-from verl_tui.rendering.text.wrap import fit, fit_left
+from verl_tui.rendering.text.wrap import ellipsis, fit, fit_left
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 ROLES = ("heading", "label", "value", "dim", "better", "worse", "differs", "current", *RUNS)
-"""What a piece of text is for."""
+"""Roles of the pieces of text."""
 _MARKS = {"better": ("✓", "o"), "worse": ("✗", "X")}
 """Signs of better and worse, in Unicode and in ASCII."""
 _GAP = 2
@@ -37,36 +35,35 @@ _MARKED = 2
 _USUAL = _NUMBER + 1 + _SHARE + _MARKED
 _FULL = _USUAL + 1 + _CHANGE
 _MOST = 30
-"""Cells of a column at most: what belongs together stands together."""
+"""Largest width of a column, in cells."""
 _LABEL = 20
-"""Cells of the names of rows where columns want the rest."""
+"""Width of the row labels while columns need the rest, in cells."""
 
 
 class ComparisonColumns(NamedTuple):
-    """Which columns are seen, and how wide they are."""
+    """The columns in sight and their widths."""
 
     label: int
     size: int
     """Cells of a column, with the gap before it."""
     seen: tuple[int, ...]
-    """The first one, the baseline, then others from some place on."""
+    """Indices of the runs: the baseline, then consecutive others."""
     hidden: bool = False
-    """Whether the baseline has no room: others are held against it all the same."""
+    """True if the baseline has no room; the others are still compared with it."""
 
     def of(self, things: Sequence[T]) -> Sequence[T]:
-        """Return those of the columns that have room, of one thing for each column."""
+        """Return the things of the columns that have room, given one for each in `seen`."""
         return things[1:] if self.hidden else things
 
 
 def fit_columns(count: int, width: int, current: int, longest: int = _LABEL) -> ComparisonColumns:
-    """Return which of so many columns are seen: always the first, the current one, and as many as
-    fit.
+    """Return the columns that fit, always with the baseline and the current one.
 
     Args:
-        count: How many there are.
+        count: Number of runs.
         width: Cells of a row.
-        current: The one that has to be seen.
-        longest: Cells of the longest name of a row, which gets what room the columns leave.
+        current: Index of the run that must be in sight.
+        longest: Cells of the longest row label, which gets the room that the columns leave.
     """
     label = min(_LABEL, max(6, width * 2 // 5))
     room = max(1, width - label)
@@ -75,11 +72,7 @@ def fit_columns(count: int, width: int, current: int, longest: int = _LABEL) -> 
     size = min(_MOST + _GAP, room // fitting)
     label = min(longest, width - size * fitting)
     if fitting == 1:
-        return (
-            ComparisonColumns(label, size, (0, current), hidden=True)
-            if current
-            else ComparisonColumns(label, size, (0,))
-        )
+        return ComparisonColumns(label, size, (0, current) if current else (0,), bool(current))
     first = min(max(1, current - (fitting - 2)), count - fitting + 1)
     return ComparisonColumns(label, size, (0, *range(first, first + fitting - 1)))
 
@@ -87,20 +80,21 @@ def fit_columns(count: int, width: int, current: int, longest: int = _LABEL) -> 
 def heading_rows(
     view: View, runs: Sequence[Run], columns: ComparisonColumns, current: int
 ) -> list[Pieces]:
-    """Return the names of the runs, and below them which one is the baseline."""
+    """Return a row of run names and one that marks the baseline."""
     names = without_shared_start([run.name for run in runs])
     row: Pieces = [(" " * columns.label, "")]
     below: Pieces = [(" " * columns.label, "")]
     for at in columns.of(columns.seen):
         place = view.selection.place(runs[at].name)
-        pointer = (">" if view.ascii else "▸") if at == current else " "
-        letter = f"{LETTERS[place]} " if place is not None else ""
+        letter, colour = (f"{LETTERS[place]} ", RUNS[place]) if place is not None else ("", "")
+        pointer, role = (" ", "label")
+        if at == current:
+            pointer, role = (">" if view.ascii else "▸"), "current"
         room = max(1, columns.size - _GAP - len(letter))
         name = middle(names[at], room, ascii_only=view.ascii)
-        row += [(" " + pointer, "current"), (letter, "" if place is None else RUNS[place])]
-        row.append((set_cell_size(name, room), "current" if at == current else "label"))
-        word = f"against {names[0]}" if columns.hidden else "baseline" if not at else ""
-        word = printable(word, ascii_only=view.ascii)
+        row += [(" " + pointer, "current"), (letter, colour), (set_cell_size(name, room), role)]
+        word = "baseline" if at == 0 else ""
+        word = printable(f"against {names[0]}" if columns.hidden else word, ascii_only=view.ascii)
         below.append((" " * _GAP + _sized(word, columns.size - _GAP, ascii_only=view.ascii), "dim"))
     return [row, below]
 
@@ -111,25 +105,29 @@ def table_rows(
     """Return the rows of the table below its heading."""
     rows: list[Pieces] = []
     for section in found:
-        rows += [[]] if rows else []
-        rows.append([(fit(section.heading, width, "~" if ascii_only else "…"), "heading")])
+        if rows:
+            rows.append([])
+        rows.append([(fit(section.heading, width, ellipsis(ascii_only=ascii_only)), "heading")])
         rows += [_row(line, columns, ascii_only=ascii_only) for line in section.lines]
-        if not section.lines:
-            rows += [
-                [(part, "dim")] for part in wrapped(section.otherwise, width, ascii_only=ascii_only)
-            ]
-        elif any(
-            line.way or any(cell.outside is not None for cell in line.cells)
-            for line in section.lines
-        ):
-            better, worse = (_MARKS[word][ascii_only] for word in ("better", "worse"))
-            words = f"{better} better, {worse} worse than the baseline; = the same"
-            rows += [[(part, "dim")] for part in wrapped(words, width)]
+        note = _legend(section, ascii_only=ascii_only) if section.lines else section.otherwise
+        rows += [[(part, "dim")] for part in wrapped(note, width, ascii_only=ascii_only)]
     return rows
 
 
+def _legend(section: ComparisonSection, *, ascii_only: bool) -> str:
+    """Explain the marks of better and worse, if the section has any."""
+    if not any(_is_judged(line) for line in section.lines):
+        return ""
+    better, worse = (_MARKS[role][ascii_only] for role in ("better", "worse"))
+    return f"{better} better, {worse} worse than the baseline; = the same"
+
+
+def _is_judged(line: ComparisonRow) -> bool:
+    return line.better != 0 or any(cell.outside is not None for cell in line.cells)
+
+
 def longest(found: Sequence[ComparisonSection]) -> int:
-    """Return the cells of the longest name of a row, with its unit."""
+    """Return the width of the longest row label with its unit, in cells."""
     lines = [line for section in found for line in section.lines]
     return max((_label_cells(line) for line in lines), default=0)
 
@@ -140,7 +138,7 @@ def _label_cells(line: ComparisonRow) -> int:
 
 
 def _unit(line: ComparisonRow) -> str:
-    """Return the unit of a row, empty where the runs' units differ."""
+    """Return the unit of a row, empty if the runs' units differ."""
     units = {cell.unit for cell in line.cells if cell.number is not None}
     return next(iter(units)) if len(units) == 1 else ""
 
@@ -148,50 +146,57 @@ def _unit(line: ComparisonRow) -> str:
 def _row(line: ComparisonRow, columns: ComparisonColumns, *, ascii_only: bool) -> Pieces:
     unit = _unit(line)
     label = printable(line.label, ascii_only=ascii_only)
-    if line.setting:  # of a dotted name the end tells most
-        label = fit_left(label, columns.label, "~" if ascii_only else "…")
-    told = (
-        f"{label}, {unit}" if unit and cell_len(label) + len(unit) + 2 <= columns.label else label
-    )
-    row: Pieces = [(_sized(told, columns.label, ascii_only=ascii_only), "label")]
-    base = line.cells[0]
+    if line.is_setting:  # the end of a dotted name says most
+        label = fit_left(label, columns.label, ellipsis(ascii_only=ascii_only))
+    if unit and cell_len(label) + len(unit) + 2 <= columns.label:
+        label = f"{label}, {unit}"
+    row: Pieces = [(_sized(label, columns.label, ascii_only=ascii_only), "label")]
+    base, room = line.cells[0], columns.size - _GAP
     for at, cell in zip(columns.of(columns.seen), columns.of(line.cells), strict=True):
         row.append((" " * _GAP, ""))
-        room = columns.size - _GAP
-        if line.setting:
+        if line.is_setting:
+            text = middle(cell.text, room, ascii_only=ascii_only)
             role = "differs" if cell.text != base.text else "value"
-            row.append(
-                (
-                    _sized(
-                        middle(cell.text, room, ascii_only=ascii_only), room, ascii_only=ascii_only
-                    ),
-                    role,
-                )
-            )
+            row.append((_sized(text, room, ascii_only=ascii_only), role))
         else:
-            held = base if at and base.unit == cell.unit else None
-            row += _compared(cell, held, line, room, ascii_only=ascii_only)
+            baseline = base if at and base.unit == cell.unit else None
+            row += _value_pieces(cell, baseline, line, room, ascii_only=ascii_only)
     return row
 
 
-def _role(cell: ComparedCell, base: ComparedCell | None, way: int) -> str | None:
-    """Return `better` or `worse` than the baseline's, empty if the same, None where that is open.
+class _Change(NamedTuple):
+    """A value's change against the baseline."""
 
-    What reads the same is called so: a change behind the last digit tells nobody anything.
+    role: str
+    """`better`, `worse`, or empty for no change."""
+    absolute: float
+    base: float
+
+
+def _change(cell: ComparedCell, base: ComparedCell | None, better: int) -> _Change | None:
+    """Return the change against the baseline, None if it cannot be judged.
+
+    Values that read the same count as unchanged.
     """
     if base is None or cell.number is None or base.number is None:
         return None
-    if way:
-        change = cell.number - base.number
-        if not change or cell.text == base.text:
-            return ""
-        return "better" if change * way > 0 else "worse"
-    if cell.outside is base.outside or None in (cell.outside, base.outside):
-        return None
-    return "worse" if cell.outside else "better"
+    change = cell.number - base.number
+    if not better:
+        role = _band_role(cell.outside, base.outside)
+        return _Change(role, change, base.number) if role else None
+    if not change or cell.text == base.text:
+        return _Change("", change, base.number)
+    return _Change("better" if change * better > 0 else "worse", change, base.number)
 
 
-def _compared(
+def _band_role(outside: bool | None, base_outside: bool | None) -> str:
+    """Judge a change across the edge of the healthy band, empty if there is none."""
+    if outside is None or base_outside is None or outside is base_outside:
+        return ""
+    return "worse" if outside else "better"
+
+
+def _value_pieces(
     cell: ComparedCell,
     base: ComparedCell | None,
     line: ComparisonRow,
@@ -201,24 +206,32 @@ def _compared(
 ) -> Pieces:
     """Write a value with its change against the baseline, in exactly `room` cells."""
     text = printable(cell.text, ascii_only=ascii_only)
-    role = _role(cell, base, line.way)
-    if role is None or base is None or cell.number is None or base.number is None:
+    change = _change(cell, base, line.better)
+    if change is None:
         plain = _sized(text, room, ascii_only=ascii_only)
         return [(plain, "dim" if cell.text == UNKNOWN else "value")]
-    words = [_MARKS[role][ascii_only] if role else "="]
-    if role and room >= _USUAL:
-        change = cell.number - base.number
-        words += [signed(change)] if line.counts or room >= _FULL else []
-        words += [] if line.counts else [share(change, base.number)]
     value = text.ljust(_NUMBER)
     if room < _NUMBER + _MARKED:
         least = max(1, room - _MARKED)
         value = text[:least].ljust(least)
+    words = _change_words(change, room, is_count=line.is_count, ascii_only=ascii_only)
     rest = max(0, room - len(value))
     return [
         (value, "value"),
-        (_sized(f" {' '.join(words)}", rest, ascii_only=ascii_only), role or "dim"),
+        (_sized(f" {words}", rest, ascii_only=ascii_only), change.role or "dim"),
     ]
+
+
+def _change_words(change: _Change, room: int, *, is_count: bool, ascii_only: bool) -> str:
+    """Write a change as a mark, a difference and a percentage, as far as there is room."""
+    if not change.role:
+        return "="
+    words = [_MARKS[change.role][ascii_only]]
+    if room >= _USUAL and (is_count or room >= _FULL):
+        words.append(signed(change.absolute))
+    if room >= _USUAL and not is_count:
+        words.append(share(change.absolute, change.base))
+    return " ".join(words)
 
 
 def signed(change: float) -> str:
@@ -227,7 +240,7 @@ def signed(change: float) -> str:
 
 
 def share(change: float, base: float) -> str:
-    """Write a difference as a share of what it is held against, in at most six characters."""
+    """Write a difference as a percentage of the baseline's value, in at most six characters."""
     percent = 100 * change / abs(base) if base else math.nan
     if not math.isfinite(percent):
         return ""
@@ -237,5 +250,5 @@ def share(change: float, base: float) -> str:
 
 
 def _sized(text: str, cells: int, *, ascii_only: bool) -> str:
-    """Return text on exactly so many cells."""
-    return set_cell_size(fit(text, cells, "~" if ascii_only else "…"), max(0, cells))
+    """Return text padded or cut to exactly `cells` cells."""
+    return set_cell_size(fit(text, cells, ellipsis(ascii_only=ascii_only)), max(0, cells))

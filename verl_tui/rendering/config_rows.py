@@ -1,16 +1,16 @@
-"""What the configuration screen says: who the run is, its settings, and in what it differs from
-others.
-"""
+"""Rows of the configuration screen: a run's identity and settings, or the settings that differ."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.cells import cell_len
 
 from verl_tui.rendering.text.printable import middle, printable, wrapped
-from verl_tui.rendering.text.wrap import fit, fit_left
+from verl_tui.rendering.text.wrap import ellipsis, fit, fit_left
 from verl_tui.runs.settings import Layer, is_open, layer
 from verl_tui.runs.views.facts import short
 from verl_tui.runs.views.identity import identity
@@ -21,48 +21,47 @@ if TYPE_CHECKING:
 
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.run import Run
+    from verl_tui.runs.views.identity import Fact
 
-ROLES = ("heading", "label", "value", "dim", "asked", "differs")
-"""What a piece of text is for."""
+ROLES = ("heading", "label", "value", "dim", "override", "differs")
+"""Roles of the pieces of text."""
 
 _LEAST_VALUE = 14
-"""Cells that a run's column takes at least where there is room for several."""
+"""Smallest width of a run's column, in cells."""
 _WITH_ORIGIN = 70
-"""Cells from which on each setting says where it was read."""
+"""Width from which on each setting shows where it was read, in cells."""
 _GAP = 2
 _NOT_STATED = "–"
 _NOTHING = (
-    "Nothing states this run's settings. They are read from what verl prints at its start (a "
-    "console log with "
-    "standard output in it), from .hydra/overrides.yaml or config.yaml beside the log, and from "
-    "W&B's files: name the "
-    "run's directory rather than one file of it."
+    "This run's settings are unknown. They are read from what verl prints at its start (a "
+    "console log that contains standard output), from .hydra/overrides.yaml or config.yaml beside "
+    "the log, and from W&B's files: name the run's directory rather than one file of it."
 )
-_ALONE = "There is no other run to hold it against: name several paths, or a directory of runs."
+_ALONE = "There is no other run to compare with: name several paths, or a directory of runs."
 _GLANCE = "at a glance"
 _SAME = "All settings that are known are the same."
 
 
 class SettingEntry(NamedTuple):
-    """One setting, or one thing said of a run."""
+    """One setting, or one fact about a run."""
 
     label: str
     values: tuple[Any, ...]
     """One for each run that is shown."""
     note: str
-    """A word on where it was read."""
+    """Short name of its origin."""
     about: str
-    """Where it was read, in full."""
+    """Its origin in full."""
     role: str = "value"
 
     @property
     def text(self) -> str:
-        """What is copied: as one would write it on the command line of another run."""
+        """The text to copy: the setting as an override on the command line."""
         return f"{self.label}={_plain(self.values[0])}"
 
 
 class SettingSection(NamedTuple):
-    """Entries below one heading; without entries, what is said in their place."""
+    """Entries below one heading, or a sentence in their place."""
 
     heading: str
     entries: tuple[SettingEntry, ...]
@@ -70,25 +69,23 @@ class SettingSection(NamedTuple):
 
 
 class SettingsPage(NamedTuple):
-    """All that is listed."""
+    """The content of the screen."""
 
     columns: tuple[str, ...]
-    """Names of the runs whose values are shown; empty where it is one run and the heading says
-    so.
-    """
+    """Names of the compared runs, empty for a single run."""
     sections: tuple[SettingSection, ...]
 
     @property
     def entries(self) -> tuple[SettingEntry, ...]:
-        """All entries in the order of showing."""
+        """All entries from top to bottom."""
         return tuple(entry for section in self.sections for entry in section.entries)
 
 
-# -- what there is ---------------------------------------------------------------------------------
+# -- content ---------------------------------------------------------------------------------------
 
 
 def settings_page(run: Run | None, query: str = "") -> SettingsPage:
-    """Return who a run is, then all its settings; with a filter, those that fit it."""
+    """Return the identity and the settings of a run, limited to those that match a filter."""
     if run is None:
         return SettingsPage((), (SettingSection("", (), "No run yet, so there are no settings."),))
     facts = [
@@ -97,35 +94,47 @@ def settings_page(run: Run | None, query: str = "") -> SettingsPage:
     ]
     stated = [_setting(run, key) for key in sorted(run.settings)]
     found = [_matching(entries, query) for entries in (facts, stated)]
-    heading = (
-        f"settings: {len(stated)}" if not query else f"settings: {len(found[1])} of {len(stated)}"
-    )
-    otherwise = f"Nothing fits “{query}”." if query and stated else _NOTHING
+    count = f"{len(found[1])} of {len(stated)}" if query else len(stated)
+    otherwise = _no_match(query) if query and stated else _NOTHING
     first = [SettingSection("run", found[0])] if found[0] else []
-    return SettingsPage((), (*first, SettingSection(heading, found[1], otherwise)))
+    return SettingsPage((), (*first, SettingSection(f"settings: {count}", found[1], otherwise)))
+
+
+def _no_match(query: str) -> str:
+    return f"Nothing matches “{query}”."
 
 
 def difference_page(runs: Sequence[Run], query: str = "") -> SettingsPage:
-    """Return the settings in which runs differ, those that only name something below the others."""
+    """Return the settings that differ between runs, mere names and paths last."""
     columns = tuple(run.name for run in runs)
-    if len(runs) < 2:
-        return SettingsPage(columns, (SettingSection("", (), _ALONE),))
-    silent = [run.name for run in runs if not run.settings]
-    if len(silent) > len(runs) - 2:
-        words = f"Nothing states the settings of {', '.join(silent)}."
-        return SettingsPage(columns, (SettingSection("", (), words),))
+    if reason := _incomparable(runs):
+        return SettingsPage(columns, (SettingSection("", (), reason),))
     groups = _differences(runs)
-    found = {name: _matching(entries, query) for name, entries in groups.items()}
-    sections = [SettingSection(f"{name}: {len(one)}", one) for name, one in found.items() if one]
-    differ = any(groups[name] for name in groups if name != _GLANCE)
-    otherwise = f"Nothing fits “{query}”." if query and differ else _SAME
-    return SettingsPage(columns, tuple(sections) or (SettingSection("", (), otherwise),))
+    sections = [
+        SettingSection(f"{name}: {len(found)}", found)
+        for name, entries in groups.items()
+        if (found := _matching(entries, query))
+    ]
+    if not sections:
+        differ = any(entries for name, entries in groups.items() if name != _GLANCE)
+        sections = [SettingSection("", (), _no_match(query) if query and differ else _SAME)]
+    return SettingsPage(columns, tuple(sections))
+
+
+def _incomparable(runs: Sequence[Run]) -> str:
+    """Return why the settings of runs cannot be compared, empty if they can."""
+    if len(runs) < 2:
+        return _ALONE
+    unknown = [run.name for run in runs if not run.settings]
+    return (
+        f"The settings of {', '.join(unknown)} are unknown." if len(runs) - len(unknown) < 2 else ""
+    )
 
 
 def _differences(runs: Sequence[Run]) -> dict[str, list[SettingEntry]]:
-    """Return in what runs differ, by heading, in the order of showing."""
+    """Return the differences by heading, in the order to show."""
     groups: dict[str, list[SettingEntry]] = {
-        _GLANCE: _facts(runs),
+        _GLANCE: differing_facts(runs),
         "differences": [],
         "stated by some only": [],
         "names and places": [],
@@ -135,61 +144,59 @@ def _differences(runs: Sequence[Run]) -> dict[str, list[SettingEntry]]:
             heading = "names and places"
         else:
             heading = "stated by some only" if row.silent else "differences"
-        entry = SettingEntry(row.key, row.values, "", _by_run(runs, row.key), "differs")
-        groups[heading].append(entry)
+        origins = {run.name: _origin(run, row.key) for run in runs if row.key in run.settings}
+        groups[heading].append(_difference(row.key, row.values, origins))
     return groups
 
 
-def _facts(runs: Sequence[Run]) -> list[SettingEntry]:
-    """Return in what runs differ as people put it, whatever their frameworks call it."""
-    known = [{fact.label: fact for fact in identity(run).facts} for run in runs]
+def _difference(label: str, values: tuple[Any, ...], origins: dict[str, str]) -> SettingEntry:
+    about = ", ".join(f"{name}: {origin}" for name, origin in origins.items())
+    return SettingEntry(label, values, "", about, "differs")
+
+
+def differing_facts(runs: Sequence[Run]) -> list[SettingEntry]:
+    """Return the identity facts in which runs differ, under one label for all frameworks."""
+    by_label: defaultdict[str, dict[str, Fact]] = defaultdict(dict)
+    for run in runs:
+        for fact in identity(run).facts:
+            by_label[fact.label][run.name] = fact
     entries = []
-    for label in dict.fromkeys(label for facts in known for label in facts):
-        stated = [facts.get(label) for facts in known]
-        values = tuple(fact.value if fact is not None else ABSENT for fact in stated)
-        if all(alike(values[0], value) for value in values):
-            continue
-        pairs = zip(runs, stated, strict=True)
-        about = ", ".join(f"{run.name}: {fact.key}" for run, fact in pairs if fact is not None)
-        entries.append(SettingEntry(label, values, "", about, "differs"))
+    for label, facts in by_label.items():
+        values = tuple(facts[run.name].value if run.name in facts else ABSENT for run in runs)
+        if not all(alike(values[0], value) for value in values):
+            keys = {name: fact.key for name, fact in facts.items()}
+            entries.append(_difference(label, values, keys))
     return entries
 
 
 def _setting(run: Run, key: str) -> SettingEntry:
     value, origin = run.settings[key], run.settings_origin.get(key, "")
+    stated = list(run.config.said(key))
     others = [
-        f"{origin_word(where)} says {_plain(other)}"
-        for where, other in run.config.said(key)
-        if where != origin
+        f"{origin_word(where)} says {_plain(other)}" for where, other in stated if where != origin
     ]
     about = "; ".join([origin or "unknown", *others])
-    asked = any(layer(where) is Layer.OVERRIDES for where, _ in run.config.said(key))
-    role = "dim" if value is None or is_open(value) else "asked" if asked else "value"
-    note = (
-        f"{origin_word(origin)}, asked for"
-        if asked and layer(origin) is not Layer.OVERRIDES
-        else origin_word(origin)
-    )
+    note, role = origin_word(origin), "value"
+    if any(layer(where) is Layer.OVERRIDES for where, _ in stated):
+        role = "override"
+        note += "" if layer(origin) is Layer.OVERRIDES else ", override"
+    if value is None or is_open(value):
+        role = "dim"
     return SettingEntry(key, (value,), note, about, role)
 
 
-def _by_run(runs: Sequence[Run], key: str) -> str:
-    words = (
-        f"{run.name}: {origin_word(run.settings_origin.get(key, ''))}"
-        for run in runs
-        if key in run.settings
-    )
-    return ", ".join(words)
+def _origin(run: Run, key: str) -> str:
+    return origin_word(run.settings_origin.get(key, ""))
 
 
 def _origins(run: Run, keys: str) -> str:
-    """Return where the settings of a fact were read; a metric is read from the log."""
-    words = (origin_word(run.settings_origin.get(key, "")) for key in keys.split(", "))
+    """Return where the settings of a fact were read; metrics are read from the log."""
+    words = (_origin(run, key) for key in keys.split(", "))
     return ", ".join(dict.fromkeys(filter(None, words))) or "the log"
 
 
 def origin_word(origin: str) -> str:
-    """Return in a word where settings were read."""
+    """Return the short name of a settings origin."""
     if not origin or origin == "console":
         return origin
     if layer(origin) is Layer.WANDB:
@@ -199,9 +206,7 @@ def origin_word(origin: str) -> str:
 
 
 def _matching(entries: Sequence[SettingEntry], query: str) -> tuple[SettingEntry, ...]:
-    """Return the entries that hold every word of the query in their name, their value or their
-    origin.
-    """
+    """Return the entries whose name, values or origin contain every word of the query."""
     words = query.lower().split()
     if not words:
         return tuple(entries)
@@ -213,7 +218,7 @@ def _matching(entries: Sequence[SettingEntry], query: str) -> tuple[SettingEntry
 
 
 def _plain(value: object) -> str:
-    """Return a value as a configuration has it."""
+    """Return a value as a configuration file spells it."""
     if value is ABSENT:
         return ""
     if value is None:
@@ -231,76 +236,73 @@ def _shown(value: object) -> str:
 
 
 class Widths(NamedTuple):
-    """Cells of the columns."""
+    """Widths of the columns, in cells."""
 
     label: int
     value: int
-    """Of each run."""
+    """Width of each run's values."""
     note: int
 
 
-def widths(section: SettingSection, runs: int, width: int) -> Widths:
-    """Return the columns of a section that fit.
+def widths(entries: Sequence[SettingEntry], runs: int, width: int) -> Widths:
+    """Return the widths of the columns.
 
     Args:
-        section: What is listed.
-        runs: How many runs are compared, 0 where it is one run.
+        entries: The entries below each other.
+        runs: Number of compared runs, 0 for a single run.
         width: Cells of a row.
     """
-    longest = max((cell_len(entry.label) for entry in section.entries), default=0)
-    if not runs:
-        label = min(longest, max(6, width // 2))
-        room = max(0, width - label - _GAP)
-        value = max(
-            (cell_len(_shown(value)) for entry in section.entries for value in entry.values),
-            default=0,
-        )
-        value = min(value, room * 3 // 5) if width >= _WITH_ORIGIN else room
-        return Widths(label, value, max(0, room - value - _GAP))
-    label = min(longest, _label(width))
-    return Widths(label, max(1, (width - label) // runs - _GAP), 0)
+    longest = max((cell_len(entry.label) for entry in entries), default=0)
+    if runs:
+        label = min(longest, _label(width))
+        return Widths(label, max(1, (width - label) // runs - _GAP), 0)
+    label = min(longest, max(6, width // 2))
+    room = max(0, width - label - _GAP)
+    if width < _WITH_ORIGIN:
+        return Widths(label, room, 0)
+    sizes = (cell_len(_shown(value)) for entry in entries for value in entry.values)
+    value = min(max(sizes, default=0), room * 3 // 5)
+    return Widths(label, value, max(0, room - value - _GAP))
 
 
 def compared(width: int) -> int:
-    """Return how many runs can be compared in a list of this width."""
+    """Return how many runs a list of this width can compare."""
     return max(2, (width - _label(width)) // (_LEAST_VALUE + _GAP))
 
 
 def _label(width: int) -> int:
-    """Return how wide the names of settings may be beside several values."""
+    """Return the largest width of the settings' names beside several values."""
     return max(6, width * 2 // 5)
 
 
 def heading_row(page: SettingsPage, width: int, *, ascii_only: bool) -> Pieces:
     """Return the names of the runs above their columns."""
-    size = _compared(page, width)
-    cut = "~" if ascii_only else "…"
-    row: Pieces = [(_sized("setting", size.label, cut), "dim")]
+    size = widths(page.entries, len(page.columns), width)
+    mark = ellipsis(ascii_only=ascii_only)
+    row: Pieces = [(_sized("setting", size.label, mark), "dim")]
     for at, name in enumerate(page.columns):
-        shown = _sized(middle(name, size.value, ascii_only=ascii_only), size.value, cut)
+        shown = _sized(middle(name, size.value, ascii_only=ascii_only), size.value, mark)
         row.append((" " * _GAP + shown, "label" if at == 0 else "dim"))
     return row
-
-
-def _compared(page: SettingsPage, width: int) -> Widths:
-    """Return the columns of a page that compares runs: the same in all sections."""
-    return widths(SettingSection("", page.entries), len(page.columns), width)
 
 
 def page_rows(
     page: SettingsPage, width: int, *, ascii_only: bool
 ) -> tuple[list[Pieces], list[int]]:
-    """Return the rows of the list, and which of them are entries."""
+    """Return the rows of the list, and the indices of those that are entries."""
     rows: list[Pieces] = []
     heads: list[int] = []
     for section in page.sections:
-        size = _compared(page, width) if page.columns else widths(section, 0, width)
-        rows += [[]] if rows else []
+        # The columns of compared runs are the same in all sections.
+        entries = page.entries if page.columns else section.entries
+        size = widths(entries, len(page.columns), width)
+        if rows:
+            rows.append([])
         if section.heading and (section.entries or page.entries or not section.otherwise):
             rows.append([(fit(section.heading, width), "heading")])
         heads += range(len(rows), len(rows) + len(section.entries))
         rows += [_row(entry, size, ascii_only=ascii_only) for entry in section.entries]
-        if not section.entries and section.otherwise:
+        if not section.entries:
             rows += _wrapped(section.otherwise, "dim", width, ascii_only=ascii_only)
     return rows, heads
 
@@ -310,24 +312,24 @@ def _wrapped(text: str, role: str, width: int, *, ascii_only: bool) -> list[Piec
 
 
 def _row(entry: SettingEntry, size: Widths, *, ascii_only: bool) -> Pieces:
-    cut = "~" if ascii_only else "…"
-    label = fit_left(printable(entry.label, ascii_only=ascii_only), size.label, cut)
+    mark = ellipsis(ascii_only=ascii_only)
+    label = fit_left(printable(entry.label, ascii_only=ascii_only), size.label, mark)
     row: Pieces = [(label + " " * (size.label - cell_len(label)), "label")]
     for at, value in enumerate(entry.values):
-        text = _sized(middle(_shown(value), size.value, ascii_only=ascii_only), size.value, cut)
-        same = at > 0 and value == entry.values[0]
-        role = (
-            "dim"
-            if value is ABSENT or same
-            else entry.role
-            if at or entry.role != "differs"
-            else "value"
-        )
-        row.append((" " * _GAP + text, role))
+        text = _sized(middle(_shown(value), size.value, ascii_only=ascii_only), size.value, mark)
+        row.append((" " * _GAP + text, _value_role(entry, at)))
     if size.note:
-        note = fit_left(printable(entry.note, ascii_only=ascii_only), size.note, cut)
+        note = fit_left(printable(entry.note, ascii_only=ascii_only), size.note, mark)
         row.append((" " * _GAP + note, "dim"))
     return row
+
+
+def _value_role(entry: SettingEntry, at: int) -> str:
+    """Return the role of one run's value; only values unlike the first run's stand out."""
+    value = entry.values[at]
+    if value is ABSENT or (at and value == entry.values[0]):
+        return "dim"
+    return "value" if not at and entry.role == "differs" else entry.role
 
 
 def detail_rows(
@@ -336,24 +338,29 @@ def detail_rows(
     """Return an entry in full, as far as there is room."""
     if entry is None or height < 1:
         return []
+    wrap = partial(_wrapped, width=width, ascii_only=ascii_only)
     values = [_NOT_STATED if value is ABSENT else _plain(value) for value in entry.values]
-    origin = _wrapped(f"read from {entry.about}", "dim", width, ascii_only=ascii_only)
-    rows = _wrapped(entry.label, "label", width, ascii_only=ascii_only)
-    for name, value in zip(page.columns or ("",), values, strict=True):
-        text = f"{name}: {value}" if name else value
-        rows += _wrapped(text, "value", width, ascii_only=ascii_only)
+    named = [f"{name}: {value}" for name, value in zip(page.columns, values, strict=False)]
+    origin = wrap(f"read from {entry.about}", "dim")
+    rows = wrap(entry.label, "label")
+    for text in named or values:
+        rows += wrap(text, "value")
     rows += origin
     if len(rows) > height:
-        text = f"{entry.label}: {' | '.join(values)}"
-        rows = _wrapped(text, "value", width, ascii_only=ascii_only) + origin
-    if len(rows) > height and rows[height][0][1] == rows[height - 1][0][1]:  # the sentence goes on
-        last, role = rows[height - 1][0]
-        cut = "~" if ascii_only else "…"
-        rows[height - 1] = [(fit(f"{last} {cut}", width, cut), role)]
+        rows = wrap(f"{entry.label}: {' | '.join(values)}", "value") + origin
+    return _beginning(rows, width, height, ellipsis(ascii_only=ascii_only))
+
+
+def _beginning(rows: list[Pieces], width: int, height: int, mark: str) -> list[Pieces]:
+    """Return the first rows, with an ellipsis where a sentence is cut."""
+    if len(rows) > height:
+        (_, next_role), (last, role) = rows[height][0], rows[height - 1][0]
+        if next_role == role:
+            rows[height - 1] = [(fit(f"{last} {mark}", width, mark), role)]
     return rows[:height]
 
 
-def _sized(text: str, width: int, cut: str) -> str:
-    """Return text in exactly so many cells."""
-    shown = fit(text, max(0, width), cut)
+def _sized(text: str, width: int, mark: str) -> str:
+    """Return text padded or cut to exactly `width` cells."""
+    shown = fit(text, max(0, width), mark)
     return shown + " " * (width - cell_len(shown))

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 
 from verl_tui.rendering.text.numbers import compact, percent_done
 from verl_tui.rendering.text.printable import cut, printable, wrapped
-from verl_tui.rendering.text.wrap import fit
+from verl_tui.rendering.text.wrap import ellipsis, fit
 from verl_tui.runs.time.forecast import (
     NextOccasions,
     next_occasions,
@@ -74,7 +74,7 @@ def timing_rows(view: View, width: int) -> list[Pieces]:
         _each_step(run, found, width, ascii_only=view.ascii),
     )
     filled = [part for part in map(list, parts) if part]
-    mark = "~" if view.ascii else "…"
+    mark = ellipsis(ascii_only=view.ascii)
     return [
         cut(row, width, mark)
         for at, part in enumerate(filled)
@@ -110,7 +110,7 @@ def _where(
         return
     where = "where a step's time goes: " if width >= _WIDE else ""
     heading = f"{where}mean of steps {found.steps[0]}-{found.steps[-1]}"
-    yield _heading(fit(heading, width, "~" if ascii_only else "…"))
+    yield _heading(fit(heading, width, ellipsis(ascii_only=ascii_only)))
     lines = list(_lines(found, ascii_only=ascii_only))
     longest = max(cell_len(line.name) for line in lines)
     name = min(longest, max(6, width - (24 if width >= _NARROW else 8)))
@@ -199,7 +199,9 @@ def _table_row(line: _Line, name: int, most: float, width: int, *, ascii_only: b
     ]
     left = width - sum(cell_len(text) for text, _ in row)
     return (
-        [*row, (fit(line.note, left, "~" if ascii_only else "…"), "dim")] if width >= _WIDE else row
+        [*row, (fit(line.note, left, ellipsis(ascii_only=ascii_only)), "dim")]
+        if width >= _WIDE
+        else row
     )
 
 

@@ -92,7 +92,7 @@ def test_what_was_asked_for_on_the_command_line_is_marked_in_words() -> None:
     )
     page = settings_page(run, "a.lr")
     (entry,) = page.entries[-1:]
-    assert (entry.note, entry.role) == ("console, asked for", "asked")
+    assert (entry.note, entry.role) == ("console, override", "override")
     assert ".hydra/overrides.yaml says 1e-6" in entry.about
 
 
@@ -106,17 +106,17 @@ def test_filter_by_words_of_name_value_and_origin() -> None:
         "algorithm",
         "algorithm.adv_estimator",
     ]
-    assert texts(settings_page(run, "nothing"), 80) == ["Nothing fits “nothing”."]
+    assert texts(settings_page(run, "nothing"), 80) == ["Nothing matches “nothing”."]
 
 
 def test_says_what_would_be_needed_where_nothing_is_stated() -> None:
     assert texts(settings_page(None), 80) == ["No run yet, so there are no settings."]
     shown = " ".join(texts(settings_page(Run("new")), 60))
-    assert "Nothing states this run's settings" in shown
+    assert "This run's settings are unknown" in shown
     assert ".hydra/overrides.yaml" in shown
     assert "name several paths" in " ".join(texts(difference_page([Run("new")]), 60))
     shown = " ".join(texts(difference_page([configured("a", GRPO), Run("new")]), 60))
-    assert "Nothing states the settings of new." in shown
+    assert "The settings of new are unknown." in shown
     assert texts(difference_page([configured("a", {"x": 1}), configured("b", {"x": 1})]), 60) == [
         "All settings that are known are the same."
     ]

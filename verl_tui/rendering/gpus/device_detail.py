@@ -10,6 +10,7 @@ from rich.cells import cell_len
 
 from verl_tui.rendering.text.block_levels import tall
 from verl_tui.rendering.text.printable import cut, middle, wrapped
+from verl_tui.rendering.text.wrap import ellipsis
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,4 +86,4 @@ def _process(process: GpuProcess, tie: str, width: int, *, ascii_only: bool) -> 
         (memory, "value"),
         (words, "dim"),
     ]
-    return cut(row, width, "~" if ascii_only else "…")
+    return cut(row, width, ellipsis(ascii_only=ascii_only))

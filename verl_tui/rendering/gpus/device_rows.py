@@ -15,7 +15,7 @@ from rich.cells import cell_len
 
 from verl_tui.records import POWER_CAP
 from verl_tui.rendering.text.block_levels import strip
-from verl_tui.rendering.text.wrap import fit
+from verl_tui.rendering.text.wrap import ellipsis, fit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -131,14 +131,14 @@ def gpu_rows(
     layout, spare = _layout(widths, width)
     words = _WORDS + 1 if spare > _LONGEST_BAR + _WORDS + (_LEAST_PAST + 1 if past else 0) else 0
     bar, spark = _shared(spare - words, wanted=bool(past))
-    framed, ellipsis = "frame" in layout, "~" if ascii else "…"
+    framed, mark = "frame" in layout, ellipsis(ascii_only=ascii)
     drawn = []
     for number, (gpu, fields) in enumerate(zip(gpus, rows, strict=True)):
         picture = _bar(gpu.utilization, bar, framed=framed, ascii=ascii)
         if spark:
             blocks = strip(past[number], spark, ascii_only=ascii).rjust(spark)
             picture += [(" ", "dim"), (blocks, "spark")]
-        row = _row(fields, layout, widths, picture, width, ellipsis)
+        row = _row(fields, layout, widths, picture, width, mark)
         drawn.append(row + _throttled(gpu) if words else row)
     return drawn
 
@@ -178,7 +178,7 @@ def _row(
     widths: Mapping[str, int],
     bar: list[Segment],
     width: int,
-    ellipsis: str,
+    mark: str,
 ) -> list[Segment]:
     row: list[Segment] = []
     for key in layout:
@@ -192,7 +192,7 @@ def _row(
         value: Segment = (field.text, field.role)
         row += [(field.label, "dim"), *((value, padding) if field.left else (padding, value))]
     if layout == _LAYOUTS[-1][0]:
-        row = [(fit(text, width, ellipsis), role) for text, role in row if text.strip()]
+        row = [(fit(text, width, mark), role) for text, role in row if text.strip()]
     return [segment for segment in row if segment[0]]
 
 
@@ -218,7 +218,7 @@ def _fields(gpu: Gpu, *, ascii: bool) -> dict[str, _Field]:
     name = short_name(gpu.name)
     fields = {
         "index": _Field(gpu.index, "name", left=True),
-        "name": _Field(fit(name, _LONGEST_NAME, "~" if ascii else "…"), "name", left=True),
+        "name": _Field(fit(name, _LONGEST_NAME, ellipsis(ascii_only=ascii)), "name", left=True),
         "utilization": _number(finite(gpu.utilization), "%", reserve=4),
         "temperature": _number(temperature, "°C", reserve=4, warn=hot),
         "memory": _pair(used, total, " GiB", digits=1, warn=full, label="mem "),

@@ -14,6 +14,7 @@ from verl_tui.metrics import describe, modern
 from verl_tui.rendering.charts.labels import value_text
 from verl_tui.rendering.charts.sparkline import BROKEN, gauge, sparkline
 from verl_tui.rendering.text.printable import cut, middle
+from verl_tui.rendering.text.wrap import ellipsis
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -129,7 +130,7 @@ def figure_rows(logged: list[LoggedFigure], width: int, *, ascii_only: bool) -> 
         if spark >= 4:
             text = sparkline(item.series, spark, ascii_only=ascii_only)
             row += [("  ", ""), *((c, "odd" if c == BROKEN else "spark") for c in text)]
-        rows.append(cut(row, width, "~" if ascii_only else "…"))
+        rows.append(cut(row, width, ellipsis(ascii_only=ascii_only)))
     return rows
 
 

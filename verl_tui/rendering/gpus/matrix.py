@@ -16,7 +16,7 @@ from rich.cells import cell_len
 from verl_tui.rendering.gpus.remarks import busy, full, hot, idle, packed, throttled
 from verl_tui.rendering.text.block_levels import level
 from verl_tui.rendering.text.printable import cut, printable
-from verl_tui.rendering.text.wrap import fit_left
+from verl_tui.rendering.text.wrap import ellipsis, fit_left
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -64,7 +64,7 @@ def matrix(
         nodes.setdefault(device.node, []).append(device)
     plan = _plan(nodes, width, height - 1)
     marks = {id(device): mark for device, mark in zip(devices, _marks(devices), strict=True)}
-    mark = "~" if ascii_only else "…"
+    mark = ellipsis(ascii_only=ascii_only)
     rows = _header(nodes, plan, width, mark) if plan.rows + 2 <= height else []
     for node, members in nodes.items():
         for at in range(0, len(members), plan.across):
@@ -113,7 +113,9 @@ def _laid(nodes: Mapping[str, Sequence[Device]], width: int, cell: int) -> _Plan
 
 def _label(node: str, number: str, plan: _Plan, *, ascii_only: bool) -> str:
     """Return whose devices a row shows, and where it begins if nodes have several rows."""
-    words = fit_left(printable(node, ascii_only=ascii_only), plan.name, "~" if ascii_only else "…")
+    words = fit_left(
+        printable(node, ascii_only=ascii_only), plan.name, ellipsis(ascii_only=ascii_only)
+    )
     label = words + " " * (plan.name - cell_len(words) + 1) if plan.name else ""
     return f"{label}{number.rjust(plan.number)} " if plan.number else label
 

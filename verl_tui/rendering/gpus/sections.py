@@ -14,7 +14,7 @@ from verl_tui.rendering.gpus.device_rows import gpu_rows
 from verl_tui.rendering.gpus.matrix import matrix
 from verl_tui.rendering.gpus.remarks import callouts, name, packed, summary
 from verl_tui.rendering.text.printable import cut
-from verl_tui.rendering.text.wrap import fit_left
+from verl_tui.rendering.text.wrap import ellipsis, fit_left
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -99,7 +99,7 @@ def detail_rows(
 def _rows(
     devices: Sequence[Device], width: int, *, past: bool = True, ascii_only: bool
 ) -> list[Pieces]:
-    longest, mark = max(4, width // 3), "~" if ascii_only else "…"
+    longest, mark = max(4, width // 3), ellipsis(ascii_only=ascii_only)
     gpus = [replace(device.gpu, index=fit_left(name(device), longest, mark)) for device in devices]
     pasts = (
         [device.history for device in devices]

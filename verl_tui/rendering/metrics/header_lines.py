@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from verl_tui.metrics import describe
 from verl_tui.rendering.metrics.listing import MetricOrder
 from verl_tui.rendering.text.printable import middle, printable
-from verl_tui.rendering.text.wrap import fit
+from verl_tui.rendering.text.wrap import ellipsis, fit
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -58,5 +58,5 @@ def metric_words(key: str, width: int, *, ascii_only: bool) -> list[Piece]:
     told = [metric.label if metric.label != key else "", metric.unit, metric.note]
     words = (" - " if ascii_only else " · ").join(one for one in told if one)
     room = width - 4 - cell_len(name)
-    about = fit(printable(words, ascii_only=ascii_only), room, "~" if ascii_only else "…")
+    about = fit(printable(words, ascii_only=ascii_only), room, ellipsis(ascii_only=ascii_only))
     return [(name, "strong"), (f"  {about}", "dim")] if room > 0 else [(name, "strong")]

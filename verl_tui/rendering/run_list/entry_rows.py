@@ -17,6 +17,7 @@ from verl_tui.rendering.text.piece import Pieces
 from verl_tui.rendering.text.printable import cut
 from verl_tui.rendering.text.run_colours import RUNS
 from verl_tui.rendering.text.short_names import shared, short_name
+from verl_tui.rendering.text.wrap import ellipsis
 from verl_tui.runs.views.state import State
 
 if TYPE_CHECKING:
@@ -250,17 +251,17 @@ def short(entry: RunEntry, width: int, named: NameWriter, *, ascii_only: bool) -
 
     The word of a state goes before anything is cut from a name, all other words before much is.
     """
-    ellipsis = "~" if ascii_only else "…"
+    mark = ellipsis(ascii_only=ascii_only)
     length = cell_len(entry.name)
     name_cells = min(length, _WHOLE_NAME) if entry.eta or entry.ranked else length
     words, end = _words_behind(entry, width - entry.indent - 2 - name_cells)
     if not words:
-        return cut(_signed(entry, width, named, ascii_only=ascii_only), width, ellipsis)
+        return cut(_signed(entry, width, named, ascii_only=ascii_only), width, mark)
     start = words.removesuffix(end)
     name = named(entry, width - entry.indent - 2 - len(words))
     head = head_of(entry, cell_len(name), named, ascii_only=ascii_only)
     role = "dim" if entry.eta else _STATE_ROLES.get(entry.state, "dim")
-    return cut([*head, ("  ", ""), (start, "dim"), (words[len(start) :], role)], width, ellipsis)
+    return cut([*head, ("  ", ""), (start, "dim"), (words[len(start) :], role)], width, mark)
 
 
 def _words_behind(entry: RunEntry, room: int) -> tuple[str, str]:

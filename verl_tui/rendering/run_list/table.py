@@ -13,7 +13,7 @@ from rich.cells import cell_len
 
 from verl_tui.rendering.run_list.entry_rows import bar_of, head_of, naming, spark_of, state_word
 from verl_tui.rendering.text.printable import middle
-from verl_tui.rendering.text.wrap import fit
+from verl_tui.rendering.text.wrap import ellipsis, fit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -170,7 +170,7 @@ def _written(
         "last": (entry.age, "dim"),
     }
     text, role = words[heading]
-    return [(fit(text, cells, "~" if ascii_only else "…"), role)]
+    return [(fit(text, cells, ellipsis(ascii_only=ascii_only)), role)]
 
 
 def _sized(pieces: Pieces, cells: int, right: bool) -> Pieces:

@@ -15,7 +15,7 @@ from rich.cells import cell_len
 
 from verl_tui.rendering.samples.document import asked
 from verl_tui.rendering.text.numbers import compact, exact_step
-from verl_tui.rendering.text.wrap import fit, wrap
+from verl_tui.rendering.text.wrap import ellipsis, fit, wrap
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def _glyph_row(listing: SampleListing, index: int, width: int, *, ascii: bool) -
     apart = starts if len(shown) == len(facts) and len(facts) + len(starts) <= width else set()
     if len(starts) == len(shown) - 1:
         apart = set()
-    cut = "~" if ascii else "…"
+    cut = ellipsis(ascii_only=ascii)
     row: Pieces = [(cut, "dim")] if first > 0 else []
     for i, fact in enumerate(shown):
         glyph, role = listing.scores.mark(fact.score, ascii=ascii)

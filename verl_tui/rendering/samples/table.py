@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from verl_tui.rendering.samples.order import FILE, GROUP
 from verl_tui.rendering.samples.query import value_of
 from verl_tui.rendering.text.numbers import compact
-from verl_tui.rendering.text.wrap import fit
+from verl_tui.rendering.text.wrap import ellipsis, fit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -72,7 +72,7 @@ def columns(fields: Iterable[str], count: int, order: SampleOrder, width: int) -
 def heading(shown: Sequence[TableColumn], order: SampleOrder, *, ascii: bool = False) -> Pieces:
     """Return the titles, with a sign at that which the list is sorted by."""
     sign = ("v" if order.down else "^") if ascii else ("▼" if order.down else "▲")
-    cut = "~" if ascii else "…"
+    cut = ellipsis(ascii_only=ascii)
     row: Pieces = []
     for column in shown:
         sorts = column.field == order.field

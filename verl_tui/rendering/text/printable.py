@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len, set_cell_size
 
 from verl_tui.rendering.text.ascii_table import WORDS
-from verl_tui.rendering.text.wrap import fit, wrap
+from verl_tui.rendering.text.wrap import ellipsis, fit, wrap
 
 if TYPE_CHECKING:
     from verl_tui.rendering.text.piece import Pieces
@@ -36,7 +36,7 @@ def middle(text: str, cells: int, *, ascii_only: bool = False) -> str:
     text = printable(text, ascii_only=ascii_only)
     if cell_len(text) <= cells:
         return text
-    mark = "~" if ascii_only else "…"
+    mark = ellipsis(ascii_only=ascii_only)
     if cells < 5:
         return fit(text, cells, mark)
     head = set_cell_size(text, cells // 2).rstrip()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.cells import cell_len
 
 from verl_tui.rendering.text.printable import middle
+from verl_tui.rendering.text.wrap import ellipsis
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,4 +54,8 @@ def _cut(text: str, cells: int, *, ascii_only: bool) -> str:
     """
     if not text or cell_len(text) <= cells:
         return text
-    return middle(text, cells, ascii_only=ascii_only) if cells >= 5 else "~" if ascii_only else "…"
+    return (
+        middle(text, cells, ascii_only=ascii_only)
+        if cells >= 5
+        else ellipsis(ascii_only=ascii_only)
+    )

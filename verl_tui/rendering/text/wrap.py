@@ -65,31 +65,36 @@ def spans(text: str, width: int) -> Iterator[tuple[int, int]]:
         start = end + 1 if end >= 0 else -1
 
 
-def fit(text: str, width: int, ellipsis: str = "…") -> str:
+def ellipsis(*, ascii_only: bool) -> str:
+    """Return the sign that stands for text cut off."""
+    return "~" if ascii_only else "…"
+
+
+def fit(text: str, width: int, mark: str = "…") -> str:
     """Return one line cut at its end to `width` cells."""
     if len(text) <= width and text.isascii():
         return text
     width = max(0, width)
     if cell_len(text) <= width:
         return text
-    ellipsis = ellipsis[:width]
-    return text[: _reach(text, 0, width - len(ellipsis))] + ellipsis
+    mark = mark[:width]
+    return text[: _reach(text, 0, width - len(mark))] + mark
 
 
-def fit_left(text: str, width: int, ellipsis: str = "…") -> str:
-    """Return one line cut at its beginning to `width` cells: of a path the end tells most."""
+def fit_left(text: str, width: int, mark: str = "…") -> str:
+    """Return one line cut at its beginning to `width` cells, since a path's end says most."""
     width = max(0, width)
     if cell_len(text) <= width:
         return text
-    ellipsis = ellipsis[:width]
-    room = width - len(ellipsis)
+    mark = mark[:width]
+    room = width - len(mark)
     start = len(text)
     while start > 0 and (size := cells(text[start - 1])) <= room:
         room -= size
         start -= 1
     while start < len(text) and not cells(text[start]):
         start += 1  # marks have lost what they stood on
-    return ellipsis + text[start:]
+    return mark + text[start:]
 
 
 def cells(character: str) -> int:

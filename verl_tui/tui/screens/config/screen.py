@@ -69,7 +69,7 @@ class ConfigPanel(TextPanel):
         & > .config--label { color: $foreground; }
         & > .config--value { color: $text-primary; }
         & > .config--dim { color: $text-muted; }
-        & > .config--asked { color: $text-success; }
+        & > .config--override { color: $text-success; }
         & > .config--differs { color: $text-warning; }
     }
     """
