@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache, partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.health.applicability.scales import bounded
@@ -252,13 +253,13 @@ class _Configs:
 @lru_cache(4)
 def _differing(configs: _Configs) -> list[tuple[str, tuple[Any, ...]]]:
     """Return label and values of the facts that differ, then of the settings all runs state."""
-    stated = {
-        key for run in configs.runs for fact in identity(run).facts for key in fact.key.split(", ")
-    }
-    found = [(entry.label, entry.values) for entry in differing_facts(configs.runs)]
+    facts = chain.from_iterable(identity(run).facts for run in configs.runs)
+    stated = {key for fact in facts for key in fact.key.split(", ")}
+    found = [entry[:2] for entry in differing_facts(configs.runs)]
     rows = difference([run.settings for run in configs.runs])
     settings = (row for row in rows if not (row.naming or row.silent or row.key in stated))
-    return [*found, *((row.key, row.values) for row in settings)]
+    found.extend((row.key, row.values) for row in settings)
+    return found
 
 
 def _shown(setting: object) -> str:

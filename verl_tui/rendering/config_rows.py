@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.run import Run
-    from verl_tui.runs.views.identity import Fact
+    from verl_tui.runs.views.facts import Fact
 
 ROLES = ("heading", "label", "value", "dim", "override", "differs")
 """Roles of the pieces of text."""

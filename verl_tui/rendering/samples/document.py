@@ -1,6 +1,4 @@
-"""A sample as rows of text: its parts, each with a heading, folded or not; wrapped only as far as
-it is seen.
-"""
+"""A whole sample as rows of text: parts with headings, foldable, wrapped only as far as seen."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.cells import cell_len
 
 from verl_tui.rendering.samples import marks
-from verl_tui.rendering.text.numbers import compact
+from verl_tui.rendering.text.numbers import compact, counted
 from verl_tui.rendering.text.wrap import fit, spans
 
 if TYPE_CHECKING:
@@ -24,38 +22,38 @@ if TYPE_CHECKING:
     from verl_tui.rendering.text.search import Search
 
 PARTS = ("prompt", "response", "truth", "fields")
-"""Parts of a sample, in the order in which they are shown; number 1 is the prompt."""
+"""Parts of a sample from top to bottom; number 1 is the prompt."""
 ROLES = ("heading", "dim", "prompt", "response", "truth", "fields", "warning", "here", *marks.ROLES)
-"""What a piece is for; `here` is the hit that the user has gone to."""
+"""Roles of the pieces of text; `here` is the hit that the user has gone to."""
 
 _TITLES = {"truth": "ground truth"}
 _ROOMY = 20
-"""Rows of the widget from which on empty rows set the parts apart."""
+"""Height from which on empty rows separate the parts."""
 _STEP = 256
 """Rows wrapped at a time."""
 _MOST_ROWS = 20_000
-"""Rows of one part: more is no reading."""
+"""Most rows of one part."""
 _OPENING = re.compile(
     r"\s*(?:<[^<>]{1,40}>\s*)*(?:assistant|model|gpt)?:?\s*(?:<[^<>]{1,40}>\s*)*", re.IGNORECASE
 )
-"""A chat template's last lines: `<|im_start|>assistant`, `Assistant:`, `<think>`."""
+"""The lines that open the model's turn: `<|im_start|>assistant`, `Assistant:`, `<think>`."""
 
 
 class Hit(NamedTuple):
-    """Where a search has found something."""
+    """A search hit in a part of the sample."""
 
     part: int
     start: int
     end: int
 
 
-class _Line(NamedTuple):
-    """A row: a stretch of a part's text, or something about it."""
+class _DocumentRow(NamedTuple):
+    """A row: a span of a part's text, or something else at that place."""
 
     part: int
     start: int
     end: int
-    says: str = ""
+    kind: str = ""
     """`heading`, `note` or `blank`; empty for text."""
 
 
@@ -75,11 +73,11 @@ class Document:
         """Lay out a sample; nothing is wrapped yet.
 
         Args:
-            sample: What to show.
+            sample: The sample to show.
             width: Cells of a row.
             height: Rows that can be seen at once.
-            folded: Which of `PARTS` are folded to a few rows.
-            searches: What to mark in prompt and response.
+            folded: Names of `PARTS` that are folded to a few rows.
+            searches: Searches whose hits are marked in prompt and response.
             ascii: Draw in ASCII.
         """
         self.sample = sample
@@ -95,10 +93,10 @@ class Document:
         ]
         self._parts = [(name, text) for name, text in self._parts if text or name in PARTS[:2]]
         self._marks: dict[int, list[marks.MarkedSpan]] = {}
-        self._lines: list[_Line] = []
+        self._lines: list[_DocumentRow] = []
         self._more = self._lay_out()
         self.complete = False
-        """Whether all rows are known."""
+        """True once all rows are known."""
         self.here: Hit | None = None
         """The hit that the user has gone to."""
 
@@ -106,7 +104,7 @@ class Document:
         return len(self._lines)
 
     def grow(self, rows: int) -> None:
-        """Wrap on until so many rows are known, or all there are."""
+        """Wrap more text until `rows` rows are known, or all of them."""
         missing = rows - len(self._lines)
         if missing > 0 and not self.complete:
             fresh = list(islice(self._more, max(missing, _STEP)))
@@ -146,9 +144,9 @@ class Document:
         """Return a row that is known."""
         line = self._lines[at]
         name, text = self._parts[line.part]
-        if line.says == "heading":
+        if line.kind == "heading":
             return _cut(self._heading(line.part), self._width)
-        if line.says == "note":
+        if line.kind == "note":
             where = "above" if line.start < 0 else "more"
             note = (
                 "(empty)"
@@ -156,7 +154,7 @@ class Document:
                 else f"{'...' if self._ascii else '…'} {line.end:,} characters {where}"
             )
             return [(fit(note, self._width), "dim")]
-        if line.says or line.end <= line.start:
+        if line.kind or line.end <= line.start:
             return []
         found = self._marks_of(line.part)
         if self.here is not None and self.here.part == line.part:
@@ -165,51 +163,53 @@ class Document:
 
     # -- layout ------------------------------------------------------------------------------------
 
-    def _lay_out(self) -> Iterator[_Line]:
+    def _lay_out(self) -> Iterator[_DocumentRow]:
         for at, (name, text) in enumerate(self._parts):
             if at and self._height >= _ROOMY:
-                yield _Line(at, -3, -3, "blank")
-            yield _Line(at, -2, -2, "heading")
+                yield _DocumentRow(at, -3, -3, "blank")
+            yield _DocumentRow(at, -2, -2, "heading")
             if not text.strip():
-                yield _Line(at, 0, 0, "note")
+                yield _DocumentRow(at, 0, 0, "note")
             elif name in self._folded:
                 yield from self._folded_lines(at, name, text)
             else:
                 rows = spans(text, self._width)
                 end = 0
                 for start, end in islice(rows, _MOST_ROWS):
-                    yield _Line(at, start, end)
+                    yield _DocumentRow(at, start, end)
                 if next(rows, None) is not None:
-                    yield _Line(at, len(text), len(text) - end, "note")
+                    yield _DocumentRow(at, len(text), len(text) - end, "note")
 
-    def _folded_lines(self, at: int, name: str, text: str) -> Iterator[_Line]:
+    def _folded_lines(self, at: int, name: str, text: str) -> Iterator[_DocumentRow]:
         shown = 3 if self._height >= _ROOMY else 1
         if name != "prompt":
             rows = list(islice(spans(text, self._width), shown))
-            yield from (_Line(at, start, end) for start, end in rows)
+            yield from (_DocumentRow(at, start, end) for start, end in rows)
             if rows[-1][1] < len(text):
-                yield _Line(at, len(text), len(text) - rows[-1][1], "note")
+                yield _DocumentRow(at, len(text), len(text) - rows[-1][1], "note")
             return
-        rows = _tail(text, asked(text), self._width, shown)
+        rows = _tail(text, prompt_end(text), self._width, shown)
         if rows[0][0] > 0:
-            yield _Line(at, -1, rows[0][0], "note")
-        yield from (_Line(at, start, end) for start, end in rows)
+            yield _DocumentRow(at, -1, rows[0][0], "note")
+        yield from (_DocumentRow(at, start, end) for start, end in rows)
 
     def _heading(self, at: int) -> Pieces:
         name, text = self._parts[at]
-        folded = name in self._folded
-        sign = (">" if folded else "v") if self._ascii else ("▸" if folded else "▾")
-        row: Pieces = [(f"{sign} {PARTS.index(name) + 1} {_TITLES.get(name, name)}", "heading")]
+        signs = "v>" if self._ascii else "▾▸"
+        title = f"{PARTS.index(name) + 1} {_TITLES.get(name, name)}"
+        row: Pieces = [(f"{signs[name in self._folded]} {title}", "heading")]
         if name in PARTS[:2]:
             row.append((f"  {len(text):,} characters", "dim"))
-            hits = sum(hit.part == at for hit in self.hits)
-            row += [("  ", ""), (f"{hits:,} hit{'s' * (hits != 1)}", marks.HIT)] if hits else []
-        if name == "response":
-            again = sum(
-                end - start for start, end, role in self._marks_of(at) if role == marks.REPEATED
-            )
-            row += [(f"  {again / len(text):.0%} repeats itself", "warning")] if again else []
+        if hits := sum(hit.part == at for hit in self.hits):
+            row += [("  ", ""), (counted(hits, "hit"), marks.HIT)]
+        if repeated := self._repeated(at):
+            row.append((f"  {repeated / len(text):.0%} repeats itself", "warning"))
         return row
+
+    def _repeated(self, at: int) -> int:
+        """Return the number of characters in a part that are marked as repetition."""
+        spans = self._marks_of(at)
+        return sum(end - start for start, end, role in spans if role == marks.REPEATED)
 
     def _marks_of(self, at: int) -> list[marks.MarkedSpan]:
         if at not in self._marks:
@@ -225,7 +225,7 @@ class Document:
 
 
 def _fields(sample: Sample) -> str:
-    """Return the further fields, those that are numbers first."""
+    """Return the further fields as text, numbers first."""
     numbers = [
         f"{name}  {compact(value)}" for name, value in sample.extras.items() if _is_number(value)
     ]
@@ -238,8 +238,8 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def asked(text: str) -> int:
-    """Return where a prompt ends without those last lines that only open the model's turn."""
+def prompt_end(text: str) -> int:
+    """Return the end of a prompt, without the last lines that only open the model's turn."""
     end = len(text.rstrip("\n"))
     for _ in range(4):
         start = text.rfind("\n", 0, end) + 1
@@ -250,7 +250,7 @@ def asked(text: str) -> int:
 
 
 def _tail(text: str, end: int, width: int, rows: int) -> list[tuple[int, int]]:
-    """Return the last rows of what comes before `end`; wraps only the last lines."""
+    """Return the last rows of the text before `end`, wrapping only its last lines."""
     found: list[tuple[int, int]] = []
     while len(found) < rows and end >= 0:
         start = text.rfind("\n", 0, end) + 1

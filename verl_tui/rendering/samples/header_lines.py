@@ -1,4 +1,4 @@
-"""The lines above the samples: which step is shown, how it scored, which sample this is."""
+"""Lines above the samples: the step and its scores, the filter and order, the sample."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.rendering.samples.order import FILE
 from verl_tui.rendering.samples.table import score_words
-from verl_tui.rendering.text.numbers import exact_step
+from verl_tui.rendering.text.numbers import counted, exact_step
 from verl_tui.rendering.text.printable import middle
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _ROLES = {"good": "good", "warning": "warning", "critical": "critical"}
 def place_words(
     place: Place, places: Sequence[Place], run: str, *, following: bool, ascii: bool
 ) -> tuple[Pieces, Pieces]:
-    """Say which step of the run is shown."""
+    """Describe the step that is shown."""
     kind = [p for p in places if p.validation is place.validation]
     at = kind.index(place) + 1 if place in kind else 0
     left = [
@@ -40,7 +40,7 @@ def place_words(
 
 
 def answers_words(history: History | None, *, on: bool) -> Pieces:
-    """Say that the answers to one prompt are shown, of this step or of many."""
+    """Name the mode in which the answers to one prompt are shown."""
     if history is not None:
         return [(f"one prompt, {history.looked_at} of {history.steps} steps  ", "accent")]
     return [("all answers  ", "accent")] if on else []
@@ -55,29 +55,33 @@ def list_words(
     given_up: bool,
     ascii: bool,
 ) -> tuple[Pieces, Pieces]:
-    """Say how the samples of the step scored, and which of them are listed in which order."""
+    """Return the step's scores for the left, filter and order of the list for the right."""
     between = " | " if ascii else " · "
-    said = listing.scores.words(complete=listing.complete, ascii=ascii)
-    left: Pieces = [(f"{between if at else ''}{words}", "") for at, words in enumerate(said)]
+    scores = between.join(listing.scores.words(complete=listing.complete, ascii=ascii))
+    left: Pieces = [(scores, "")]
     if page.problem is not None:
         left.append((f"  {page.problem}", "warning"))
-    right: Pieces = []
-    if query:
-        found = f"{len(listing.visible):,} match{'es' * (len(listing.visible) != 1)}"
-        right.append((f"{found}{'' if listing.complete else ' so far'} ", "accent"))
-        right.append((f"{middle(query.text, 30, ascii_only=ascii)} ", "dim"))
+    right = _filter_words(listing, query, ascii=ascii) if query else []
     if given_up:
         right.append(("long lines skipped ", "warning"))
     if order.field != FILE or order.down:
-        sign = ("v" if order.down else "^") if ascii else ("▼" if order.down else "▲")
-        right.append((f"by {middle(order.field, 20, ascii_only=ascii)}{sign}", "dim"))
+        arrow = order.arrow(ascii=ascii)
+        right.append((f"by {middle(order.field, 20, ascii_only=ascii)}{arrow}", "dim"))
     return left, right
+
+
+def _filter_words(listing: SampleListing, query: SampleQuery, *, ascii: bool) -> Pieces:
+    """Return a filter and the number of samples that pass it."""
+    found = counted(len(listing.visible), "match", "matches")
+    so_far = "" if listing.complete else " so far"
+    text = middle(query.text, 30, ascii_only=ascii)
+    return [(f"{found}{so_far} ", "accent"), (f"{text} ", "dim")]
 
 
 def sample_words(
     index: int, fact: SampleFacts | None, listing: SampleListing, *, reading: bool, ascii: bool
 ) -> Pieces:
-    """Say which sample is shown."""
+    """Describe the sample that is shown."""
     at = listing.place_of(index)
     place = f"{at + 1:,}/{len(listing.visible):,}" if at is not None else "not listed"
     pieces: Pieces = []
@@ -88,13 +92,8 @@ def sample_words(
     if fact is not None:
         mates = listing.mates(index)
         if len(mates) > 1:
-            pieces.append(
-                (
-                    f"  group {listing.groups[fact.group or '']}: "
-                    f"{mates.index(index) + 1}/{len(mates)}",
-                    "dim",
-                )
-            )
+            group = listing.groups[fact.group or ""]
+            pieces.append((f"  group {group}: {mates.index(index) + 1}/{len(mates)}", "dim"))
         pieces.append((f"  {fact.length:,} characters", "dim"))
     if reading:
         pieces.insert(0, ("reading ... " if ascii else "reading … ", "warning"))

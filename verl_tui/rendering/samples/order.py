@@ -1,4 +1,4 @@
-"""In which order samples are listed: as in the file, or by a number, those without one last."""
+"""Order of listed samples: as in the file, or by a number, those without it last."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ FILE, GROUP = "file", "group"
 
 
 class SampleOrder(NamedTuple):
-    """What samples are sorted by: file order, group, score, length or any field; ties are left in
-    file order.
-    """
+    """A sort key: file order, group, score, length or any field; ties stay in file order."""
 
     field: str = FILE
     down: bool = False
+
+    def arrow(self, *, ascii: bool) -> str:
+        """Return the sign of the direction."""
+        return ("^v" if ascii else "▲▼")[self.down]
 
     def sort(self, facts: Iterable[SampleFacts]) -> list[int]:
         """Return the indices of the samples in this order."""
@@ -46,7 +48,7 @@ class SampleOrder(NamedTuple):
 
 
 def _groups(facts: Sequence[SampleFacts]) -> list[float | None]:
-    """Return each sample's group by number, in the order in which groups appear."""
+    """Number each sample's group in the order of appearance."""
     numbers: dict[object, int] = {}
     return [
         None if fact.group is None else numbers.setdefault(fact.group, len(numbers))
@@ -55,16 +57,14 @@ def _groups(facts: Sequence[SampleFacts]) -> list[float | None]:
 
 
 class Fields:
-    """The numeric fields of a step's samples, in the order of their appearance; looks at each
-    sample once.
-    """
+    """Numeric fields of a step's samples, in the order of appearance; reads each sample once."""
 
     def __init__(self) -> None:
         self.names: dict[str, None] = {}
         self._seen = 0
 
     def read(self, facts: Sequence[SampleFacts]) -> None:
-        """Take in what is new."""
+        """Add the fields of new samples."""
         if len(facts) < self._seen:
             self.names, self._seen = {}, 0
         for fact in facts[self._seen :]:
@@ -74,11 +74,5 @@ class Fields:
 
 
 def choices(fields: Iterable[str]) -> tuple[str, ...]:
-    """Return what samples can be sorted by."""
-    return (
-        FILE,
-        "score",
-        "length",
-        GROUP,
-        *(name for name in fields if name not in (FILE, "score", "length", GROUP)),
-    )
+    """Return the keys that samples can be sorted by."""
+    return tuple(dict.fromkeys((FILE, "score", "length", GROUP, *fields)))

@@ -1,27 +1,25 @@
-"""Lays a sample out as rows of text: what it scored among its step's samples, its prompt, response
-and the rest.
+"""Rows of the samples panel: a sample's score among its step's, its prompt, response and fields.
 
-Pure functions, no Textual. Widths are terminal cells; a row is a list of pieces, each a text and
-its role.
+Widths are terminal cells.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
 
-from verl_tui.rendering.samples.document import asked
+from verl_tui.rendering.samples.document import prompt_end
 from verl_tui.rendering.text.numbers import compact, exact_step
 from verl_tui.rendering.text.wrap import ellipsis, fit, wrap
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from verl_tui.records import Sample
+    from verl_tui.records import Sample, SampleFacts
     from verl_tui.rendering.samples.listing import SampleListing
     from verl_tui.rendering.text.piece import Piece, Pieces
     from verl_tui.runs.run import Run
@@ -40,21 +38,19 @@ ROLES = (
     "critical",
     "even",
 )
-"""What a piece is for; the score's roles come again as `here-good` and so on, for the sample that
-is shown.
-"""
+"""Roles of the pieces of text."""
 HERE = tuple(f"here-{role}" for role in ("good", "warning", "critical", "even"))
-
+"""Roles of the shown sample's glyph."""
 
 _LABELLED = 60
-"""Cells from which on labels have a column of their own."""
+"""Width from which on labels have their own column, in cells."""
 _LABELS = 10
 _ONE_ROW = 100
-"""Cells from which on the header's two rows become one."""
+"""Width from which on the header takes one row instead of two, in cells."""
 _ROOMY = 20
-"""Rows from which on empty rows set the parts apart."""
+"""Height from which on empty rows separate the parts."""
 _MOST_ROWS = 5000
-"""Rows of one text: more is no reading."""
+"""Most rows of one text."""
 _VERL_WRITES = (
     "verl writes them with trainer.rollout_data_dir=DIR and trainer.validation_data_dir=DIR"
 )
@@ -62,7 +58,7 @@ _OTHERS_WRITE = ", TRL and ms-swift with log_completions=True"
 
 
 def header_height(width: int, height: int) -> int:
-    """Return the rows the header takes of a panel's `height`."""
+    """Return the number of rows that the header takes of a panel's `height`."""
     return 0 if height < 2 else 1 if width >= _ONE_ROW or height < 6 else 2
 
 
@@ -76,15 +72,15 @@ def header_rows(
     count: int = 0,
     ascii: bool = False,
 ) -> list[Pieces]:
-    """Say which sample is shown and how the step's samples scored.
+    """Describe the shown sample and the scores of its step.
 
     Args:
         place: The step shown.
-        index: Which of its samples is shown.
-        listing: What is known of all of them.
+        index: Index of the sample shown.
+        listing: All samples of the step.
         width: Cells of a row.
-        rows: Rows wanted, see `header_height`.
-        count: How many they are, where less is known of them so far.
+        rows: Number of rows, see `header_height`.
+        count: Number of samples, if fewer are known so far.
         ascii: Draw in ASCII.
     """
     if rows < 1 or width < 1:
@@ -102,29 +98,24 @@ def header_rows(
 def _facts(
     place: Place, index: int, listing: SampleListing, count: int, width: int, *, ascii: bool
 ) -> Pieces:
-    """Return the richest account of the sample that fits."""
+    """Return the longest description of the sample that fits."""
     step, which = exact_step(place.step), f"{index + 1}/{count}"
     mates = listing.mates(index)
     group = f"{mates.index(index) + 1}/{len(mates)}" if len(mates) > 1 else ""
-    score, role = "", ""
-    glyph = ""
-    if index < len(listing.facts):
-        known = listing.facts[index].score
-        score = compact(known) if known is not None else "no score"
-        glyph, role = listing.scores.mark(known, ascii=ascii)
-    mean = f"step mean {compact(listing.scores.mean)}" if listing.scores.scored > 1 else ""
+    score, short_score, role = _score(index, listing, ascii=ascii)
+    scores = listing.scores
     long = [
         (f"step {step}", "strong"),
         (f"sample {which}", ""),
-        (f"{glyph} score {score}" if score not in ("", "no score") else score, role),
+        (score, role),
         (group and f"{group} in its group", ""),
         ("validation" if place.validation else "", "label"),
-        (mean, "dim"),
+        (f"step mean {compact(scores.mean)}" if scores.scored > 1 else "", "dim"),
     ]
     short = [
         (f"step {step}", "strong"),
         (which, ""),
-        (f"{glyph} {score}" if score else "", role),
+        (short_score, role),
         (group and f"group {group}", ""),
         ("val" if place.validation else "", "label"),
     ]
@@ -135,31 +126,49 @@ def _facts(
     return _cut(_joined([(step, "strong"), *short[1:3]], ascii=ascii), width)
 
 
+def _score(index: int, listing: SampleListing, *, ascii: bool) -> tuple[str, str, str]:
+    """Write a sample's score, long and short, with its role; empty while it is unknown."""
+    if index >= len(listing.facts):
+        return "", "", ""
+    score = listing.facts[index].score
+    glyph, role = listing.scores.mark(score, ascii=ascii)
+    if score is None:
+        return "no score", f"{glyph} no score", role
+    return f"{glyph} score {compact(score)}", f"{glyph} {compact(score)}", role
+
+
 def _glyph_row(listing: SampleListing, index: int, width: int, *, ascii: bool) -> Pieces:
-    """Return the step's glyphs, as many around the shown one as fit, groups set apart where there
-    is room.
-    """
+    """Return a glyph per score around the shown sample, with gaps between groups if they fit."""
     facts = listing.facts
-    first, last = 0, len(facts)
-    if last > width:
-        room = max(1, width - 2)
-        first = max(0, min(index - room // 2, last - room))
-        last = first + room
-    shown = facts[first:last]
-    starts = {i for i in range(1, len(shown)) if shown[i].group != shown[i - 1].group}
-    apart = starts if len(shown) == len(facts) and len(facts) + len(starts) <= width else set()
-    if len(starts) == len(shown) - 1:
-        apart = set()
-    cut = ellipsis(ascii_only=ascii)
-    row: Pieces = [(cut, "dim")] if first > 0 else []
-    for i, fact in enumerate(shown):
-        glyph, role = listing.scores.mark(fact.score, ascii=ascii)
-        if i in apart:
+    first, last = _around(index, len(facts), width)
+    gaps = _group_starts(facts) if last - first == len(facts) else set()
+    if len(facts) + len(gaps) > width:
+        gaps = set()
+    mark = (ellipsis(ascii_only=ascii), "dim")
+    row: Pieces = [mark] if first > 0 else []
+    for at in range(first, last):
+        glyph, role = listing.scores.mark(facts[at].score, ascii=ascii)
+        if at in gaps:
             row.append((" ", ""))
-        row.append((glyph, f"here-{role}" if first + i == index else role))
+        row.append((glyph, f"here-{role}" if at == index else role))
     if last < len(facts):
-        row.append((cut, "dim"))
+        row.append(mark)
     return _cut(row, width)
+
+
+def _around(index: int, count: int, width: int) -> tuple[int, int]:
+    """Return the range of indices around one that fits, with room for an ellipsis at both ends."""
+    if count <= width:
+        return 0, count
+    room = max(1, width - 2)
+    first = max(0, min(index - room // 2, count - room))
+    return first, first + room
+
+
+def _group_starts(facts: Sequence[SampleFacts]) -> set[int]:
+    """Return the indices at which a further group starts, none if all groups have one sample."""
+    starts = {at for at in range(1, len(facts)) if facts[at].group != facts[at - 1].group}
+    return starts if len(starts) < len(facts) - 1 else set()
 
 
 def body_rows(
@@ -168,9 +177,9 @@ def body_rows(
     """Return prompt, response, ground truth and further fields.
 
     Args:
-        sample: What to show.
+        sample: The sample to show.
         width: Cells of a row.
-        height: Rows that can be seen at once: where they are few, less of the prompt is shown.
+        height: Rows in sight; the fewer, the less of the prompt is shown.
         unfolded: Show the whole prompt.
         ascii: Draw in ASCII.
     """
@@ -182,8 +191,7 @@ def body_rows(
     ]
     if sample.ground_truth is not None:
         parts.append(_part("truth", sample.ground_truth, "truth", width))
-    extras = _extras(sample, ascii=ascii)
-    if extras:
+    if extras := _extras(sample.extras, ascii=ascii):
         parts.append(_part("extras", extras, "extras", width))
     rows: list[Pieces] = []
     for part in parts:
@@ -200,7 +208,7 @@ def _prompt(text: str, width: int, height: int, *, unfolded: bool, ascii: bool) 
     above = -shown
     tail: deque[str] = deque(maxlen=shown)
     if not unfolded:
-        for line in wrap(text[: asked(text)], width - labels):
+        for line in wrap(text[: prompt_end(text)], width - labels):
             tail.append(line)
             above += 1
     if above < 2:  # one line is not hidden behind another
@@ -214,9 +222,7 @@ def _prompt(text: str, width: int, height: int, *, unfolded: bool, ascii: bool) 
 
 
 def _part(label: str, text: str, role: str, width: int) -> Iterator[Pieces]:
-    """Yield the rows of one text with its label: in a column of its own, or before the first
-    words.
-    """
+    """Yield the rows of a text, its label in a column of its own or before the first words."""
     labels = _labels(width)
     text = text.strip("\n")
     if not text or text.isspace():
@@ -233,19 +239,21 @@ def _part(label: str, text: str, role: str, width: int) -> Iterator[Pieces]:
         yield _cut([(" " * labels, ""), ("the rest is not shown", "dim")], width)
 
 
-def _extras(sample: Sample, *, ascii: bool) -> str:
-    numbers = [
-        f"{key} {compact(value)}"
-        for key, value in sample.extras.items()
-        if isinstance(value, int | float) and not isinstance(value, bool)
-    ]
-    lines = [(" | " if ascii else " · ").join(numbers)] if numbers else []
-    for key, value in sample.extras.items():
+def _extras(extras: Mapping[str, Any], *, ascii: bool) -> str:
+    """Return numbers on one line, then each other value on a line of its own."""
+    numbers, lines = [], []
+    for key, value in extras.items():
         if isinstance(value, bool):
             lines.append(f"{key}: {'true' if value else 'false'}")
-        elif value is not None and not isinstance(value, int | float) and str(value) != "":
+        elif isinstance(value, int | float):
+            numbers.append(f"{key} {compact(value)}")
+        elif value is not None and str(value):
             lines.append(f"{key}: {value}")
-    return "\n".join(lines)
+    return "\n".join(([_dot(ascii=ascii).join(numbers)] if numbers else []) + lines)
+
+
+def _dot(*, ascii: bool) -> str:
+    return " | " if ascii else " · "
 
 
 def empty_rows(run: Run | None, width: int, *, loading: bool = False) -> list[Pieces]:
@@ -255,22 +263,21 @@ def empty_rows(run: Run | None, width: int, *, loading: bool = False) -> list[Pi
     elif loading:
         sentences = ["No samples yet, still reading."]
     else:
-        folders = [
-            run.settings.get(f"trainer.{kind}_data_dir") for kind in ("rollout", "validation")
-        ]
-        named = [one_line(folder, 300) for folder in folders if isinstance(folder, str) and folder]
-        sentences = ["No samples yet."]
-        if named:
-            sentences.append(
-                f"This run writes them to {' and '.join(named)}: name that directory too to see "
-                "them here."
-            )
-        else:
-            others = "" if run.dialect == "verl" else _OTHERS_WRITE
-            sentences.append(
-                f"{_VERL_WRITES}{others}; a JSONL log may hold them as `sample` records."
-            )
+        sentences = ["No samples yet.", _where_samples_are(run)]
     return [[(line, "dim")] for sentence in sentences for line in wrap(sentence, width)]
+
+
+def _where_samples_are(run: Run) -> str:
+    """Say where a run writes its samples, or how to have it write some."""
+    settings = (run.settings.get(f"trainer.{kind}_data_dir") for kind in ("rollout", "validation"))
+    folders = [one_line(folder, 300) for folder in settings if isinstance(folder, str) and folder]
+    if folders:
+        return (
+            f"This run writes them to {' and '.join(folders)}: name that directory too to see them "
+            "here."
+        )
+    others = "" if run.dialect == "verl" else _OTHERS_WRITE
+    return f"{_VERL_WRITES}{others}; a JSONL log may hold them as `sample` records."
 
 
 def _labels(width: int) -> int:
@@ -281,7 +288,7 @@ def _joined(words: Sequence[Piece], *, ascii: bool) -> Pieces:
     row: Pieces = []
     for text, role in words:
         if text:
-            row.extend([(" | " if ascii else " · ", "dim")] if row else [])
+            row.extend([(_dot(ascii=ascii), "dim")] if row else [])
             row.append((text, role))
     return row
 

@@ -1,4 +1,4 @@
-"""The list of samples: one row each, as many numbers of it as the width has room for."""
+"""Rows of the list of samples: as many numbers of each as fit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROLES = ("strong", "dim", "field", "good", "warning", "critical", "even")
 _NUMBER = 7
 """Cells of a number."""
 _WIDEST = 12
-"""Cells of a column at most: names of fields are long, their ends tell them apart least."""
+"""Largest width of a column, in cells; field names are long and differ at their start."""
 _FIRST = {FILE: 0, "score": 1}
 """Columns on the left."""
 _OWN = (*_FIRST, "length", GROUP)
@@ -34,19 +34,18 @@ class TableColumn(NamedTuple):
     """A column of the list."""
 
     field: str
-    """What samples are sorted by here."""
+    """The sort key of the column."""
     title: str
     width: int
 
 
 def columns(fields: Iterable[str], count: int, order: SampleOrder, width: int) -> list[TableColumn]:
-    """Return the columns that fit: number, score, group, length, then fields; what the list is
-    sorted by comes first.
+    """Return the columns that fit, the one that the list is sorted by before the other numbers.
 
     Args:
         fields: The numeric fields.
-        count: Samples there are.
-        order: What they are sorted by.
+        count: Number of samples.
+        order: Order of the list.
         width: Cells of a row.
     """
     digits = max(2, len(str(count)))
@@ -70,23 +69,22 @@ def columns(fields: Iterable[str], count: int, order: SampleOrder, width: int) -
 
 
 def heading(shown: Sequence[TableColumn], order: SampleOrder, *, ascii: bool = False) -> Pieces:
-    """Return the titles, with a sign at that which the list is sorted by."""
-    sign = ("v" if order.down else "^") if ascii else ("▼" if order.down else "▲")
-    cut = ellipsis(ascii_only=ascii)
+    """Return the titles, with an arrow at the column that the list is sorted by."""
+    mark = ellipsis(ascii_only=ascii)
     row: Pieces = []
     for column in shown:
         sorts = column.field == order.field
-        title = fit(column.title, column.width - sorts, cut) + (sign if sorts else "")
-        row.append(
-            (" " * (column.width - cell_len(title)) + title + " ", "strong" if sorts else "dim")
-        )
+        title = fit(column.title, column.width - sorts, mark)
+        title += order.arrow(ascii=ascii) if sorts else ""
+        padding = " " * (column.width - cell_len(title))
+        row.append((f"{padding}{title} ", "strong" if sorts else "dim"))
     return row
 
 
 def line(
     fact: SampleFacts,
     shown: Sequence[TableColumn],
-    standing: ScoreSummary,
+    scores: ScoreSummary,
     groups: dict[str, int],
     *,
     ascii: bool = False,
@@ -96,14 +94,14 @@ def line(
     Args:
         fact: The sample.
         shown: The columns.
-        standing: How all samples of the step scored.
+        scores: Scores of all samples of the step.
         groups: The number of each group.
         ascii: Draw in ASCII.
     """
     row: Pieces = []
     for column in shown:
         if column.field == "score":
-            glyph, role = standing.mark(fact.score, ascii=ascii)
+            glyph, role = scores.mark(fact.score, ascii=ascii)
             number = compact(fact.score) if fact.score is not None else "-"
             row.append((f"{glyph} {number:>{_NUMBER}} ", role))
             continue
@@ -122,9 +120,7 @@ def _cell(fact: SampleFacts, column: TableColumn, groups: dict[str, int]) -> str
 
 
 def number_groups(facts: Iterable[SampleFacts]) -> dict[str, int]:
-    """Return a number for each group, from 1, in the order of appearance: names of groups are long
-    and mean nothing.
-    """
+    """Number groups from 1 in the order of appearance, since their names are long and random."""
     numbers: dict[str, int] = {}
     for fact in facts:
         if fact.group is not None:
@@ -132,9 +128,7 @@ def number_groups(facts: Iterable[SampleFacts]) -> dict[str, int]:
     return numbers
 
 
-def score_words(
-    fact: SampleFacts, standing: ScoreSummary, *, ascii: bool = False
-) -> tuple[str, str]:
-    """Return score with its mark, and the role."""
-    glyph, role = standing.mark(fact.score, ascii=ascii)
+def score_words(fact: SampleFacts, scores: ScoreSummary, *, ascii: bool = False) -> tuple[str, str]:
+    """Return a sample's score with its glyph, and the role."""
+    glyph, role = scores.mark(fact.score, ascii=ascii)
     return f"{glyph} {compact(fact.score) if fact.score is not None else 'no score'}", role
