@@ -14,6 +14,7 @@ from verl_tui.tui.export import take_table
 from verl_tui.tui.keys.chart_keys import changed, following, step_at
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.panels.panel import Panel
+from verl_tui.tui.panels.spec import PanelSpec
 from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.plot import Plot
 from verl_tui.tui.widgets.tiles import Tiles
@@ -37,10 +38,19 @@ _ENOUGH = 8
 """Charts that tell of a run's health; only for fewer are they made smaller than is good."""
 
 
+_PLACE = """
+    &.-wide > #charts, &.-huge > #charts { row-span: 2; }
+    &.-tiny > #charts, &.-pair > #charts, &.-line > #charts { display: block; height: 1fr; }
+    &.-line > #charts { display: none; }
+"""
+"""Its place in each layout of the dashboard."""
+
+
 class ChartsPanel(Panel):
     """A page of charts, as many as fit; further pages hold the rest."""
 
     TITLE = "charts"
+    PANEL = PanelSpec("charts", "f3", "Charts", rank=20, tab=10, css=_PLACE)
     FOOTER = (
         ("chart.read_left chart.read_right", "Read"),
         ("chart.zoom", "Full screen"),

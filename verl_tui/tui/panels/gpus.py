@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from verl_tui.rendering.gpus.places import gpu_rows
 from verl_tui.times import age
 from verl_tui.tui.panels.panel import TextPanel
+from verl_tui.tui.panels.spec import PanelSpec
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
@@ -19,10 +20,20 @@ _STALE = 30.0
 """Seconds after which the age of a reading is shown."""
 
 
+_PLACE = """
+    &.-medium > #gpus, &.-narrow > #gpus { display: none; }
+    &.-narrow.-gpus > #gpus { display: block; }
+    &.-tiny.-narrow.-gpus > #gpus, &.-pair.-narrow.-gpus > #gpus,
+    &.-line.-narrow.-gpus > #gpus { display: none; }
+"""
+"""Its place in each layout of the dashboard."""
+
+
 class GpusPanel(TextPanel):
     """Bars or a matrix of GPUs, and the last values of other figures that the run has logged."""
 
     TITLE = "gpus"
+    PANEL = PanelSpec("gpus", "f5", "GPUs", rank=40, tab=40, css=_PLACE)
     FOOTER = (("chart.zoom", "Full screen"), ("list.down list.up", "Scroll"))
     PREFIX = "gpus"
     STYLED_ROLES = _ROLES
@@ -48,6 +59,10 @@ class GpusPanel(TextPanel):
     def compose(self) -> ComposeResult:
         """Make the rows."""
         yield self._rows
+
+    def has_content(self, view: View) -> bool:
+        """Return True if this host has GPUs."""
+        return bool(view.monitor.gpus and view.monitor.gpus.gpus)
 
     def show(self, view: View) -> None:
         """Show the newest reading and the newest logged values."""

@@ -11,6 +11,7 @@ from verl_tui.rendering.health_layout import FindingList, HealthLayout, caption
 from verl_tui.rendering.health_rows import ROLES
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.panels.panel import TextPanel
+from verl_tui.tui.panels.spec import PanelSpec
 from verl_tui.tui.widgets.entries import Entries
 
 if TYPE_CHECKING:
@@ -22,10 +23,17 @@ if TYPE_CHECKING:
     from verl_tui.rendering.session.snapshot import View
 
 
+_PLACE = """
+    &.-tiny.-narrow > #health { display: block; height: 1; }
+"""
+"""Its place in each layout of the dashboard."""
+
+
 class HealthPanel(TextPanel):
     """The findings about the shown run."""
 
     TITLE = "health"
+    PANEL = PanelSpec("health", "f4", "Health", rank=30, tab=20, css=_PLACE)
     FOOTER = (
         ("health.unfold", "Unfold"),
         ("health.not_judged", "Not judged"),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
+    from verl_tui.tui.panels.spec import PanelSpec
 
 _KEPT = 500
 """Rows that are remembered: more than a few screenfuls."""
@@ -30,6 +31,8 @@ class Panel(Container):
 
     TITLE = ""
     """Name shown in the frame."""
+    PANEL: ClassVar[PanelSpec | None] = None
+    """Name, key and place of a panel of the dashboard; None of one that only a screen has."""
     FOOTER: ClassVar[tuple[tuple[str, str], ...]] = ()
     """Keys that the last row of the screen begins with while the panel has the focus, and what they
     do.
@@ -71,6 +74,16 @@ class Panel(Container):
     def show(self, view: View) -> None:
         """Draw the newest state; refreshes nothing that has not changed."""
         raise NotImplementedError
+
+    def has_content(self, view: View) -> bool:
+        """Return True if there is so much to show that the dashboard gives it more room, by rules
+        for its class `-NAME`.
+        """
+        return False
+
+    def make_room(self, view: View) -> bool:
+        """Ask for another layout where its contents need one; return True if they do."""
+        return False
 
     def subtitle(self, text: str) -> None:
         """Write a few words into the lower edge of the frame; foreign text is no markup here."""

@@ -16,6 +16,7 @@ from verl_tui.rendering.session.selection import LETTERS
 from verl_tui.rendering.text import run_colours
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.panels.panel import TextPanel
+from verl_tui.tui.panels.spec import PanelSpec
 from verl_tui.tui.terminal.lazy_strips import LazyStrips
 from verl_tui.tui.widgets.entries import Entries
 from verl_tui.tui.widgets.rows import Rows
@@ -42,10 +43,19 @@ def _signs(*, ascii_only: bool) -> tuple[str, ...]:
     )
 
 
+_PLACE = """
+    &.-wide > #runs, &.-huge > #runs { row-span: 2; min-width: 26; max-width: 40; }
+    &.-huge > #runs { min-width: 34; max-width: 56; }
+    &.-medium > #runs, &.-narrow > #runs { display: none; }
+"""
+"""Its place in each layout of the dashboard."""
+
+
 class RunsPanel(TextPanel):
     """The list of runs; choosing one asks the app to show it."""
 
     TITLE = "runs"
+    PANEL = PanelSpec("runs", "f2", "Runs", rank=10, tab=50, css=_PLACE)
     FOOTER = (("runs.select", "Select"), ("runs.sort", "Sort"), ("compare", "Compare"))
     PREFIX = "runs"
     STYLED_ROLES = ROLES

@@ -30,6 +30,7 @@ from verl_tui.rendering.samples.panel_rows import (
 from verl_tui.rendering.samples.query import SampleQuery
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.panels.panel import Panel
+from verl_tui.tui.panels.spec import PanelSpec
 from verl_tui.tui.terminal.styles import RoleStyled
 from verl_tui.tui.widgets.rows import Rows
 
@@ -46,12 +47,23 @@ if TYPE_CHECKING:
     from verl_tui.runs.samples import Place, Samples
 
 
+_PLACE = """
+    &.-wide > #samples, &.-huge > #samples { column-span: 3; }
+    &.-wide.-low > #samples, &.-wide.-flat > #samples,
+    &.-huge.-low > #samples, &.-huge.-flat > #samples { display: none; }
+    &.-medium > #samples, &.-narrow > #samples { display: none; }
+    &.-medium.-tall > #samples { display: block; }
+"""
+"""Its place in each layout of the dashboard."""
+
+
 class SamplesPanel(Panel, RoleStyled):
     """One sample, the newest step's first until the user moves; keys lead to its neighbours and to
     other steps.
     """
 
     TITLE = "samples"
+    PANEL = PanelSpec("samples", "f6", "Samples", rank=50, tab=30, css=_PLACE)
     PREFIX = "samples"
     STYLED_ROLES = (*ROLES, *HERE)
     DEFAULT_CSS = """
@@ -121,6 +133,10 @@ class SamplesPanel(Panel, RoleStyled):
     def on_mount(self) -> None:
         """Who scrolls reads, and must not lose the sample to a newer one."""
         self.watch(self._body, "scroll_y", self._scrolled, init=False)
+
+    def has_content(self, view: View) -> bool:
+        """Return True if any run has samples."""
+        return any(run.samples.places for run in view.monitor.runs.values())
 
     def show(self, view: View) -> None:
         """Draw the chosen sample of the shown run."""

@@ -10,11 +10,10 @@ from textual.layouts.vertical import VerticalLayout
 
 from verl_tui.rendering.status_line import status
 from verl_tui.tui.keys.commands import bindings, keys_of
+from verl_tui.tui.panels.catalog import PANELS
 from verl_tui.tui.panels.charts import ChartsPanel
-from verl_tui.tui.panels.gpus import GpusPanel
 from verl_tui.tui.panels.health import HealthPanel
 from verl_tui.tui.panels.panel import Panel
-from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.widgets.footer import Keys
@@ -46,24 +45,30 @@ all of it.
 
 
 class DashboardLayout(BufferedScreen[None]):
-    """The panels of one run, arranged by the space there is: which are in sight is decided by the
-    stylesheet alone.
+    """The panels of one run, arranged by the space there is: the stylesheet alone decides which are
+    in sight.
     """
 
     AUTO_FOCUS = ""
-    ORDER = ("charts", "health", "samples", "gpus", "runs")
+    ORDER = tuple(spec.name for spec in sorted(PANELS, key=lambda one: (one.tab, one.name)))
     """Panels in the order of the tab key."""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "next_panel(1)", "Next panel", id="panel.next"),
         Binding("shift+tab", "next_panel(-1)", "Previous panel", show=False, id="panel.previous"),
         Binding("z", "zoom", "Zoom panel", id="panel.zoom"),
-        Binding("f2", "show_panel('runs')", "Runs", show=False, id="panel.runs"),
-        Binding("f3", "show_panel('charts')", "Charts", show=False, id="panel.charts"),
-        Binding("f4", "show_panel('health')", "Health", show=False, id="panel.health"),
-        Binding("f5", "show_panel('gpus')", "GPUs", show=False, id="panel.gpus"),
-        Binding("f6", "show_panel('samples')", "Samples", show=False, id="panel.samples"),
+        *(
+            Binding(
+                spec.key,
+                f"show_panel('{spec.name}')",
+                spec.words,
+                show=False,
+                id=f"panel.{spec.name}",
+            )
+            for spec in PANELS
+        ),
     ]
-    DEFAULT_CSS = """
+    DEFAULT_CSS = (
+        """
     DashboardLayout {
         overflow: hidden hidden;
         layout: grid;
@@ -81,33 +86,24 @@ class DashboardLayout(BufferedScreen[None]):
             grid-columns: auto 1fr 36;
             grid-rows: 1fr 7 5;
             &.-gpus { grid-rows: 5fr 2fr 5; }
-            &.-sampled { grid-rows: 7fr 7 3fr; }
-            &.-gpus.-sampled { grid-rows: 5fr 2fr 3fr; }
-            & > #runs { row-span: 2; min-width: 26; max-width: 40; }
-            & > #charts { row-span: 2; }
-            & > #samples { column-span: 3; }
+            &.-samples { grid-rows: 7fr 7 3fr; }
+            &.-gpus.-samples { grid-rows: 5fr 2fr 3fr; }
         }
-        &.-huge {
-            grid-columns: auto 1fr 48;
-            & > #runs { min-width: 34; max-width: 56; }
-        }
+        &.-huge { grid-columns: auto 1fr 48; }
         &.-wide.-low, &.-wide.-flat, &.-huge.-low, &.-huge.-flat {
             grid-size: 3 2;
             grid-rows: 1fr 5;
             &.-flat { grid-rows: 1fr 3; }
             &.-gpus { grid-rows: 2fr 1fr; }
-            & > #samples { display: none; }
         }
         &.-medium {
             grid-size: 1 2;
             grid-rows: 1fr 8;
-            & > #runs, & > #gpus, & > #samples { display: none; }
         }
         &.-medium.-tall {
             grid-size: 1 3;
             grid-rows: 1fr 9 5;
-            &.-sampled { grid-rows: 5fr 8 2fr; }
-            & > #samples { display: block; }
+            &.-samples { grid-rows: 5fr 8 2fr; }
         }
         &.-medium.-low { grid-rows: 1fr 6; }
         &.-medium.-flat { grid-rows: 1fr 3; }
@@ -116,31 +112,27 @@ class DashboardLayout(BufferedScreen[None]):
             grid-rows: 1fr 2;
             & > #status { padding: 0; }
             & > Keys { display: none; }
-            & > #runs, & > #samples, & > #gpus { display: none; }
             & > Panel { border: none; }
         }
         &.-narrow.-gpus {
             grid-size: 1 3;
             grid-rows: 1fr 2 3;
-            & > #gpus { display: block; }
         }
         &.-narrow.-flat.-gpus { grid-rows: 1fr 1 2; }
         &.-tiny, &.-pair, &.-line {
             layout: vertical;
             & > #status { padding: 0; }
             & > Panel { display: none; border: none; }
-            & > #charts { display: block; height: 1fr; }
             & > Keys { display: none; }
         }
-        &.-tiny.-narrow > #health { display: block; height: 1; }
-        &.-tiny.-narrow.-gpus > #gpus, &.-pair.-narrow.-gpus > #gpus,
-        &.-line.-narrow.-gpus > #gpus { display: none; }
-        &.-line > #charts { display: none; }
         &.-narrow > #hint, &.-tiny > #hint, &.-pair > #hint,
         &.-line > #hint { display: none !important; }
         &.-line.-zoomed > #status, &.-line.-filtering > #status { display: none; }
-    }
     """
+        + "".join(spec.rules for spec in PANELS)
+        + "}"
+    )
+    """The grid of each size, and the place in it that each panel declares."""
 
     def __init__(self) -> None:
         super().__init__(id="dashboard")
@@ -151,11 +143,7 @@ class DashboardLayout(BufferedScreen[None]):
     def compose(self) -> ComposeResult:
         """The order is the reading order of the wide layout; the stylesheet places it."""
         yield Line(id="status")
-        yield RunsPanel(id="runs")
-        yield ChartsPanel(id="charts")
-        yield HealthPanel(id="health")
-        yield GpusPanel(id="gpus")
-        yield SamplesPanel(id="samples")
+        yield from (panel(id=spec.name) for spec, panel in PANELS.items())
         yield Box("filter runs and metrics · enter keeps, esc clears", id="filter")
         yield Hint(id="hint")
         yield Keys()
@@ -307,23 +295,22 @@ class DashboardLayout(BufferedScreen[None]):
         self._after_layout()
 
     def _sync_layout(self, view: View) -> bool:
-        """Arrange the panels to suit what there is to show, and draw them then; tell whether they
-        were not yet.
+        """Arrange the panels to suit what there is to show; return True if they were not yet, and
+        are drawn after the layout.
 
         Where nothing is known of GPUs, or there are no samples, little or no room is given to
         saying so.
         """
-        wanted = {
-            "-gpus": bool(view.monitor.gpus and view.monitor.gpus.gpus),
-            "-sampled": any(run.samples.places for run in view.monitor.runs.values()),
-        }
-        others = [name for name, on in wanted.items() if on != self.has_class(name)]
-        for name in others:
-            self._arrange(name, on=wanted[name])
-        roomier = self.query_one(RunsPanel).make_room(view)
-        if others or roomier:
+        changed = False
+        for panel in self.query(Panel):
+            name, filled = f"-{panel.id}", panel.has_content(view)
+            if filled != self.has_class(name):
+                self._arrange(name, on=filled)
+                changed = True
+            changed |= panel.make_room(view)
+        if changed:
             self._after_layout()
-        return bool(others or roomier)
+        return changed
 
     def _arrange(self, name: str, *, on: bool) -> None:
         """Arrange the panels otherwise by a class: none looks different within, so nothing in them
