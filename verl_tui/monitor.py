@@ -109,9 +109,12 @@ class Monitor:
 
     def loaded(self) -> float:
         """Return how much of what lies on disk has been read, 0..1."""
-        status = [state.status for run in self.runs.values() for state in run.sources.values()]
-        size = sum(s.size for s in status)
-        share = min(1.0, sum(min(s.bytes_read, s.size) for s in status) / size) if size else 1.0
+        size = read = 0
+        for run in self.runs.values():
+            for state in run.sources.values():
+                size += state.status.size
+                read += min(state.status.bytes_read, state.status.size)
+        share = min(1.0, read / size) if size else 1.0
         return share if self._read else min(share, _NEARLY)
 
     def _run(self, name: str) -> Run:

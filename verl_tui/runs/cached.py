@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import wraps
+from operator import attrgetter
 from typing import TYPE_CHECKING, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -19,7 +20,18 @@ class Revised(Protocol):
         ...
 
 
+class Keyed(Protocol):
+    """Anything with a number that grows with each new metric."""
+
+    @property
+    def keys_revision(self) -> int:
+        """Grows with every new key."""
+        ...
+
+
 R = TypeVar("R", bound=Revised)
+K = TypeVar("K", bound=Keyed)
+S = TypeVar("S")
 T = TypeVar("T")
 
 
@@ -28,13 +40,25 @@ def cached_by_revision(function: Callable[[R], T]) -> Callable[[R], T]:
 
     A screen with two hundred runs asks each of them for its pace many times between two records.
     """
-    known: WeakKeyDictionary[R, tuple[int, T]] = WeakKeyDictionary()
+    return _cached(function, attrgetter("revision"))
+
+
+def cached_by_keys(function: Callable[[K], T]) -> Callable[[K], T]:
+    """Have a function answer from memory until its argument has another metric: keys hardly ever
+    change.
+    """
+    return _cached(function, attrgetter("keys_revision"))
+
+
+def _cached(function: Callable[[S], T], version_of: Callable[[S], int]) -> Callable[[S], T]:
+    known: WeakKeyDictionary[S, tuple[int, T]] = WeakKeyDictionary()
 
     @wraps(function)
-    def cached(subject: R) -> T:
+    def cached(subject: S) -> T:
+        version = version_of(subject)
         found = known.get(subject)
-        if found is None or found[0] != subject.revision:
-            found = known[subject] = (subject.revision, function(subject))
+        if found is None or found[0] != version:
+            found = known[subject] = (version, function(subject))
         return found[1]
 
     return cached

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.distributions import one_each, spreads
 from verl_tui.indicators import dialect, resolve
+from verl_tui.runs.cached import cached_by_keys
 from verl_tui.runs.newest import measured, newest, since
 from verl_tui.runs.series import Series
 from verl_tui.runs.spelling import Spellings
@@ -25,20 +26,22 @@ class LoggedMetrics:
         self._tables: dict[str, list[tuple[Table, int]]] = {}
         self._spellings = Spellings()
         self._series: dict[str, Series] = {}
-        self._groups: tuple[int, dict[str, Spread], Sequence[str]] = (-1, {}, ())
-        """Number of keys, the distributions among them, and the metrics of their own."""
-        self._resolved: tuple[int, dict[str, str], str] = (-1, {}, "other")
-        """Number of keys, the indicators among them, and the dialect."""
+        self.keys_revision = 0
+        """Grows with every new key."""
 
     def add_table(self, rows: Rows, path: str) -> Table:
         """Return a new table for rows of a source, known by the names of its keys."""
         table = Table(rows.keys, mean=rows.mean, estimated=rows.estimated)
         for column, key in enumerate(rows.keys):
             name = self._spellings.name(key, rows.keys, path)
-            self._tables.setdefault(name, []).append((table, column))
+            if name not in self._tables:
+                self._tables[name] = []
+                self.keys_revision += 1
+            self._tables[name].append((table, column))
         return table
 
     @property
+    @cached_by_keys
     def keys(self) -> tuple[str, ...]:
         """The log's own metric keys, in the order of first appearance; of two spellings of one
         metric the first.
@@ -46,37 +49,40 @@ class LoggedMetrics:
         return tuple(self._tables)
 
     @property
+    @cached_by_keys
     def spreads(self) -> Mapping[str, Spread]:
         """The distributions among the metrics, by the key of what is drawn of them as a line."""
-        return self._grouped()[0]
+        return {spread.line: spread for spread in spreads(self._tables).values()}
 
     @property
+    @cached_by_keys
     def metrics(self) -> Sequence[str]:
         """The keys of which each is a metric of its own: of a distribution that of its line
         alone.
         """
-        return self._grouped()[1]
+        return tuple(one_each(self._tables))
 
     @property
     def odd(self) -> Sequence[str]:
         """Keys that may have had a value that is not finite; all others have not."""
-        found = (
-            key
-            for key, tables in self._tables.items()
-            for table, at in tables
-            if table.keys[at] in table.odd
-        )
-        return tuple(dict.fromkeys(found))
+        found: dict[str, None] = {}
+        for key, tables in self._tables.items():
+            for table, column in tables:
+                if table.odd and table.keys[column] in table.odd:
+                    found[key] = None
+        return tuple(found)
 
     @property
+    @cached_by_keys
     def dialect(self) -> str:
         """Whose names the log uses: `tutorial`, `verl` or `other`."""
-        return self._resolve()[1]
+        return dialect(self._tables)
 
     @property
+    @cached_by_keys
     def indicators(self) -> dict[str, str]:
         """Indicator id -> the log's own key."""
-        return self._resolve()[0]
+        return resolve(self._tables)
 
     def series(self, key: str) -> Series | None:
         """Return the values of a metric by any of its spellings, None where the log has no such
@@ -123,18 +129,3 @@ class LoggedMetrics:
         """Return the values of an indicator, None where the log has nothing of that meaning."""
         key = self.indicators.get(indicator)
         return self.series(key) if key is not None else None
-
-    def _grouped(self) -> tuple[Mapping[str, Spread], Sequence[str]]:
-        count, found, metrics = self._groups
-        if count != len(self._tables):
-            found = {spread.line: spread for spread in spreads(self._tables).values()}
-            metrics = tuple(one_each(self._tables))
-            self._groups = (len(self._tables), found, metrics)
-        return found, metrics
-
-    def _resolve(self) -> tuple[dict[str, str], str]:
-        count, indicators, spoken = self._resolved
-        if count != len(self._tables):
-            indicators, spoken = resolve(self._tables), dialect(self._tables)
-            self._resolved = (len(self._tables), indicators, spoken)
-        return indicators, spoken

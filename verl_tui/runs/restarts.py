@@ -73,18 +73,24 @@ def _age(state: SourceState) -> tuple[str, float]:
     return _kind(state), state.began or 0.0
 
 
-def marks(told: Sequence[RestartMark], states: Iterable[SourceState]) -> list[RestartMark]:
-    """Return all restarts by step; what several sources show of one is told once.
+def marks(
+    stated: Sequence[RestartMark], continued: Iterable[tuple[SourceState, SourceState]]
+) -> list[RestartMark]:
+    """Return all restarts by step, each once, also where several sources show it.
 
-    It is one although the first thing that a source tells is the validation before the first step.
+    It is one although the first record of a source is the validation before the first step.
+
+    Args:
+        stated: Restarts within one source.
+        continued: See `continued`.
     """
     further = [
         RestartMark(after.first, "went on in another file", after.status.path)
-        for _, after in continued(states)
+        for _, after in continued
         if after.first is not None
     ]
     found: list[RestartMark] = []
-    for alike in _groups(sorted([*told, *further], key=_step)):
+    for alike in _groups(sorted([*stated, *further], key=_step)):
         often = Counter(mark.path for mark in alike).most_common(1)[0][0]
         found.extend(mark for mark in alike if mark.path == often)
     return found
@@ -97,8 +103,8 @@ def _groups(ordered: Iterable[RestartMark]) -> Iterator[list[RestartMark]]:
     group: list[RestartMark] = []
     for mark in ordered:
         first = group[0].step if group else mark.step
-        told = any(other.path == mark.path and other.step == first for other in group)
-        if mark.step > first + 1 or (mark.step == first + 1 and told):
+        known = any(other.path == mark.path and other.step == first for other in group)
+        if mark.step > first + 1 or (mark.step == first + 1 and known):
             yield group
             group = []
         group.append(mark)

@@ -25,7 +25,7 @@ from verl_tui.records import (
 from verl_tui.runs.cached import cached_by_revision
 from verl_tui.runs.clock import Clock
 from verl_tui.runs.histograms import Histograms
-from verl_tui.runs.last_record import LastRecord, last_record
+from verl_tui.runs.last_record import last_record
 from verl_tui.runs.logged_metrics import LoggedMetrics
 from verl_tui.runs.lost_time import LostTime
 from verl_tui.runs.outcome import outcome
@@ -76,8 +76,8 @@ class Run(LoggedMetrics):
         is no such file.
         """
         self._restarts: list[RestartMark] = []
-        self._behind: set[int] = set()
-        """Sources that others go on from."""
+        self._continued: Sequence[tuple[SourceState, SourceState]] = ()
+        """Sources, each with the one that goes on from it."""
         self.stated = Clock("times in the log")
         """When steps were reached, by times that records state."""
         self.watched = Clock("arrival while we watched")
@@ -87,6 +87,14 @@ class Run(LoggedMetrics):
         self.hushed = 0.0
         """Most seconds without a write since the run's end was logged, while we watched."""
         self._lost = LostTime()
+        self.step: int | None = None
+        """Step the run has reached: the highest of its newest segment; None before the first."""
+        self.outcome: Event | None = None
+        """The event that says how the run ended, None where some source shows that it went on."""
+        self.last_record: float | None = None
+        """Time of the newest record of training in seconds since the epoch."""
+        self.dated_by_file = False
+        """True if only a file's time dates the newest record; it may be that of a copy."""
         self.revision = 0
         """Grows with every change."""
 
@@ -98,24 +106,21 @@ class Run(LoggedMetrics):
         return tuple(self.sources)
 
     @property
-    def step(self) -> int | None:
-        """Step the run has reached: the highest of its newest segment; None before the first."""
-        known = [state for state in self.sources.values() if id(state) not in self._behind]
-        reached = [(state.segment, state.step) for state in known if state.step is not None]
-        return max(reached, default=(0, None))[1]
-
-    @property
+    @cached_by_revision
     def reach(self) -> tuple[int, int] | None:
         """First and last step of all that was logged, None before the first."""
         tables = [table for state in self.sources.values() for table in state.tables.values()]
         spans = [table.span for table in tables if len(table)]
-        return (min(first for first, _ in spans), max(last for _, last in spans)) if spans else None
+        if not spans:
+            return None
+        firsts, lasts = zip(*spans, strict=True)
+        return min(firsts), max(lasts)
 
     @property
     @cached_by_revision
     def restarts(self) -> Sequence[RestartMark]:
         """Where the run began anew, by step."""
-        return marks(self._restarts, self.sources.values())
+        return marks(self._restarts, self._continued)
 
     @property
     @cached_by_revision
@@ -127,11 +132,11 @@ class Run(LoggedMetrics):
     def total_steps(self) -> int | None:
         """Steps the whole run will take, None where unknown or where the run has gone beyond."""
         reached = self.step or 0
-        stated = [state.total for state in self.sources.values() if state.total is not None]
-        for total in (*reversed(stated), self._planned_steps):
-            if total is not None and total >= reached:
-                return total
-        return None
+        for state in reversed(self.sources.values()):
+            if state.total is not None and state.total >= reached:
+                return state.total
+        planned = self._planned_steps
+        return planned if planned is not None and planned >= reached else None
 
     @property
     @cached_by_revision
@@ -140,11 +145,6 @@ class Run(LoggedMetrics):
             state.per_epoch for state in self.sources.values() if state.per_epoch is not None
         ]
         return planned_steps(self.config, self.series, lengths[-1] if lengths else None)
-
-    @property
-    def outcome(self) -> Event | None:
-        """The event that says how the run ended, None where some source shows that it went on."""
-        return outcome(self.sources.values(), self.step)
 
     def present(self, key: str | None) -> Series | None:
         """Return the values up to the run's `end`, None where the log has none."""
@@ -156,22 +156,6 @@ class Run(LoggedMetrics):
         found = self.newest(key, count, self.end)
         series = self.present(key) if found is None else None
         return series.tail(count) if series is not None else found or ()
-
-    @property
-    def last_record(self) -> float | None:
-        """Time of the newest record of training in seconds since the epoch."""
-        return self._newest_record.time
-
-    @property
-    def dated_by_file(self) -> bool:
-        """True if only a file's time dates the newest record; it may be that of a copy."""
-        return self._newest_record.by_file
-
-    @property
-    @cached_by_revision
-    def _newest_record(self) -> LastRecord:
-        places = self.samples.places
-        return last_record(self.sources.values(), places[-1].step if places else None)
 
     @property
     def unreadable(self) -> int:
@@ -208,11 +192,31 @@ class Run(LoggedMetrics):
             else:
                 self._apply(state, record, arrival)
         self._note_stop(now)
-        if self.hushed and self.outcome is None:
-            self.hushed = 0.0
+        self._sum_up()
         self.revision += 1
-        if len(self.sources) > 1:
-            self._behind = {id(before) for before, _ in continued(self.sources.values())}
+
+    def _sum_up(self) -> None:
+        """Bring what all sources say together up to date."""
+        states = self.sources.values()
+        if len(states) > 1:
+            self._continued = continued(states)
+        self.step = self._reached()
+        self.outcome = outcome(states, self.step)
+        if self.outcome is None:
+            self.hushed = 0.0
+        places = self.samples.places
+        newest = last_record(states, places[-1].step if places else None)
+        self.last_record, self.dated_by_file = newest
+
+    def _reached(self) -> int | None:
+        """Return the highest step of the newest segment, of sources that no other goes on from."""
+        passed = {id(before) for before, _ in self._continued}
+        reached = [
+            (state.segment, state.step)
+            for state in self.sources.values()
+            if state.step is not None and id(state) not in passed
+        ]
+        return max(reached, default=(0, None))[1]
 
     def _source(self, batch: Batch, now: float) -> SourceState:
         """Return the state of a batch's source, with its status brought up to date."""
@@ -225,13 +229,13 @@ class Run(LoggedMetrics):
     def _note_hush(self, batch: Batch) -> None:
         """Note for how long nothing was written before what has just been appended."""
         if batch.live and self.outcome is not None:
-            changes = (state.status.modified or 0.0 for state in self.sources.values())
+            changes = [state.status.modified or 0.0 for state in self.sources.values()]
             before = max(changes, default=0.0)
             self.hushed = max(self.hushed, (batch.status.modified or 0.0) - before)
 
     def _note_stop(self, now: float) -> None:
         """Note whether its process is stopped."""
-        writers = (state.status.writer for state in self.sources.values())
+        writers = [state.status.writer for state in self.sources.values()]
         stopped = any(writer is not None and writer.stopped for writer in writers)
         self._lost.note(self.last_record, now, stopped=stopped)
 
@@ -295,7 +299,7 @@ class Run(LoggedMetrics):
             self.samples.forget(restart.step, validation=restart.validation)
 
     def _apply_sample(self, state: SourceState, sample: Sample, arrival: float | None) -> None:
-        step = sample.step if sample.step is not None else (state.step or self.step or 0)
+        step = sample.step if sample.step is not None else (state.step or self._reached() or 0)
         self.samples.add(sample, step)
         state.life.progress(arrival, None, state.status.modified)
 
@@ -324,11 +328,12 @@ class Run(LoggedMetrics):
         """Begin a further segment where training had begun before this start."""
         if state.ending is not None:
             state.begin_anew("another start behind an end")
-        elif state.rows > 0 or self._complete:
+        elif state.rows > 0 or self._is_complete():
             state.begin_anew("another start")
 
-    @property
-    def _complete(self) -> bool:
+    def _is_complete(self) -> bool:
+        """Return whether the run has made its last step, by what has been read so far."""
+        self.step = self._reached()
         total = self.total_steps
         return self.step is not None and total is not None and self.step >= total
 

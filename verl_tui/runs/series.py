@@ -164,17 +164,17 @@ class Series:
             tables: Each table with the index of this metric's column; the order and identity of
                 tables never change, new ones are added at the end.
         """
-        fresh = [
-            (number, table, column, self._cursors.get(number, 0))
-            for number, (table, column) in enumerate(tables)
-            if len(table) > self._cursors.get(number, 0)
-        ]
+        fresh = []
+        for number, (table, column) in enumerate(tables):
+            start = self._cursors.get(number, 0)
+            if len(table.steps) > start:
+                fresh.append((number, table, column, start))
         if not fresh:
             return
         if len(fresh) > 1 or not self._append(*fresh[0][1:]):
             self._merge(fresh)
         for number, table, _, _ in fresh:
-            self._cursors[number] = len(table)
+            self._cursors[number] = len(table.steps)
         if len(tables) > 1:
             for first, last in superseded(table for table, _ in tables):
                 self._drop_estimated(first, last)
@@ -269,7 +269,7 @@ class Series:
         for column in (self.steps, self._orders, self.values, self.times):
             del column[at:]
         self._extend(merged, *zip(*(points[step][:3] for step in merged), strict=True))
-        self._tell(at, steps, values)
+        self._note_changes(at, steps, values)
 
     def _drop_estimated(self, first: float, last: float) -> None:
         """Take away the points at estimated steps from a step to another."""
@@ -290,9 +290,13 @@ class Series:
         if self._pyramid is not None:
             self._pyramid.rebuild()
 
-    def _tell(self, at: int, steps: array[int], values: array[float]) -> None:
-        """Have readers start over where points from index `at` on that were there before are others
-        now.
+    def _note_changes(self, at: int, steps: array[int], values: array[float]) -> None:
+        """Have readers start over if points from index `at` on have changed.
+
+        Args:
+            at: Index of the first point that may have changed.
+            steps: Steps of the points there before.
+            values: Values of the points there before.
         """
         if self.steps[at : at + len(steps)] != steps:
             self.revision += 1

@@ -73,6 +73,8 @@ class RunSettings:
         """Origin -> what it says, the source that spoke last at the end."""
         self._by_last: dict[str, list[str]] = {}
         """Last part of a dotted name -> the names that end so."""
+        self._found: dict[tuple[str, ...], tuple[str, Any] | None] = {}
+        """The answers of `find` since the last change."""
 
     def apply(self, settings: Settings) -> None:
         """Take in what a source says; of two sources of one kind the one that speaks last holds.
@@ -99,18 +101,18 @@ class RunSettings:
         """Return a setting by the last parts of its dotted name; earlier names first, then the
         shortest full name.
         """
-        for name in names:
-            if name in self.values:
-                return name, self.values[name]
-            found = [
-                key
-                for key in self._by_last.get(_last(name), ())
-                if key.endswith((f".{name}", f"/{name}"))
-            ]
-            if found:
-                key = min(found, key=lambda key: (len(key), key))
-                return key, self.values[key]
-        return None
+        asked = tuple(names)
+        if asked not in self._found:
+            self._found[asked] = next(filter(None, map(self._find, asked)), None)
+        return self._found[asked]
+
+    def _find(self, name: str) -> tuple[str, Any] | None:
+        if name in self.values:
+            return name, self.values[name]
+        ends = (f".{name}", f"/{name}")
+        found = [key for key in self._by_last.get(_last(name), ()) if key.endswith(ends)]
+        key = min(found, key=lambda key: (len(key), key), default=None)
+        return None if key is None else (key, self.values[key])
 
     def _trusted(self) -> Sequence[str]:
         newest_first = list(self._said)[::-1]
@@ -119,6 +121,7 @@ class RunSettings:
     def _merge(self) -> None:
         self.values.clear()
         self.origins.clear()
+        self._found.clear()
         for resolved in (True, False):
             for origin in self._trusted():
                 for key, value in self._said[origin].items():

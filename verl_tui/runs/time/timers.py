@@ -9,6 +9,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.metrics import modern
+from verl_tui.runs.cached import cached_by_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -80,6 +81,7 @@ class StepTimers(NamedTuple):
     """Name of a part -> its key."""
 
 
+@cached_by_keys
 def step_timers(run: Run) -> StepTimers:
     """Return the keys of the step's own time and of its parts."""
     modern_names = {key: modern(key) for key in run.keys}

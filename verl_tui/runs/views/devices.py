@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.records import Gpu
+from verl_tui.runs.cached import cached_by_keys
 from verl_tui.runs.views.device_keys import bytes_of, device_key
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from verl_tui.records import GpuProcess, GpuReading
     from verl_tui.runs.run import Run
+    from verl_tui.runs.views.device_keys import DeviceKey
 
 CLUSTER = "cluster/"
 """Begins the keys of machines of which nobody says whether the run uses them."""
@@ -87,16 +89,18 @@ def utilization_keys(run: Run) -> list[str]:
     and index.
     """
     found: dict[tuple[str, int], str] = {}
-    for key in run.keys:
-        one = device_key(key)
-        if (
-            one is not None
-            and one.field == "gpu"
-            and not key.startswith(CLUSTER)
-            and (key.partition("/l:")[0].endswith(".gpu") or _passes_one(run, key))
-        ):
+    for key, one in _device_keys(run):
+        if one.field != "gpu" or key.startswith(CLUSTER):
+            continue
+        if key.partition("/l:")[0].endswith(".gpu") or _passes_one(run, key):
             found.setdefault((one.node, one.device), key)
     return [found[place] for place in sorted(found)]
+
+
+@cached_by_keys
+def _device_keys(run: Run) -> list[tuple[str, DeviceKey]]:
+    """Return the metrics that are figures of a device, in the order of the log."""
+    return [(key, one) for key in run.keys if (one := device_key(key)) is not None]
 
 
 def _passes_one(run: Run, key: str) -> bool:
@@ -117,9 +121,8 @@ def logged_devices(run: Run) -> tuple[list[Device], set[str]]:
     A share of memory without its bytes is not used: nothing says of how much.
     """
     found: dict[tuple[str, int], dict[str, tuple[str, int | None]]] = {}
-    for key in run.keys:
-        if (one := device_key(key)) is not None:
-            found.setdefault((one.node, one.device), {}).setdefault(one.field, (key, one.factor))
+    for key, one in _device_keys(run):
+        found.setdefault((one.node, one.device), {}).setdefault(one.field, (key, one.factor))
     name = run.settings.get("wandb.gpu")
     devices, used = [], set()
     for (node, index), keys in sorted(found.items()):

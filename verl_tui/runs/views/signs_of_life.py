@@ -6,6 +6,7 @@ from math import inf
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.runs.cached import cached_by_revision
 from verl_tui.runs.life import AGREE
 from verl_tui.text import one_line
 from verl_tui.times import age
@@ -35,6 +36,7 @@ class Evidence(NamedTuple):
     """When it last showed; None while a process holds the file."""
 
 
+@cached_by_revision
 def writer(run: Run) -> Writer | None:
     """Return the process that writes a run's log, one that lives before one that is gone; None
     where none is known.
@@ -43,16 +45,12 @@ def writer(run: Run) -> Writer | None:
     is not missed where something else of the run was written long after that file.
     """
     newest = written(run) or 0.0
-    known = [
-        status.writer
-        for status in (state.status for state in run.sources.values())
-        if status.writer is not None
-        and not (
-            status.writer.by_name
-            and status.writer.gone
-            and newest - (status.modified or 0.0) > _KEPT_BACK
-        )
-    ]
+    known = []
+    for state in run.sources.values():
+        one, modified = state.status.writer, state.status.modified or 0.0
+        if one is None or (one.by_name and one.gone and newest - modified > _KEPT_BACK):
+            continue
+        known.append(one)
     return min(known, key=lambda one: (one.name.startswith("wandb"), one.gone), default=None)
 
 
@@ -65,14 +63,16 @@ def evidence(run: Run, now: float) -> Evidence | None:
     )
 
 
+@cached_by_revision
 def written(run: Run) -> float | None:
     """Return when something was last written that may be of a step that takes long: not of what
     only goes on.
     """
-    times = (s.status.modified for s in run.sources.values() if not s.life.explained())
-    return max((at for at in times if at is not None), default=None)
+    times = [state.status.modified for state in run.sources.values() if not state.life.explained()]
+    return max([time for time in times if time is not None], default=None)
 
 
+@cached_by_revision
 def unattended(run: Run) -> bool:
     """Tell whether no process writes a run's log any more: nobody holds it, and it has not grown
     since we look.

@@ -99,10 +99,8 @@ def waited(run: Run, now: float) -> float | None:
 
 def last_write(run: Run) -> float | None:
     """Return when any of the run's files last changed, in seconds since the epoch."""
-    return max(
-        (s.status.modified for s in run.sources.values() if s.status.modified is not None),
-        default=None,
-    )
+    statuses = [state.status for state in run.sources.values()]
+    return max([one.modified for one in statuses if one.modified is not None], default=None)
 
 
 def state(run: Run, now: float) -> State:
@@ -112,8 +110,10 @@ def state(run: Run, now: float) -> State:
         run: The run.
         now: Seconds since the epoch.
     """
-    found = (judge(run, now) for judge in _JUDGES)
-    return next((one for one in found if one is not None), State.UNKNOWN)
+    for judge in _JUDGES:
+        if (found := judge(run, now)) is not None:
+            return found
+    return State.UNKNOWN
 
 
 def _crashed(run: Run, now: float) -> State | None:
@@ -161,19 +161,19 @@ def _let_go(run: Run) -> bool:
     if any(source.ending is not None and source.ending.bare for source in run.sources.values()):
         return True  # W&B tells of its exit with an error
     holder = writer(run)
-    told = (source for source in run.sources.values() if source.ending is run.outcome)
-    return holder.gone if holder is not None else any(source.status.unheld for source in told)
+    if holder is not None:
+        return holder.gone
+    return any(
+        source.status.unheld for source in run.sources.values() if source.ending is run.outcome
+    )
 
 
 def is_evaluation(run: Run) -> bool:
     """Return whether a run is an evaluation: samples without a step."""
+    if run.step is not None or run.total_steps is not None:
+        return False
     formats = {source.status.format for source in run.sources.values() if source.status.records}
-    return (
-        run.step is None
-        and run.total_steps is None
-        and SAMPLES in formats
-        and formats <= _OF_EVALUATIONS
-    )
+    return SAMPLES in formats and formats <= _OF_EVALUATIONS
 
 
 def _stated(run: Run, _now: float) -> State | None:

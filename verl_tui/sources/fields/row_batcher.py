@@ -186,10 +186,11 @@ class RowBatcher:
             rows = block.rows
             if not rows:
                 continue
-            columns = tuple(map(_column, zip(*(row.values for row in rows), strict=True)))
+            columns = _columns([row.values for row in rows])
+            stated = [row.time for row in rows]
             times: tuple[float, ...] = ()
-            if any(row.time is not None for row in rows):
-                times = tuple(float("nan") if row.time is None else row.time for row in rows)
+            if stated.count(None) < len(stated):
+                times = tuple([math.nan if time is None else time for time in stated])
             steps = array("q", [row.step for row in rows])
             self._out.append(
                 Rows(keys, steps, columns, block.orders, times, mean, progress, estimated)
@@ -212,11 +213,12 @@ def _same(value: float, other: float) -> bool:
     return value == other or (math.isnan(value) and math.isnan(other))
 
 
-def _column(values: Sequence[float]) -> array[float]:
+def _columns(rows: Sequence[Sequence[float]]) -> tuple[array[float], ...]:
+    """Return the values of rows by column."""
     try:
-        return array("d", values)
+        return tuple([array("d", values) for values in zip(*rows, strict=True)])
     except OverflowError:
-        return array("d", map(_number, values))
+        return tuple([array("d", map(_number, values)) for values in zip(*rows, strict=True)])
 
 
 def _number(value: float) -> float:
