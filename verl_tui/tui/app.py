@@ -29,7 +29,7 @@ from verl_tui.sources import pipe
 from verl_tui.tui.base_app import TerminalApp
 from verl_tui.tui.export import PICTURES, copy_here, take_picture
 from verl_tui.tui.keys.commands import first_keys
-from verl_tui.tui.messages import CursorMoved
+from verl_tui.tui.messages import MoveCursor
 from verl_tui.tui.notifications import notices
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
@@ -377,8 +377,8 @@ class VerlApp(TerminalApp):
             self._cursor = None
             self._draw(self._shown_at)
 
-    @on(CursorMoved)
-    def _move_cursor(self, event: CursorMoved) -> None:
+    @on(MoveCursor)
+    def _move_cursor(self, event: MoveCursor) -> None:
         if event.step != self._cursor:
             self._cursor = event.step
             if event.step is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual.message import Message
 
 
-class CursorMoved(Message):
+class MoveCursor(Message):
     """Everything is to be looked at as it was at another step."""
 
     def __init__(self, step: int | None) -> None:

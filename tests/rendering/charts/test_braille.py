@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from verl_tui.rendering.charts.axes import fit_scale, fit_window, sliding_window
 from verl_tui.rendering.charts.braille import (
+    DotLayer,
     Glyph,
-    Layer,
     ascii_locale,
     compose,
     connect,
@@ -47,18 +47,18 @@ def text(rows):
 
 
 def test_a_diagonal_of_dots():
-    layer = Layer(2, 1, "line")
+    layer = DotLayer(2, 1, "line")
     layer.line([(3, 3), (2, 2), (1, 1), (0, 0)])
     assert compose([layer]) == [(("⡠⠊", "line"),)]
 
 
 def test_nothing_is_spaces_not_empty_braille():
-    assert text(compose([Layer(3, 2)])) == ["   ", "   "]
+    assert text(compose([DotLayer(3, 2)])) == ["   ", "   "]
 
 
 @pytest.mark.parametrize(("width", "height"), [(0, 0), (0, 3), (3, 0), (-1, -1)])
 def test_no_room(width, height):
-    layer = Layer(width, height)
+    layer = DotLayer(width, height)
     layer.line([(0, 3)] * 8)
     layer.dot(0, 0)
     layer.shade([(0, 9)] * 4)
@@ -66,21 +66,21 @@ def test_no_room(width, height):
 
 
 def test_the_later_layer_wins_the_colour_and_dots_add_up():
-    first, second = Layer(1, 1, "first"), Layer(1, 1, "second")
+    first, second = DotLayer(1, 1, "first"), DotLayer(1, 1, "second")
     first.line([(0, 0), None])
     second.line([None, (3, 3)])
     assert compose([first, second]) == [(("⢁", "second"),)]
 
 
 def test_a_backdrop_gives_way():
-    shade, line = Layer(2, 1, "shade", backdrop=True), Layer(2, 1, "line")
+    shade, line = DotLayer(2, 1, "shade", backdrop=True), DotLayer(2, 1, "line")
     shade.line([(0, 3)] * 4)
     line.line([(3, 3), (3, 3)])
     assert compose([shade, line]) == [(("⣀", "line"), ("⣿", "shade"))]
 
 
 def test_glyphs_stand_on_dots_or_give_way_to_them():
-    layer = Layer(3, 1, "line")
+    layer = DotLayer(3, 1, "line")
     layer.line([(3, 3), (3, 3)])
     marks = {
         0: {
@@ -93,7 +93,7 @@ def test_glyphs_stand_on_dots_or_give_way_to_them():
 
 
 def test_ascii_is_ascii():
-    layer = Layer(6, 2, "line")
+    layer = DotLayer(6, 2, "line")
     layer.line([(0, 7), (0, 7), (0, 0), (1, 1), (5, 6), None, (3, 3), (3, 3), (7, 7), (0, 1)])
     assert all(c.isascii() for row in text(compose([layer], ascii_only=True)) for c in row)
 

@@ -16,7 +16,7 @@ from verl_tui.config import Config
 from verl_tui.exporters.csv import table
 from verl_tui.monitor import load
 from verl_tui.rendering.charts.labels import UNICODE, title_row
-from verl_tui.rendering.charts.plan import ChartLook, Plan, chart_data, plan_charts
+from verl_tui.rendering.charts.plan import ChartLook, PlannedChart, chart_data, plan_charts
 from verl_tui.rendering.charts.values import in_sight, listed, reading
 from verl_tui.rendering.charts.zoom_window import ZoomSpan
 from verl_tui.rendering.session.selection import Selection
@@ -73,7 +73,7 @@ def view_of(monitor: Monitor, cursor: int | None = None, *selected: str) -> View
     return View(monitor, monitor.runs["run_a"], NOW, cursor=cursor, selection=selection)
 
 
-def chart(view: View, key: str) -> Plan:
+def chart(view: View, key: str) -> PlannedChart:
     assert view.run is not None
     return next(found for found in plan_charts(view.run, ()) if found.key == key)
 

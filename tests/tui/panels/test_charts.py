@@ -26,7 +26,7 @@ from verl_tui.rendering.charts.plan import (
     unknown_charts,
 )
 from verl_tui.rendering.charts.x_axes import on_axis
-from verl_tui.tui.keys.chart_keys import said
+from verl_tui.tui.keys.chart_keys import why_unchanged
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.plot import Plot
@@ -329,9 +329,9 @@ def test_a_log_without_times_is_drawn_over_its_steps_and_says_so_once() -> None:
     assert list(data.main.points.steps) == [1, 2, 3]
     assert (data.cursor, data.axis.label) == (2, "step")
     assert list(look.words(run)) == ["x: step, no times are known"]
-    assert said(ChartLook(), "axis", run) == "no times are known: x stays at steps"
-    assert not said(ChartLook(axis="relative"), "axis", run)
-    assert not said(ChartLook(), "axis", make_run())
+    assert why_unchanged(ChartLook(), "axis", run) == "no times are known: x stays at steps"
+    assert not why_unchanged(ChartLook(axis="relative"), "axis", run)
+    assert not why_unchanged(ChartLook(), "axis", make_run())
 
 
 def add(run: Run, step: int, value: float = 0.5, time: float = NOW) -> None:

@@ -14,7 +14,13 @@ from verl_tui.rendering.charts.plan import ChartLook, plan_charts
 from verl_tui.rendering.charts.second_axis import second_metric
 from verl_tui.rendering.charts.x_axes import on_axis
 from verl_tui.rendering.charts.zoom_window import ZoomSpan, holding, panned, zoomed
-from verl_tui.tui.keys.chart_keys import KEYS, changed, following, said, step_at
+from verl_tui.tui.keys.chart_keys import (
+    KEYS,
+    look_after,
+    step_at,
+    why_unchanged,
+    with_step_in_sight,
+)
 
 WHOLE = (1, 1000)
 wholes = st.tuples(st.integers(-50, 10**6), st.integers(0, 10**6)).map(
@@ -121,13 +127,13 @@ def test_a_step_out_of_sight_is_brought_into_it() -> None:
 def test_every_key_changes_the_look_and_has_words_for_it() -> None:
     run = make_run(steps=200)
     for what, words in (("axis", "x: time"), ("log", "log y"), ("usual", "y without outliers")):
-        assert list(changed(ChartLook(), what, run).words(run)) == [words]
-    near = changed(ChartLook(), "in", run)
+        assert list(look_after(ChartLook(), what, run).words(run)) == [words]
+    near = look_after(ChartLook(), "in", run)
     assert list(near.words(run)) == ["from step 100"]
-    past = changed(near, "earlier", run)
+    past = look_after(near, "earlier", run)
     assert list(past.words(run)) == ["steps 50–150"]
-    assert changed(past, "later", run) == near
-    assert changed(near, "out", run) == ChartLook()
+    assert look_after(past, "later", run) == near
+    assert look_after(near, "out", run) == ChartLook()
     assert {key.action for key in KEYS} == {
         f"look('{what}')"
         for what in ("axis", "log", "usual", "smoother", "rougher", "in", "out", "earlier", "later")
@@ -136,25 +142,25 @@ def test_every_key_changes_the_look_and_has_words_for_it() -> None:
 
 def test_at_an_end_moving_on_says_why_nothing_moves() -> None:
     run = make_run(steps=200)
-    near = changed(ChartLook(), "in", run)
-    assert said(near, "later", run) == "step 200 is the newest"
-    assert not said(near, "earlier", run)
-    first = changed(changed(near, "earlier", run), "earlier", run)
-    assert said(first, "earlier", run) == "step 1 is the first"
-    assert not said(first, "later", run)
+    near = look_after(ChartLook(), "in", run)
+    assert why_unchanged(near, "later", run) == "step 200 is the newest"
+    assert not why_unchanged(near, "earlier", run)
+    first = look_after(look_after(near, "earlier", run), "earlier", run)
+    assert why_unchanged(first, "earlier", run) == "step 1 is the first"
+    assert not why_unchanged(first, "later", run)
 
 
 @pytest.mark.parametrize("run", [None, make_run(steps=0), make_run(steps=1), make_run(steps=3)])
 def test_there_may_be_nothing_to_zoom(run: Any) -> None:
     for what in ("in", "out", "earlier", "later"):
-        assert changed(ChartLook(), what, run, 5) == ChartLook()
-    assert following(ChartLook(span=ZoomSpan(2, 5)), None, 9).span == ZoomSpan(2, 5)
+        assert look_after(ChartLook(), what, run, 5) == ChartLook()
+    assert with_step_in_sight(ChartLook(span=ZoomSpan(2, 5)), None, 9).span == ZoomSpan(2, 5)
 
 
 def test_at_least_eight_points_stay_in_sight() -> None:
     run, look = make_run(steps=1000), ChartLook()
     for _ in range(20):
-        look = changed(look, "in", run)
+        look = look_after(look, "in", run)
     assert look.span is not None
     assert look.span.length == 7
 

@@ -316,7 +316,7 @@ async def test_any_metric_can_be_the_second(log: Path) -> None:
 
 
 def test_words_are_looked_for_in_key_and_label() -> None:
-    one: Any = type("Plan", (), {"key": "actor/ppo_kl", "label": "policy KL"})
+    one: Any = type("PlannedChart", (), {"key": "actor/ppo_kl", "label": "policy KL"})
     assert matching([one], "KL actor") == [one]
     assert matching([one], "") == [one]
     assert matching([one], "kl reward") == []

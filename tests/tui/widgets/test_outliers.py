@@ -22,7 +22,7 @@ from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.runs.pyramid import Pyramid
 from verl_tui.tui.widgets import zoomed_chart
 from verl_tui.tui.widgets.chart import Chart
-from verl_tui.tui.widgets.read_out import Reading, readings, rows_of
+from verl_tui.tui.widgets.read_out import CursorValue, cursor_values, rows_of
 from verl_tui.tui.widgets.zoomed_chart import ZoomedChart
 
 SIZES = [(1, 1), (2, 1), (5, 2), (20, 6), (24, 6), (40, 12), (60, 20), (200, 50)]
@@ -246,7 +246,7 @@ async def test_a_zoom_into_the_past_shows_its_steps_from_side_to_side(widget):
     app = Screen(widget(chart_of(wave(1000), first_step=203, last_step=311)))
     async with app.run_test(size=(90, 24)) as pilot:
         await pilot.press("tab", "home")
-        window, left = app.chart._frame()
+        window, left = app.chart._plot_area()
         assert window.start == 203
         assert window.column(311) == window.columns - 1
         assert app.chart.cursor == 203
@@ -361,7 +361,7 @@ async def test_two_axes_in_the_large_chart():
         assert any(line.rstrip().endswith(("├0.002", "┼0.002")) for line in lines)
         assert any(line.lstrip().startswith("1k┼") for line in lines)
         assert all(len(line) == 100 for line in lines)
-        told = dict(app.chart.readings())
+        told = dict(app.chart.cursor_values())
         assert told["step"] == "40"
         assert told["a loss"] == "0.5"
         assert told["b policy KL"] == "0.004 nats"
@@ -387,25 +387,25 @@ def test_everything_in_a_chart_is_read():
     validation = ChartLine(Column([0, 200], [0.25, 0.75]), "points", "validation", "gsm8k")
     data = both(points, envelope=(points, points), smoothing=0.6)
     data = replace(data, lines=(*data.lines, validation))
-    told = [str(one) for one in readings(data, 210, UNICODE, ChartCache())]
+    told = [str(one) for one in cursor_values(data, 210, UNICODE, ChartCache())]
     assert told[0] == "step 210"
     assert told[1].startswith("a loss 0.625 (smooth 0.")
     assert told[2] == "◆ gsm8k 0.75 @ 200"
     assert told[3].startswith("b policy KL 0.001 nats (smooth ")
     assert told[4] == "min 0.625 max 0.625"
-    assert str(readings(data, -5, UNICODE, ChartCache())[1]) == "a loss -"
+    assert str(cursor_values(data, -5, UNICODE, ChartCache())[1]) == "a loss -"
 
 
 @given(
     st.lists(st.text(max_size=30), min_size=1, max_size=9), st.integers(1, 90), st.integers(1, 5)
 )
 def test_readings_fit(names, width, most):
-    rows = rows_of([Reading(name.strip(), "1.5") for name in names], width, most)
+    rows = rows_of([CursorValue(name.strip(), "1.5") for name in names], width, most)
     assert 1 <= len(rows) <= most
 
 
 def test_what_does_not_fit_says_so():
-    told = [Reading(f"metric {number}", "0.123") for number in range(9)]
+    told = [CursorValue(f"metric {number}", "0.123") for number in range(9)]
     assert rows_of(told, 40, 9)[0] == "metric 0 0.123   metric 1 0.123"
     assert len(rows_of(told, 40, 9)) == 5
     short = rows_of(told, 40, 2)
@@ -416,7 +416,11 @@ def test_what_does_not_fit_says_so():
 
 def test_names_have_the_room_there_is():
     name = "openai/gsm8k/reward/mean@1"
-    told = [Reading("step", "297"), Reading("reward", "0.7"), Reading(f"◆ {name}", "0.75 @ 290")]
+    told = [
+        CursorValue("step", "297"),
+        CursorValue("reward", "0.7"),
+        CursorValue(f"◆ {name}", "0.75 @ 290"),
+    ]
     assert rows_of(told, 80, 9) == [f"step 297   reward 0.7   ◆ {name} 0.75 @ 290"]
     (row,) = rows_of(told, 61, 9)
     assert "0.75 @ 290" in row
@@ -428,15 +432,17 @@ def test_names_have_the_room_there_is():
 def test_of_a_moment_step_and_time_are_read():
     axis = Axis("time", time=True, exact=lambda second: f"{second}s")
     data = replace(both(), axis=axis)
-    assert str(readings(data, 210, UNICODE, ChartCache(), at=7)[0]) == "step 7 · 210s"
-    assert str(readings(data, 210, ASCII, ChartCache(), at=7)[0]) == "step 7, 210s"
-    assert str(readings(data, 210, UNICODE, ChartCache())[0]) == "210s"
+    assert str(cursor_values(data, 210, UNICODE, ChartCache(), at=7)[0]) == "step 7 · 210s"
+    assert str(cursor_values(data, 210, ASCII, ChartCache(), at=7)[0]) == "step 7, 210s"
+    assert str(cursor_values(data, 210, UNICODE, ChartCache())[0]) == "210s"
 
 
 async def test_the_cursor_is_drawn_over_the_large_chart_without_drawing_it_again(monkeypatch):
     drawn = []
-    draw = zoomed_chart._Sketch.draw
-    monkeypatch.setattr(zoomed_chart._Sketch, "draw", lambda *args: drawn.append(1) or draw(*args))
+    draw = zoomed_chart._PlotextChart.draw
+    monkeypatch.setattr(
+        zoomed_chart._PlotextChart, "draw", lambda *args: drawn.append(1) or draw(*args)
+    )
     app = Screen(ZoomedChart(both()))
     async with app.run_test(size=(100, 30)) as pilot:
         await pilot.press("tab", "home", "right", "right")

@@ -94,7 +94,7 @@ async def test_an_envelope_that_says_nothing_is_left_out_and_widens_no_axis():
         )
         assert mute._draw(100, 30) == without._draw(100, 30)
         mute._cursor = 50
-        assert str(mute.readings()[-1]) == "min 0 max 1", "it can be read"
+        assert str(mute.cursor_values()[-1]) == "min 0 max 1", "it can be read"
 
 
 @pytest.mark.parametrize("size", [(1, 1), (5, 2), (20, 6), (30, 10), (31, 11), (80, 24), (200, 50)])
@@ -108,13 +108,13 @@ async def test_sizes(size):
 
 async def test_plotext_sees_few_points_and_only_finite_ones(monkeypatch):
     seen = []
-    trace = zoomed_chart._Trace
+    trace = zoomed_chart._Signal
 
     def noted(role, glyph, x, y, starts):
         seen.append(found := trace(role, glyph, x, y, starts))
         return found
 
-    monkeypatch.setattr(zoomed_chart, "_Trace", noted)
+    monkeypatch.setattr(zoomed_chart, "_Signal", noted)
     values = [nan if i % 97 == 0 else (i % 1000) * (-1) ** i for i in range(50_000)]
     app = Screen(ZoomedChart(data_of(values)))
     async with app.run_test(size=(100, 30)) as pilot:
@@ -177,8 +177,10 @@ async def test_the_cursor_moves_by_keys():
 
 async def test_an_unchanged_picture_is_not_drawn_twice(monkeypatch):
     drawn = []
-    draw = zoomed_chart._Sketch.draw
-    monkeypatch.setattr(zoomed_chart._Sketch, "draw", lambda *args: drawn.append(1) or draw(*args))
+    draw = zoomed_chart._PlotextChart.draw
+    monkeypatch.setattr(
+        zoomed_chart._PlotextChart, "draw", lambda *args: drawn.append(1) or draw(*args)
+    )
     data = data_of(WAVE)
     app = Screen(ZoomedChart(data))
     async with app.run_test(size=(100, 30)) as pilot:

@@ -79,7 +79,7 @@ def ascii_locale(environment: Mapping[str, str] = os.environ) -> bool:
     return False
 
 
-class Layer:
+class DotLayer:
     """Dots of one style on a grid of cells; sizes are in cells, dots count from the top left.
 
     A backdrop gives way: its dots vanish from a cell in which a later layer draws.
@@ -187,7 +187,7 @@ def fill_gaps(runs: Sequence[Run | None]) -> list[Run | None]:
 
 
 def compose(
-    layers: Sequence[Layer],
+    layers: Sequence[DotLayer],
     marks: Mapping[int, Mapping[int, Glyph]] | None = None,
     *,
     ascii_only: bool = False,
@@ -210,7 +210,7 @@ def compose(
     ]
 
 
-def _row(layers: Sequence[Layer], y: int, marks: Mapping[int, Glyph], glyphs: str) -> Text:
+def _row(layers: Sequence[DotLayer], y: int, marks: Mapping[int, Glyph], glyphs: str) -> Text:
     """Write one row of a picture."""
     drawn = [(one.rows[y], one.style, one.backdrop) for one in layers if any(one.rows[y])]
     if len(drawn) > 1 or marks:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.rendering.charts.braille import Layer, compose
+from verl_tui.rendering.charts.braille import DotLayer, compose
 from verl_tui.rendering.charts.labels import ASCII, UNICODE
 from verl_tui.rendering.charts.line_styles import LINE_STYLES, straight_lines
 from verl_tui.rendering.session.selection import LETTERS
@@ -64,7 +64,7 @@ def legend(*, ascii_only: bool) -> Iterator[LegendEntry]:
         yield LegendEntry(
             small if ascii_only else f"{small} {stroke.sign * min(3, len(small))}", means
         )
-    curve, shade = (Layer(len(_CURVE) // 2, 1) for _ in range(2))
+    curve, shade = (DotLayer(len(_CURVE) // 2, 1) for _ in range(2))
     curve.line([(y, y) for y in _CURVE])
     shade.shade([(0, 3)] * len(_CURVE))
     yield LegendEntry(
@@ -76,7 +76,7 @@ def legend(*, ascii_only: bool) -> Iterator[LegendEntry]:
         yield LegendEntry(
             _row(shade, ascii_only=False), "from the least to the greatest value of a step"
         )
-        dense = Layer(len(_CURVE) // 2, 1)
+        dense = DotLayer(len(_CURVE) // 2, 1)
         dense.shade([(0, 3)] * len(_CURVE), 2)
         yield LegendEntry(
             _row(dense, ascii_only=False), "middle half of a distribution, faint: 5 to 95 %"
@@ -86,7 +86,7 @@ def legend(*, ascii_only: bool) -> Iterator[LegendEntry]:
     )
 
 
-def _row(layer: Layer, *, ascii_only: bool) -> str:
+def _row(layer: DotLayer, *, ascii_only: bool) -> str:
     """Return the only row of a picture."""
     (row,) = compose([layer], ascii_only=ascii_only)
     return "".join(text for text, _ in row)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.rendering.charts.braille import Layer
+from verl_tui.rendering.charts.braille import DotLayer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,11 +32,11 @@ LINE_STYLES = {
 """By role."""
 
 
-def straight_lines(role: str, width: int, height: int, places: Iterable[int]) -> Layer:
+def straight_lines(role: str, width: int, height: int, places: Iterable[int]) -> DotLayer:
     """Return a layer of `width` x `height` cells with the lines of a role at these dot rows, or
     columns if upright.
     """
-    stroke, layer = LINE_STYLES[role], Layer(width, height, role, backdrop=True)
+    stroke, layer = LINE_STYLES[role], DotLayer(width, height, role, backdrop=True)
     length = height * 4 if stroke.upright else width * 2
     for place in places:
         for at in range(length):

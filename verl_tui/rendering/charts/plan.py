@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from verl_tui.distributions import Spread
     from verl_tui.rendering.charts.chart_data import Points
-    from verl_tui.rendering.charts.x_axes import Along
+    from verl_tui.rendering.charts.x_axes import XAxis
     from verl_tui.rendering.charts.zoom_window import ZoomSpan
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
@@ -87,7 +87,7 @@ class ChartLook:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PlannedChart:
     """One chart: the metric, and what is drawn with it."""
 
     key: str
@@ -117,7 +117,7 @@ class Plan:
 
 def plan_charts(
     run: Run, wanted: Sequence[str], filter_: str = "", pins: Sequence[str] = ()
-) -> tuple[Plan, ...]:
+) -> tuple[PlannedChart, ...]:
     """Return a run's charts: those wanted, else the indicators, then all other metrics by group.
 
     Args:
@@ -127,18 +127,18 @@ def plan_charts(
         pins: Metric keys that come before all others.
     """
     named = {key: name for name, key in run.indicators.items()} if pins else {}
-    plans = _Plans(run)
+    plans = _ChartPlanner(run)
     for name in (*(named.get(key, key) for key in pins), *(wanted or DEFAULT_ORDER)):
         plans.add_named(name)
     plans.add_others()
     return tuple(plan for plan in plans.made if not filter_ or plan.matches(filter_))
 
 
-class _Plans:
+class _ChartPlanner:
     """The charts of a run, while they are being chosen."""
 
     def __init__(self, run: Run) -> None:
-        self.made: list[Plan] = []
+        self.made: list[PlannedChart] = []
         self._run = run
         self._keys = shown(run.metrics)
         self._lines = {part: one.line for one in run.spreads.values() for part in one.parts}
@@ -190,13 +190,13 @@ def _families(keys: Iterable[str]) -> dict[str, dict[str, str]]:
     return families
 
 
-def single_metric(run: Run, key: str, label: str = "") -> Plan:
+def single_metric(run: Run, key: str, label: str = "") -> PlannedChart:
     """Return the chart of a metric without what others of its name are drawn with; it has its
     distribution still.
     """
     metric, spread = describe(key), run.spreads.get(key)
     indicator = next((name for name, of in run.indicators.items() if of == key), None)
-    return Plan(key, label or _label(key, spread), metric.unit, indicator, spread=spread)
+    return PlannedChart(key, label or _label(key, spread), metric.unit, indicator, spread=spread)
 
 
 def _label(key: str, spread: Spread | None) -> str:
@@ -209,7 +209,7 @@ def _plan(
     indicator: str | None,
     families: dict[str, dict[str, str]],
     points: tuple[str, ...],
-) -> Plan:
+) -> PlannedChart:
     metric = describe(key)
     found = family(key)
     parts = families.get(found[0], {}) if found else {}
@@ -219,10 +219,10 @@ def _plan(
     envelope = (parts["min"], parts["max"]) if whole and key == parts["mean"] else None
     spread = run.spreads.get(key)
     label = INDICATORS[indicator].label if indicator is not None else _label(key, spread)
-    return Plan(key, label, metric.unit, indicator, envelope, points, spread)
+    return PlannedChart(key, label, metric.unit, indicator, envelope, points, spread)
 
 
-def chart_data(found: Plan, view: View, look: ChartLook) -> ChartData:
+def chart_data(found: PlannedChart, view: View, look: ChartLook) -> ChartData:
     """Return what a chart is told about the shown run."""
     run = view.run
     assert run is not None
@@ -260,7 +260,7 @@ def chart_data(found: Plan, view: View, look: ChartLook) -> ChartData:
     return overlaid(data, found.indicator, view, look.axis)
 
 
-def _lines(found: Plan, run: Run, axis: Along) -> Iterator[ChartLine]:
+def _lines(found: PlannedChart, run: Run, axis: XAxis) -> Iterator[ChartLine]:
     """Yield the metric itself, then what is drawn as points with it."""
     if (series := run.series(found.key)) is not None:
         yield ChartLine(axis.points(series), label=found.label)
@@ -270,13 +270,13 @@ def _lines(found: Plan, run: Run, axis: Along) -> Iterator[ChartLine]:
             yield ChartLine(axis.points(series), "points", role, describe(key).label)
 
 
-def _envelope(found: Plan, run: Run, axis: Along) -> tuple[Points, Points] | None:
+def _envelope(found: PlannedChart, run: Run, axis: XAxis) -> tuple[Points, Points] | None:
     """Return the least and the greatest around the metric, None where it has none."""
     low, high = (run.series(key) for key in found.envelope or ("", ""))
     return (axis.points(low), axis.points(high)) if low is not None and high is not None else None
 
 
-def _spread(found: Plan, run: Run, axis: Along) -> tuple[Points, ...]:
+def _spread(found: PlannedChart, run: Run, axis: XAxis) -> tuple[Points, ...]:
     """Return the quantiles of the distribution that the metric is of, none where it is of none."""
     series = [run.series(key) for key in found.spread.quantiles] if found.spread is not None else []
     return tuple(axis.points(one) for one in series if one is not None)
@@ -307,7 +307,7 @@ def _ends(run: Run, own: Series, look: ChartLook) -> tuple[int | None, int | Non
     return axis.edge(own, first), None if last >= whole[1] else axis.edge(own, last)
 
 
-def _band(found: Plan, view: View) -> tuple[float | None, float | None]:
+def _band(found: PlannedChart, view: View) -> tuple[float | None, float | None]:
     """Return the guide's healthy band, which may depend on the run."""
     if found.indicator is None or view.run is None:
         return (None, None)
@@ -316,7 +316,7 @@ def _band(found: Plan, view: View) -> tuple[float | None, float | None]:
     return guide.band(found.indicator, view.run.dialect, limit) or (None, None)
 
 
-def _target(found: Plan, view: View) -> tuple[float | None, tuple[str, ...]]:
+def _target(found: PlannedChart, view: View) -> tuple[float | None, tuple[str, ...]]:
     """Return what the metric is to reach in the key's own values, and whether it did, in words."""
     run, wanted = view.run, view.monitor.config.targets
     name = next(
@@ -332,7 +332,7 @@ def _target(found: Plan, view: View) -> tuple[float | None, tuple[str, ...]]:
     return wanted[name] * factor(name, found.key), notes
 
 
-def _rate(found: Plan, run: Run) -> tuple[str, ...]:
+def _rate(found: PlannedChart, run: Run) -> tuple[str, ...]:
     """Return what the times in a chart come to: steps per minute, the 95th percentile of
     generation.
     """
@@ -343,7 +343,7 @@ def _rate(found: Plan, run: Run) -> tuple[str, ...]:
     return ()
 
 
-def _marks(found: Plan, view: View) -> tuple[Mark, ...]:
+def _marks(found: PlannedChart, view: View) -> tuple[Mark, ...]:
     assert view.run is not None
     breaches = {
         finding.since_step

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.rendering.charts import braille
 from verl_tui.rendering.charts.axis_labels import axis_rows, gutter, right_gutter
-from verl_tui.rendering.charts.braille import Glyph, Layer, Text
+from verl_tui.rendering.charts.braille import DotLayer, Glyph, Text
 from verl_tui.rendering.charts.cache import ChartCache, extent, window_of
 from verl_tui.rendering.charts.downsample import DotColumns, beyond_edge
 from verl_tui.rendering.charts.labels import (
@@ -165,7 +165,7 @@ class _Picture:
         self._size = (cells, rows)
         self._dots = rows * 4
         self._symbols = symbols
-        self._layers = [Layer(cells, rows)]
+        self._layers = [DotLayer(cells, rows)]
         self._glyphs: dict[int, dict[int, Glyph]] = {}
 
     def compose(self) -> list[Text]:
@@ -208,8 +208,8 @@ class _Picture:
     def _cursor(self) -> Glyph:
         return Glyph(self._symbols.cursor, "cursor", yields=True)
 
-    def _layer(self, style: str, *, backdrop: bool = False) -> Layer:
-        layer = Layer(*self._size, style, backdrop=backdrop)
+    def _layer(self, style: str, *, backdrop: bool = False) -> DotLayer:
+        layer = DotLayer(*self._size, style, backdrop=backdrop)
         self._layers.append(layer)
         return layer
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.rendering.charts.plan import Plan
+    from verl_tui.rendering.charts.plan import PlannedChart
 
 _PARTNERS = {
     "reward": ("policy_kl", "reference_kl", "response_length"),
@@ -28,7 +28,7 @@ _PARTNERS = {
 """By indicator, the best first: verl's tutorials draw the loss and the policy KL into one chart."""
 
 
-def second_metric(found: Plan, plans: Sequence[Plan]) -> Plan | None:
+def second_metric(found: PlannedChart, plans: Sequence[PlannedChart]) -> PlannedChart | None:
     """Return what belongs into a chart, the reward's where nothing else does; None where the run
     has neither.
     """

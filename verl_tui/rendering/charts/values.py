@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from verl_tui.rendering.charts.chart_data import ChartData, Points
-    from verl_tui.rendering.charts.plan import ChartLook, Plan
+    from verl_tui.rendering.charts.plan import ChartLook, PlannedChart
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
 
 
-class _Trace(NamedTuple):
+class _PlottedSeries(NamedTuple):
     """One series of a chart."""
 
     run: Run
@@ -35,7 +35,7 @@ class _Trace(NamedTuple):
     """The series along the chart's x axis."""
 
 
-def reading(found: Plan, right: Plan | None, view: View, look: ChartLook) -> str:
+def reading(found: PlannedChart, right: PlannedChart | None, view: View, look: ChartLook) -> str:
     """Return what a chart says where the cursor is, else of its newest points: a line for each
     series.
 
@@ -48,7 +48,7 @@ def reading(found: Plan, right: Plan | None, view: View, look: ChartLook) -> str
     assert view.run is not None
     data = chart_data(found, view, look)
     lines = []
-    for trace in _traces(found, right, view, look, data):
+    for trace in _plotted(found, right, view, look, data):
         steps, end = steps_of(trace.points), trace.run.end
         if data.cursor is not None:
             at = bisect_right(trace.points.steps, data.cursor)
@@ -60,7 +60,9 @@ def reading(found: Plan, right: Plan | None, view: View, look: ChartLook) -> str
     return "\n".join(lines)
 
 
-def in_sight(found: Plan, right: Plan | None, view: View, look: ChartLook) -> list[CsvColumn]:
+def in_sight(
+    found: PlannedChart, right: PlannedChart | None, view: View, look: ChartLook
+) -> list[CsvColumn]:
     """Return every point of a chart between the ends of its x axis, as it was logged: a column for
     each series.
 
@@ -73,7 +75,7 @@ def in_sight(found: Plan, right: Plan | None, view: View, look: ChartLook) -> li
     data = chart_data(found, view, look)
     assert view.run is not None
     ends = (data.first_step, data.last_step)
-    return _columns(_traces(found, right, view, look, data), view.run, ends, look.smoothing)
+    return _columns(_plotted(found, right, view, look, data), view.run, ends, look.smoothing)
 
 
 def listed(keys: Iterable[str], view: View, look: ChartLook) -> list[CsvColumn]:
@@ -87,16 +89,16 @@ def listed(keys: Iterable[str], view: View, look: ChartLook) -> list[CsvColumn]:
         part for key in keys for part in (key, *(spreads[key].quantiles if key in spreads else ()))
     ]
     traces = [
-        _Trace(run, series, series)
+        _PlottedSeries(run, series, series)
         for key in dict.fromkeys(parts)
         if (series := run.series(key)) is not None
     ]
     return _columns(traces, run, ends, look.smoothing)
 
 
-def _traces(
-    found: Plan, right: Plan | None, view: View, look: ChartLook, data: ChartData
-) -> Iterator[_Trace]:
+def _plotted(
+    found: PlannedChart, right: PlannedChart | None, view: View, look: ChartLook, data: ChartData
+) -> Iterator[_PlottedSeries]:
     """Yield what is in a chart: the metric, what is drawn with it, then the same of other runs."""
     run = view.run
     assert run is not None
@@ -115,13 +117,16 @@ def _traces(
     for key in dict.fromkeys(keys):
         series = run.series(key)
         if series is not None:
-            yield _Trace(run, series, along.points(series))
+            yield _PlottedSeries(run, series, along.points(series))
     for other in laid_over:
-        yield _Trace(*other)
+        yield _PlottedSeries(*other)
 
 
 def _columns(
-    traces: Iterable[_Trace], shown: Run, ends: tuple[int | None, int | None], smoothing: float
+    traces: Iterable[_PlottedSeries],
+    shown: Run,
+    ends: tuple[int | None, int | None],
+    smoothing: float,
 ) -> list[CsvColumn]:
     """Return the times of each run, as far as they are known, then its series and their
     averages.

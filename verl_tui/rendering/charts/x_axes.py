@@ -33,7 +33,7 @@ _UNITS = ((86_400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 
 
 @dataclass(slots=True)
-class _Timed:
+class _TimedSeries:
     """A series over seconds instead of steps; made anew when the series has changed in the past."""
 
     steps: array[int]
@@ -49,7 +49,7 @@ class _Timed:
     """
 
 
-class _Clocked:
+class _TimeAxis:
     """Positions in seconds since the run began."""
 
     problem = None
@@ -101,7 +101,7 @@ class _Clocked:
         return timed.origins[max(0, at)] if timed.origins else None
 
 
-class _Stepped:
+class _StepAxis:
     """Positions are the steps themselves."""
 
     axis = STEPS
@@ -126,15 +126,15 @@ class _Stepped:
     edge = step = place
 
 
-Along = _Clocked | _Stepped
+XAxis = _TimeAxis | _StepAxis
 """How a run's series are placed along an axis."""
-_CACHE: WeakKeyDictionary[Series, dict[int, _Timed]] = WeakKeyDictionary()
+_CACHE: WeakKeyDictionary[Series, dict[int, _TimedSeries]] = WeakKeyDictionary()
 """By the seconds that a series is shown later."""
 _SHIFTS = 8
 """So many are kept: there is one for each run that another was held against."""
 
 
-def on_axis(run: Run, name: str) -> Along:
+def on_axis(run: Run, name: str) -> XAxis:
     """Return how to place a run's series along an axis: by steps where nothing tells its times.
 
     Args:
@@ -142,16 +142,16 @@ def on_axis(run: Run, name: str) -> Along:
         name: One of `AXES`.
     """
     if name == "step":
-        return _Stepped()
+        return _StepAxis()
     known = clocks(run)
     # With two runs of the clock over a step the earlier passes are forgotten, but not by the
     # records themselves.
     began = min([*(clock.times[0] for clock in known), *_first_times(run)], default=None)
     if began is None:
-        return _Stepped("no times are known")
+        return _StepAxis("no times are known")
     if name == "relative":
         write = _since(began, "")
-        return _Clocked(
+        return _TimeAxis(
             Axis(name, write, write, _since(began, " "), time=True, zero=int(began)), known
         )
     lasted, steps = max(
@@ -160,12 +160,12 @@ def on_axis(run: Run, name: str) -> Along:
     long = lasted > _DAY
     read = _of_day if not long or lasted < _PLAIN * steps else _dated
     exact = _in_full if long else _of_day
-    return _Clocked(Axis(name, _tick, read, exact, time=True, zero=int(_midnight(began))), known)
+    return _TimeAxis(Axis(name, _tick, read, exact, time=True, zero=int(_midnight(began))), known)
 
 
 def steps_of(points: Points) -> array[int]:
     """Return the step of each point, wherever along an axis it stands."""
-    return points.origins if isinstance(points, _Timed) else points.steps
+    return points.origins if isinstance(points, _TimedSeries) else points.steps
 
 
 def _since(start: float, gap: str) -> Callable[[int], str]:
@@ -230,7 +230,7 @@ def _first_times(run: Run) -> Iterator[float]:
             return
 
 
-def _timed(series: Series, clocks: Sequence[Clock], later: int = 0) -> _Timed:
+def _timed(series: Series, clocks: Sequence[Clock], later: int = 0) -> _TimedSeries:
     """Return a series over its times, kept from the last call as far as it still holds."""
     shifted = _CACHE.setdefault(series, {})
     found = shifted.get(later)
@@ -239,19 +239,21 @@ def _timed(series: Series, clocks: Sequence[Clock], later: int = 0) -> _Timed:
         steps, values = array("q"), array("d")
         if len(shifted) >= _SHIFTS:
             shifted.clear()
-        found = shifted[later] = _Timed(steps, values, Pyramid(steps, values), 0, series.revision)
+        found = shifted[later] = _TimedSeries(
+            steps, values, Pyramid(steps, values), 0, series.revision
+        )
         found.told = told
     _extend(found, series, clocks, later)
     found.pyramid.catch_up()
     return found
 
 
-def _outdated(found: _Timed, series: Series, told: object) -> bool:
+def _outdated(found: _TimedSeries, series: Series, told: object) -> bool:
     rewritten = found.revision != series.revision or found.taken > len(series)
     return rewritten or found.told != told
 
 
-def _extend(found: _Timed, series: Series, clocks: Sequence[Clock], later: int) -> None:
+def _extend(found: _TimedSeries, series: Series, clocks: Sequence[Clock], later: int) -> None:
     """Take in the points that have come since; one whose time goes back is left out."""
     for i in range(found.taken, len(series)):
         when = moment(series.times[i], series.steps[i], clocks)

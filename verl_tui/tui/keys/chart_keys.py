@@ -50,7 +50,7 @@ TABLE = Binding(
 )
 
 
-def changed(look: ChartLook, what: str, run: Run | None, cursor: int | None = None) -> ChartLook:
+def look_after(look: ChartLook, what: str, run: Run | None, cursor: int | None = None) -> ChartLook:
     """Return the look after a key.
 
     Args:
@@ -81,31 +81,31 @@ def changed(look: ChartLook, what: str, run: Run | None, cursor: int | None = No
     return replace(look, span=zoom_window.panned(look.span, whole, -1 if what == "earlier" else 1))
 
 
-def said(look: ChartLook, what: str, run: Run | None) -> str:
+def why_unchanged(look: ChartLook, what: str, run: Run | None) -> str:
     """Return why a key changes nothing that can be seen, empty where it does; `look` is the one
     before.
     """
     if what in ("earlier", "later"):
-        return _still(look, what, run)
+        return _at_the_end(look, what, run)
     axis = on_axis(run, look.next_axis().axis) if run is not None and what == "axis" else None
     return (
         f"{axis.problem}: x stays at steps" if axis is not None and axis.problem is not None else ""
     )
 
 
-def _still(look: ChartLook, what: str, run: Run | None) -> str:
+def _at_the_end(look: ChartLook, what: str, run: Run | None) -> str:
     """Return why there is nothing earlier or later to be seen, empty where there is."""
     if look.span is None:
         return "all steps are in sight: + zooms in"
     whole = run.reach if run is not None else None
-    if whole is None or changed(look, what, run) != look:
+    if whole is None or look_after(look, what, run) != look:
         return ""
     return (
         f"step {whole[0]} is the first" if what == "earlier" else f"step {whole[1]} is the newest"
     )
 
 
-def following(look: ChartLook, run: Run | None, cursor: int | None) -> ChartLook:
+def with_step_in_sight(look: ChartLook, run: Run | None, cursor: int | None) -> ChartLook:
     """Return the look that has a step in sight."""
     whole = run.reach if run is not None else None
     if look.span is None or whole is None or cursor is None:

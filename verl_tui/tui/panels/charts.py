@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding
 
 from verl_tui.exporters.new_file import named
-from verl_tui.rendering.charts.plan import ChartLook, Plan, chart_data, plan_charts
+from verl_tui.rendering.charts.plan import ChartLook, PlannedChart, chart_data, plan_charts
 from verl_tui.rendering.charts.values import in_sight, reading
 from verl_tui.rendering.session.source_status import nothing_yet
 from verl_tui.tui.export import take_table
-from verl_tui.tui.keys.chart_keys import changed, following, step_at
+from verl_tui.tui.keys.chart_keys import look_after, step_at, with_step_in_sight
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.panels.spec import PanelSpec
@@ -82,7 +82,7 @@ class ChartsPanel(Panel):
         """
         self._focus: int | None = None
         """Slot to be given the focus once the page has been filled."""
-        self._plans: tuple[Plan, ...] = ()
+        self._plans: tuple[PlannedChart, ...] = ()
         self._planned: tuple[object, ...] = ()
         self._filtered = ("", False)
         """Filter of the plans: another one is shown from its first match on."""
@@ -124,7 +124,7 @@ class ChartsPanel(Panel):
         self._drawn = drawn
         if view.cursor != self._cursor:
             self._cursor = view.cursor
-            self.look = following(self.look, run, view.cursor)
+            self.look = with_step_in_sight(self.look, run, view.cursor)
         filter_ = (self.filter, self.lenient)
         planned = (run, len(run.keys) if run else 0, filter_, view.monitor.config.charts, view.pins)
         if planned != self._planned:
@@ -136,7 +136,7 @@ class ChartsPanel(Panel):
             self._planned = planned
         self._fill()
 
-    def plans(self, view: View) -> tuple[Plan, ...]:
+    def plans(self, view: View) -> tuple[PlannedChart, ...]:
         """Return the charts that the shown run gets, in their order."""
         if view.run is None:
             return ()
@@ -300,7 +300,7 @@ class ChartsPanel(Panel):
             self._revealed = None
         else:
             view = self._view
-            self.look = changed(
+            self.look = look_after(
                 self.look, what, view.run if view else None, view.cursor if view else None
             )
         # All at once would take longer than a key may.
@@ -339,7 +339,7 @@ class ChartsPanel(Panel):
                 self.app, named(view.run.name, found.key), in_sight(found, None, view, self.look)
             )
 
-    def focused_plan(self) -> Plan | None:
+    def focused_plan(self) -> PlannedChart | None:
         """Return what the focused chart shows; if none has the focus, that of the finding chosen
         last, or the first.
         """
@@ -356,7 +356,7 @@ class ChartsPanel(Panel):
         return chart
 
     @property
-    def _shown(self) -> Sequence[Plan]:
+    def _shown(self) -> Sequence[PlannedChart]:
         """What the page shows."""
         return self._plans[self._first : self._first + self._shape[1]]
 

@@ -11,7 +11,7 @@ from textual.widgets import Input
 from verl_tui.rendering.text.printable import printable
 from verl_tui.rendering.text.wrap import fit
 from verl_tui.tui.keys import chart_keys
-from verl_tui.tui.messages import CursorMoved
+from verl_tui.tui.messages import MoveCursor
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.health import HealthPanel
 from verl_tui.tui.panels.runs import RunsPanel
@@ -144,7 +144,7 @@ class Dashboard(DashboardLayout):
     def action_look(self, what: str) -> None:
         """Change how charts are drawn."""
         charts = self.query_one(ChartsPanel)
-        if words := chart_keys.said(
+        if words := chart_keys.why_unchanged(
             charts.look, what, self._view.run if self._view is not None else None
         ):
             self._say(words)
@@ -181,7 +181,7 @@ class Dashboard(DashboardLayout):
         self._close_filter()
         self._filter("")
         self.query_one(ChartsPanel).change_look("reset")
-        self.post_message(CursorMoved(None))
+        self.post_message(MoveCursor(None))
 
     def action_finding(self, way: int) -> None:
         """Choose the next finding and look at its step everywhere."""
@@ -279,7 +279,7 @@ class Dashboard(DashboardLayout):
                 charts.reveal(key, soon=moves)
         if step is not None:
             self.query_one(SamplesPanel).go_to(step)
-            self.post_message(CursorMoved(step))
+            self.post_message(MoveCursor(step))
 
     @on(Chart.CursorMoved)
     def _cursor(self, event: Chart.CursorMoved) -> None:
@@ -288,7 +288,7 @@ class Dashboard(DashboardLayout):
             step = self.query_one(ChartsPanel).step_at(event.plot, step)
             if step is None:
                 return  # nothing tells when its steps were
-        self.post_message(CursorMoved(step))
+        self.post_message(MoveCursor(step))
 
     def action_filter(self) -> None:
         """Ask for a filter of the focused panel, of runs and metrics where neither list has the

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
-    from verl_tui.rendering.charts.plan import Plan
+    from verl_tui.rendering.charts.plan import PlannedChart
 
 
-def matching(plans: Sequence[Plan], text: str) -> list[Plan]:
+def matching(plans: Sequence[PlannedChart], text: str) -> list[PlannedChart]:
     """Return the charts whose key or label holds every word, in any case."""
     words = text.lower().split()
     return [
@@ -35,7 +35,7 @@ def matching(plans: Sequence[Plan], text: str) -> list[Plan]:
     ]
 
 
-class PickMetric(BufferedScreen["Plan | None"], ModalScreen["Plan | None"]):
+class PickMetric(BufferedScreen["PlannedChart | None"], ModalScreen["PlannedChart | None"]):
     """A filter and what it leaves; gives the metric that was chosen, None where nobody chose."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -62,7 +62,7 @@ class PickMetric(BufferedScreen["Plan | None"], ModalScreen["Plan | None"]):
     }
     """
 
-    def __init__(self, plans: Sequence[Plan], *, ascii_only: bool = False) -> None:
+    def __init__(self, plans: Sequence[PlannedChart], *, ascii_only: bool = False) -> None:
         super().__init__()
         self._plans = plans
         self._found = list(plans)
@@ -104,5 +104,5 @@ class PickMetric(BufferedScreen["Plan | None"], ModalScreen["Plan | None"]):
         self.query_one(Rows).action_move(way)
 
 
-def _words(found: Plan) -> str:
+def _words(found: PlannedChart) -> str:
     return found.key if found.label == found.key else f"{found.label}  {found.key}"

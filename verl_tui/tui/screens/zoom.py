@@ -10,7 +10,13 @@ from textual import on
 from textual.binding import Binding
 
 from verl_tui.exporters.new_file import named
-from verl_tui.rendering.charts.plan import ChartLook, Plan, chart_data, plan_charts, with_right
+from verl_tui.rendering.charts.plan import (
+    ChartLook,
+    PlannedChart,
+    chart_data,
+    plan_charts,
+    with_right,
+)
 from verl_tui.rendering.charts.second_axis import second_metric
 from verl_tui.rendering.charts.values import in_sight, reading
 from verl_tui.rendering.charts.x_axes import on_axis
@@ -18,13 +24,13 @@ from verl_tui.rendering.text.numbers import exact_step
 from verl_tui.rendering.text.short_names import shared, short_name
 from verl_tui.runs.views.provenance import words
 from verl_tui.tui.export import take_table
-from verl_tui.tui.keys.chart_keys import KEYS, TABLE, changed, following, step_at
+from verl_tui.tui.keys.chart_keys import KEYS, TABLE, look_after, step_at, with_step_in_sight
 from verl_tui.tui.keys.help_section import HelpSection
-from verl_tui.tui.messages import CursorMoved
+from verl_tui.tui.messages import MoveCursor
 from verl_tui.tui.screens.pick_metric import PickMetric
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.widgets.footer import Keys
-from verl_tui.tui.widgets.histogram import Histogram
+from verl_tui.tui.widgets.histogram import HistogramBars
 from verl_tui.tui.widgets.line import Line
 from verl_tui.tui.widgets.plot import Plot
 from verl_tui.tui.widgets.read_out import ReadOut
@@ -39,7 +45,7 @@ if TYPE_CHECKING:
     from verl_tui.rendering.charts.chart_data import ChartData
     from verl_tui.rendering.session.snapshot import View
 
-Listing = Callable[["View"], "Sequence[Plan]"]
+Listing = Callable[["View"], "Sequence[PlannedChart]"]
 _READ_FROM = 12
 """Rows of the terminal from which on there is room for what the cursor reads, a third of it at
 most.
@@ -97,7 +103,7 @@ class ZoomScreen(BufferedScreen[ChartLook]):
     }
     """
 
-    def __init__(self, found: Plan, look: ChartLook, view: View, listing: Listing) -> None:
+    def __init__(self, found: PlannedChart, look: ChartLook, view: View, listing: Listing) -> None:
         """Make the screen.
 
         Args:
@@ -111,14 +117,14 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         self._listing = listing
         self._told: tuple[object, ...] = ()
         """What the line below the chart was written for last."""
-        self._right: Plan | None = None
+        self._right: PlannedChart | None = None
         """What the y axis at the right is of."""
         self._look = look
         self._view = view
         self._chart = ZoomedChart(self._data(), ascii_only=view.ascii)
         self._chart.draw_late()
         self._reading, self._origin = ReadOut(id="reading"), Line(id="origin")
-        self._histogram = Histogram(ascii_only=view.ascii, id="histogram")
+        self._histogram = HistogramBars(ascii_only=view.ascii, id="histogram")
 
     def compose(self) -> ComposeResult:
         """A chart and the keys."""
@@ -163,7 +169,7 @@ class ZoomScreen(BufferedScreen[ChartLook]):
             if position is not None
             else None
         )
-        told = self._chart.readings(at)
+        told = self._chart.cursor_values(at)
         self._reading.show(told, height // 3 if height >= _READ_FROM else 0, ellipsis=mark)
         self._tell_histogram(at)
 
@@ -211,7 +217,7 @@ class ZoomScreen(BufferedScreen[ChartLook]):
                 self._plan = self._alike(self._plan)
                 self._right = self._alike(self._right) if self._right is not None else None
             if view.cursor != before.cursor:
-                self._look = following(self._look, view.run, view.cursor)
+                self._look = with_step_in_sight(self._look, view.run, view.cursor)
         self._chart.show(self._data())
         self._tell()
 
@@ -226,7 +232,7 @@ class ZoomScreen(BufferedScreen[ChartLook]):
             else step_at(self._view.run, self._plan.key, self._look, position)
         )
         if step is not None or position is None:
-            self.post_message(CursorMoved(step))
+            self.post_message(MoveCursor(step))
 
     @property
     def view(self) -> View:
@@ -238,7 +244,7 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         """Key of the metric that is drawn."""
         return self._plan.key
 
-    def _alike(self, wanted: Plan) -> Plan:
+    def _alike(self, wanted: PlannedChart) -> PlannedChart:
         """Return the chart of the shown run that tells of the same; of a metric that it lacks, what
         there was.
         """
@@ -270,7 +276,7 @@ class ZoomScreen(BufferedScreen[ChartLook]):
 
     def action_look(self, what: str) -> None:
         """Change how the chart is drawn."""
-        self._look = changed(self._look, what, self._view.run, self._view.cursor)
+        self._look = look_after(self._look, what, self._view.run, self._view.cursor)
         self.show(self._view)
 
     def action_reset(self) -> None:
@@ -286,7 +292,7 @@ class ZoomScreen(BufferedScreen[ChartLook]):
     def action_add(self) -> None:
         """Ask for a metric to be drawn over a y axis at the right."""
 
-        def take(found: Plan | None) -> None:
+        def take(found: PlannedChart | None) -> None:
             if found is not None:
                 self._right = found
                 self.show(self._view)
@@ -306,7 +312,7 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         """Return what the chart says where the cursor is, else last."""
         return reading(self._plan, self._right, self._view, self._look)
 
-    def _plans(self) -> list[Plan]:
+    def _plans(self) -> list[PlannedChart]:
         view = self._view
         return (
             list(plan_charts(view.run, view.monitor.config.charts)) if view.run is not None else []

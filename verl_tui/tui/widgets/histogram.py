@@ -70,11 +70,11 @@ def _fewer(counts: Sequence[float], width: int) -> list[float]:
     return [sum(counts[at : at + together]) for at in range(0, len(counts), together)]
 
 
-class Histogram(Widget):
+class HistogramBars(Widget):
     """A histogram with its words above; out of sight while there is none."""
 
     DEFAULT_CSS = """
-    Histogram { height: 1; width: 1fr; padding: 0 1; color: $text-primary; display: none; }
+    HistogramBars { height: 1; width: 1fr; padding: 0 1; color: $text-primary; display: none; }
     """
 
     def __init__(self, *, ascii_only: bool = False, id: str | None = None) -> None:

@@ -28,7 +28,7 @@ _SHORT = 24
 """Cells that a name has in any case; a longer one has as many as take no further row."""
 
 
-class Reading(NamedTuple):
+class CursorValue(NamedTuple):
     """One value."""
 
     name: str
@@ -42,9 +42,9 @@ class Reading(NamedTuple):
         return str(self._replace(name=fit(self.name, cells, ellipsis)))
 
 
-def readings(
+def cursor_values(
     data: ChartData, step: int, symbols: Symbols, cache: ChartCache, at: int | None = None
-) -> list[Reading]:
+) -> list[CursorValue]:
     """Return where the cursor is, and the value of every line there: that of its newest point up to
     the step.
 
@@ -60,7 +60,7 @@ def readings(
         metric = data.right if line.right and data.right is not None else data
         name = printable(line.label or metric.title)
         told.append(
-            Reading(
+            CursorValue(
                 f"{sign} {name}" if sign else name,
                 _value(line, step, data, metric.unit, cache),
             )
@@ -68,13 +68,13 @@ def readings(
     if data.envelope is not None:
         low, high = (value_at(points, step) for points in data.envelope)
         if low is not None and high is not None:
-            told.append(Reading("", f"min {compact(low[1])} max {compact(high[1])}"))
+            told.append(CursorValue("", f"min {compact(low[1])} max {compact(high[1])}"))
     if data.spread:
         told += _quantiles(data, step, symbols)
     return told
 
 
-def _quantiles(data: ChartData, step: int, symbols: Symbols) -> Iterator[Reading]:
+def _quantiles(data: ChartData, step: int, symbols: Symbols) -> Iterator[CursorValue]:
     """Yield the median, where the line is not that, and the ranges of the middle half and of nearly
     all.
     """
@@ -83,18 +83,18 @@ def _quantiles(data: ChartData, step: int, symbols: Symbols) -> Iterator[Reading
         return
     texts = [compact(one[1]) for one in found if one is not None]
     to = "-" if symbols is ASCII else "–"
-    yield Reading("median", texts[2])
-    yield Reading(f"25{to}75 %", f"{texts[1]} to {texts[3]}")
-    yield Reading(f"5{to}95 %", f"{texts[0]} to {texts[4]}")
+    yield CursorValue("median", texts[2])
+    yield CursorValue(f"25{to}75 %", f"{texts[1]} to {texts[3]}")
+    yield CursorValue(f"5{to}95 %", f"{texts[0]} to {texts[4]}")
 
 
-def _position(data: ChartData, position: int, symbols: Symbols, at: int | None) -> Reading:
+def _position(data: ChartData, position: int, symbols: Symbols, at: int | None) -> CursorValue:
     told = data.axis.exact(position)
     if not data.axis.time:
-        return Reading(data.axis.label, told)
+        return CursorValue(data.axis.label, told)
     if at is None:
-        return Reading("", told)
-    return Reading("step", exact_step(at) + (", " if symbols is ASCII else " · ") + told)
+        return CursorValue("", told)
+    return CursorValue("step", exact_step(at) + (", " if symbols is ASCII else " · ") + told)
 
 
 def _value(line: ChartLine, step: int, data: ChartData, unit: str, cache: ChartCache) -> str:
@@ -110,7 +110,7 @@ def _value(line: ChartLine, step: int, data: ChartData, unit: str, cache: ChartC
     return text if found[0] == step else f"{text} @ {data.axis.exact(found[0])}"
 
 
-def rows_of(told: Sequence[Reading], width: int, most: int, ellipsis: str = "…") -> list[str]:
+def rows_of(told: Sequence[CursorValue], width: int, most: int, ellipsis: str = "…") -> list[str]:
     """Return readings as rows of at most `width` cells; what does not fit into `most` rows ends in
     an ellipsis.
 
@@ -131,7 +131,7 @@ def rows_of(told: Sequence[Reading], width: int, most: int, ellipsis: str = "…
     return [fit(row, width, ellipsis) for row in kept]
 
 
-def _laid(told: Iterable[Reading], width: int, cells: int, ellipsis: str) -> list[str]:
+def _laid(told: Iterable[CursorValue], width: int, cells: int, ellipsis: str) -> list[str]:
     """Return readings in as few rows as they take with names of so many cells."""
     rows: list[str] = []
     for text in (one.cut(cells, ellipsis) for one in told):
@@ -153,7 +153,7 @@ class ReadOut(Widget):
         super().__init__(id=id, markup=False)
         self._rows: list[str] = []
 
-    def show(self, told: Iterable[Reading], most: int, *, ellipsis: str = "…") -> None:
+    def show(self, told: Iterable[CursorValue], most: int, *, ellipsis: str = "…") -> None:
         """Show readings in at most so many rows."""
         found = list(told)
         rows = (

@@ -17,8 +17,8 @@ from verl_tui.rendering.charts.labels import ASCII, beyond, layered, stamps, tit
 from verl_tui.rendering.charts.line_styles import LINE_STYLES
 from verl_tui.rendering.charts.renderer import axis_marks
 from verl_tui.rendering.text.numbers import distinct_texts
-from verl_tui.tui.widgets.plot import ROLES, Frame, Plot
-from verl_tui.tui.widgets.read_out import readings
+from verl_tui.tui.widgets.plot import ROLES, Plot, PlotArea
+from verl_tui.tui.widgets.read_out import cursor_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from verl_tui.rendering.charts.chart_data import ChartData, Points
     from verl_tui.rendering.charts.downsample import DotColumns
     from verl_tui.rendering.charts.labels import Symbols
-    from verl_tui.tui.widgets.read_out import Reading
+    from verl_tui.tui.widgets.read_out import CursorValue
 
 _LEAST_WIDTH, _LEAST_HEIGHT = 30, 10
 """Smaller ones are drawn as an ordinary chart."""
@@ -58,7 +58,7 @@ class ZoomedChart(Plot):
     Where plotext cannot be loaded, and in ASCII, it looks like a large `Chart`.
     """
 
-    _zoom: Frame | None = None
+    _zoom: PlotArea | None = None
     _drawn: tuple[object, list[Text]] = (None, [])
 
     def draw_late(self) -> None:
@@ -87,10 +87,10 @@ class ZoomedChart(Plot):
         other = (
             drawing.cache.scale(data.right, *shown, right=True) if data.right is not None else None
         )
-        sketch = _Sketch(data, (scale, other), shown, width, height - 1, drawing.symbols)
+        sketch = _PlotextChart(data, (scale, other), shown, width, height - 1, drawing.symbols)
         sketch.collect(drawing.cache)
         drawing.cache.forget_unused()
-        self._zoom = Frame(sketch.window, sketch.left)
+        self._zoom = PlotArea(sketch.window, sketch.left)
         subject = sketch.subject()
         if (
             subject != self._drawn[0]
@@ -99,16 +99,18 @@ class ZoomedChart(Plot):
         title = title_row(data, width, self._cursor, drawing.symbols, focus=self.has_focus)
         return [title, *sketch.point_at(self._drawn[1], self._cursor), *sketch.below]
 
-    def readings(self, at: int | None = None) -> list[Reading]:
+    def cursor_values(self, at: int | None = None) -> list[CursorValue]:
         """Return what the cursor reads, `at` this step on an axis of time; nothing while there is
         no cursor.
         """
         if self._cursor is None or not self._data.all_lines:
             return []
-        return readings(self._data, self._cursor, self._drawing.symbols, self._drawing.cache, at)
+        return cursor_values(
+            self._data, self._cursor, self._drawing.symbols, self._drawing.cache, at
+        )
 
-    def _frame(self) -> Frame:
-        return self._zoom or super()._frame()
+    def _plot_area(self) -> PlotArea:
+        return self._zoom or super()._plot_area()
 
 
 def load_plotext() -> Any:
@@ -123,7 +125,7 @@ def load_plotext() -> Any:
     return plotext
 
 
-class _Trace(NamedTuple):
+class _Signal(NamedTuple):
     """What plotext is given as one signal: dot columns, heights 0 .. 1, and the points that begin a
     new stretch.
     """
@@ -137,7 +139,7 @@ class _Trace(NamedTuple):
     """Whether a line goes through the points."""
 
 
-class _Sketch:
+class _PlotextChart:
     """One drawing by plotext: the geometry, and what is to be drawn."""
 
     def __init__(
@@ -164,7 +166,7 @@ class _Sketch:
             width - self.left - 1 - max(0, *(len(text) for text in self._right.values()), 0)
         )
         self.window = window_of(data, shown, self._cells * 2)
-        self._traces: list[_Trace] = []
+        self._signals: list[_Signal] = []
         self._odd_columns: set[int] = set()
         self.below: list[Text] = []
         """Rows below the plot: of what is no number, and of marks; only those that say
@@ -174,7 +176,7 @@ class _Sketch:
     def collect(self, cache: ChartCache) -> None:
         """Gather what is to be drawn, from the farthest to the nearest."""
         data = self._data
-        arrows: list[_Trace] = []
+        arrows: list[_Signal] = []
         if data.envelope:
             low, high = (cache.columns(points, self.window) for points in data.envelope)
             self._trace("envelope", low._replace(highs=low.lows))
@@ -182,7 +184,7 @@ class _Sketch:
             arrows += self._arrows("envelope", low._replace(highs=high.highs), self._scale)
         if data.spread:
             self._spread(data.spread, cache)
-        ends: list[_Trace] = []
+        ends: list[_Signal] = []
         for line, sign in layered(data, self._symbols):
             columns = cache.columns(line.points, self.window)
             self._odd_columns.update(x // 2 for x, odd in enumerate(columns.odds) if odd)
@@ -206,11 +208,11 @@ class _Sketch:
             ]
             at += [len(trace.x) - 1] if sign and trace.x else []
             ends += (
-                [_Trace(line.role, sign, [trace.x[i] for i in at], [trace.y[i] for i in at], [])]
+                [_Signal(line.role, sign, [trace.x[i] for i in at], [trace.y[i] for i in at], [])]
                 if at
                 else []
             )
-        self._traces += ends + arrows
+        self._signals += ends + arrows
         self.below = [row for row in (self._broken_row(), self._marks_row()) if row]
         self._plot_size = (self._plot_size[0], self._plot_size[1] - len(self.below))
 
@@ -236,26 +238,26 @@ class _Sketch:
             else (int(fraction(one) * dots), int(fraction(other) * dots))
             for one, other in zip(low.lows, high.highs, strict=True)
         ]
-        trace = _Trace(role, _DOTS, [], [], [], joined=False)
+        trace = _Signal(role, _DOTS, [], [], [], joined=False)
         for x, run in enumerate(fill_gaps(runs)):
             if run is None or x & 1:
                 continue
             heights = range(max(0, run[0] + -(x + run[0]) % apart), min(run[1], dots) + 1, apart)
             trace.x.extend([x] * len(heights))
             trace.y.extend(y / dots for y in heights)
-        self._traces.append(trace)
+        self._signals.append(trace)
 
-    def _arrows(self, role: str, columns: DotColumns, scale: Scale) -> list[_Trace]:
+    def _arrows(self, role: str, columns: DotColumns, scale: Scale) -> list[_Signal]:
         """Return the signs of what lies beyond the y axis, at its edge."""
         found = list(beyond_edge(columns, scale))
         sides = ((self._symbols.rising, 1), (self._symbols.falling, -1))
         traces = [(glyph, way, [x for x, side in found if side == way]) for glyph, way in sides]
-        return [_Trace(role, glyph, x, [float(way > 0)] * len(x), []) for glyph, way, x in traces]
+        return [_Signal(role, glyph, x, [float(way > 0)] * len(x), []) for glyph, way, x in traces]
 
     def _trace(
         self, role: str, columns: DotColumns, glyph: str = _DOTS, *, scale: Scale | None = None
-    ) -> _Trace:
-        trace = _Trace(role, glyph, [], [], [])
+    ) -> _Signal:
+        trace = _Signal(role, glyph, [], [], [])
         fraction, end = (scale or self._scale).fraction, 0.0
         for x, (lo, hi, odd) in enumerate(zip(*columns, strict=True)):
             if odd:
@@ -275,7 +277,7 @@ class _Sketch:
             trace.x.extend([x] * len(pair))
             trace.y.extend(pair)
             end = pair[-1]
-        self._traces.append(trace)
+        self._signals.append(trace)
         return trace
 
     def subject(self) -> object:
@@ -283,7 +285,7 @@ class _Sketch:
         data = self._data
         told = (data.band, data.target, data.marks, self._steps())
         return (
-            self._traces,
+            self._signals,
             self._labels,
             self._right,
             self._scales,
@@ -307,9 +309,9 @@ class _Sketch:
         figure.clear.settings()
         figure.plot_size(*self._plot_size)
         figure.canvas("default")
-        self._frame(plotext)
+        self._axes(plotext)
         self._lines(plotext)
-        for trace in self._traces:
+        for trace in self._signals:
             if not trace.x:
                 continue
             marker = plotext.marker(trace.glyph, pixel=_pixel(plotext, trace.role))
@@ -331,7 +333,7 @@ class _Sketch:
             rows[y] = _written(rows[y], self.left, text, "target")
         return rows
 
-    def _frame(self, plotext: Any) -> None:
+    def _axes(self, plotext: Any) -> None:
         figure = plotext.figure
         pixel = _pixel(plotext, "axis")
         steps = self._steps()

@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.widgets import Input
 
 from verl_tui.exporters.new_file import named
-from verl_tui.rendering.charts.plan import ChartLook, Plan, single_metric
+from verl_tui.rendering.charts.plan import ChartLook, PlannedChart, single_metric
 from verl_tui.rendering.charts.values import listed, reading
 from verl_tui.rendering.metrics.filter import HELP, MetricFilter, parse
 from verl_tui.rendering.metrics.header_lines import listed_words, metric_words
@@ -23,9 +23,15 @@ from verl_tui.rendering.session.source_status import nothing_yet
 from verl_tui.rendering.text.printable import printable
 from verl_tui.rendering.text.wrap import fit
 from verl_tui.tui.export import take_table
-from verl_tui.tui.keys.chart_keys import KEYS, changed, following, said, step_at
+from verl_tui.tui.keys.chart_keys import (
+    KEYS,
+    look_after,
+    step_at,
+    why_unchanged,
+    with_step_in_sight,
+)
 from verl_tui.tui.keys.help_section import HelpSection
-from verl_tui.tui.messages import CursorMoved
+from verl_tui.tui.messages import MoveCursor
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.screens.metrics.grid import MetricGrid
 from verl_tui.tui.screens.metrics.table import MetricTable
@@ -190,7 +196,7 @@ class MetricsScreen(BufferedScreen[None]):
     def show(self, view: View) -> None:
         """Draw the newest state."""
         if view.cursor != self._view.cursor:
-            self._charts.take_look(following(self._charts.look, view.run, view.cursor))
+            self._charts.take_look(with_step_in_sight(self._charts.look, view.run, view.cursor))
         self._view = view
         self._draw()
 
@@ -303,7 +309,7 @@ class MetricsScreen(BufferedScreen[None]):
     def action_back(self) -> None:
         """Take the cursor away; without one drop the filter; without one, close."""
         if self._view.cursor is not None and not self._is_table and not self._box.display:
-            self.post_message(CursorMoved(None))
+            self.post_message(MoveCursor(None))
         elif self._box.display or self._box.value:
             self._box.value = ""
             self._close_filter()
@@ -373,7 +379,7 @@ class MetricsScreen(BufferedScreen[None]):
 
         self.app.push_screen(zoomed, left)
 
-    def _plans(self, view: View) -> list[Plan]:
+    def _plans(self, view: View) -> list[PlannedChart]:
         """Return the charts of the metrics that are listed, as far as the shown run has them."""
         known = set(view.run.keys) if view.run is not None else set()
         return [
@@ -383,7 +389,7 @@ class MetricsScreen(BufferedScreen[None]):
             if key in known and view.run
         ]
 
-    def _plan(self) -> Plan | None:
+    def _plan(self) -> PlannedChart | None:
         """Return the chart of the chosen metric alone."""
         key, run = self.chosen, self._view.run
         return single_metric(run, key) if key is not None and run is not None else None
@@ -418,7 +424,7 @@ class MetricsScreen(BufferedScreen[None]):
         """
         self._order = MetricOrder()
         self._charts.take_look(ChartLook())
-        self.post_message(CursorMoved(None))
+        self.post_message(MoveCursor(None))
         self._box.value = ""
         self._close_filter()
         self._change(lambda user: replace(user, metrics_columns=0, metrics_rows=0))
@@ -426,9 +432,9 @@ class MetricsScreen(BufferedScreen[None]):
     def action_look(self, what: str) -> None:
         """Change how charts are drawn, here and on the dashboard."""
         look, run = self._charts.look, self._view.run
-        if words := said(look, what, run):
+        if words := why_unchanged(look, what, run):
             self._say(words)
-        self._take_look(changed(look, what, run, self._view.cursor))
+        self._take_look(look_after(look, what, run, self._view.cursor))
 
     def _take_look(self, look: ChartLook | None) -> None:
         self._charts.take_look(look)
@@ -452,7 +458,7 @@ class MetricsScreen(BufferedScreen[None]):
             else step_at(self._view.run, event.plot.data.key, self._charts.look, position)
         )
         if step is not None or position is None:
-            self.post_message(CursorMoved(step))
+            self.post_message(MoveCursor(step))
 
     def action_other(self, way: int) -> None:
         """Look at the next or previous run."""
