@@ -16,6 +16,8 @@ from verl_tui.health import load_guide
 from verl_tui.indicators import INDICATORS
 from verl_tui.runs.views.state import State
 from verl_tui.sources.formats import FORMATS
+from verl_tui.tui.panels.catalog import PANELS
+from verl_tui.tui.screens.catalog import SCREENS
 
 ROOT = Path(__file__).parents[1]
 PAGES = {
@@ -30,6 +32,7 @@ PAGES = {
 README = PAGES["README.md"]
 COMMANDS = PAGES["verl_tui/commands/README.md"]
 ARCHITECTURE = PAGES["verl_tui/README.md"]
+SCREENS_AND_KEYS = PAGES["verl_tui/tui/README.md"]
 
 
 def anchors(page: str) -> set[str]:
@@ -68,6 +71,20 @@ def test_every_command_is_listed():
     commands = set(re.findall(r"^ {4}verl-tui ([a-z]+)", README, re.MULTILINE))
     assert {"check", "guard", "export", "replay", "guide", "config", "demo", "web"} <= commands
     assert all(command in usage for command in commands)
+
+
+@pytest.mark.parametrize("screen", SCREENS.values(), ids=SCREENS)
+def test_every_screen_is_in_the_table_of_keys_as_it_describes_itself(screen):
+    words = " ".join(sys.modules[screen.open.__module__].__doc__.split()).removesuffix(".")
+    row = f"| `{screen.label or screen.key}` | {words[0].lower()}{words[1:]} |"
+    assert row in SCREENS_AND_KEYS.splitlines()
+
+
+def test_the_keys_of_panels_are_in_the_table_of_keys():
+    keys = sorted((int(panel.key.removeprefix("f")), panel.words) for panel in PANELS)
+    names = ", ".join(words if words[1].isupper() else words.lower() for _, words in keys)
+    row = f"| `f{keys[0][0]}` … `f{keys[-1][0]}` | {names} |"
+    assert row in SCREENS_AND_KEYS.splitlines()
 
 
 @pytest.mark.parametrize(

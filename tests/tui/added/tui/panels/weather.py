@@ -1,0 +1,44 @@
+"""The weather at the machine, which is seen beside the others on the widest of screens only."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding
+
+from verl_tui.tui.keys.help_section import HelpSection
+from verl_tui.tui.panels.panel import TextPanel
+from verl_tui.tui.panels.spec import PanelSpec
+from verl_tui.tui.widgets.rows import Rows
+
+if TYPE_CHECKING:
+    from textual.binding import BindingType
+
+_PLACE = """
+    & > #weather { display: none; }
+    &.-huge > #weather { display: block; dock: bottom; height: 4; }
+"""
+
+
+class WeatherPanel(TextPanel):
+    """One row."""
+
+    TITLE = "weather"
+    PANEL = PanelSpec("weather", "f10", "Weather", css=_PLACE)
+    FOOTER = (("weather.unit", "Unit"),)
+    HELP_SECTION = HelpSection("weather, while it has the focus")
+    PREFIX = "weather"
+    STYLED_ROLES = ("text",)
+    DEFAULT_CSS = "WeatherPanel { & > .weather--text { color: $foreground; } }"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("u", "unit", "Celsius or Fahrenheit", show=False, id="weather.unit")
+    ]
+
+    def compose(self):
+        yield Rows()
+
+    def show(self, view):
+        self.redraw()
+
+    def redraw(self):
+        self.query_one(Rows).set_strips(self.strips([[("hot and windy", "text")]]))

@@ -1,0 +1,54 @@
+"""Visits the app that has been added to, and prints as JSON what it saw."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+from watching import in_sight, loaded, press, settle, text, write_run
+
+from verl_tui.tui.keys.commands import names
+from verl_tui.tui.keys.palette import ActionSearch
+from verl_tui.tui.screens.dashboard import Dashboard
+from verl_tui.tui.widgets.rows import Rows
+
+
+async def palette(app, words):
+    hits = [hit async for hit in ActionSearch(app.screen).search(words)]
+    return [str(hit.match_display) for hit in hits]
+
+
+async def helped(app, pilot):
+    """Return the help as it is opened here, and close it."""
+    await press(pilot, "question_mark")
+    await settle(pilot)
+    rows = app.screen.query_one(Rows).plain
+    await press(pilot, "escape")
+    return rows
+
+
+async def visit(log):
+    seen = {"names": sorted(names())}
+    app = loaded(log)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await press(pilot)
+        seen["help"] = await helped(app, pilot)
+        seen["palette"] = await palette(app, "notes") + await palette(app, "weather")
+        seen["dashboard"], seen["in sight"] = text(app), sorted(in_sight(app))
+        await press(pilot, "B")
+        seen["screen"], seen["screen's help"] = text(app), await helped(app, pilot)
+        await press(pilot, "escape", "f10")
+        seen["panel"], seen["panel's help"] = text(app), await helped(app, pilot)
+        await press(pilot, "tab")
+        seen["next in sight"] = sorted(in_sight(app))
+        seen["ring"] = list(Dashboard.ORDER)
+    app = loaded(log)
+    async with app.run_test(size=(200, 50)) as pilot:
+        await press(pilot)
+        seen["wide"], seen["wide in sight"] = text(app), sorted(in_sight(app))
+    return seen
+
+
+print(json.dumps(asyncio.run(visit(write_run(Path(sys.argv[1]), "run")))))

@@ -1,0 +1,117 @@
+"""A screen, a panel, a command and an export are added by their own files alone: those in `added`,
+put into a copy of the package, are found in help, palette, keys, last row and on their keys.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import verl_tui
+from verl_tui.tui.panels.catalog import PANELS
+from verl_tui.tui.panels.spec import PanelSpec
+from verl_tui.tui.screens.catalog import SCREENS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+HERE = Path(__file__).parent
+Seen = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
+    """Return what runs Python with a copy of the package that the files were put into."""
+    folder = tmp_path_factory.mktemp("added")
+    copy = folder / "verl_tui"
+    shutil.copytree(Path(verl_tui.__file__).parent, copy)
+    for path in (HERE / "added").rglob("*/*.py"):
+        target = copy / path.relative_to(HERE / "added")
+        assert not target.exists(), "nothing that is there is changed"
+        target.parent.mkdir(exist_ok=True)
+        shutil.copy(path, target)
+    places = os.pathsep.join(map(str, (folder, HERE, HERE.parent)))
+    environment = {**os.environ, "PYTHONPATH": places, "VERL_TUI_STATE": "", "TERM": "xterm"}
+
+    def python(*words: str | Path) -> str:
+        command = [sys.executable, *map(str, words)]
+        done = subprocess.run(
+            command, env=environment, cwd=folder, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return python
+
+
+@pytest.fixture(scope="module")
+def seen(run: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) -> Seen:
+    """What was seen in the app."""
+    found: Seen = json.loads(run(HERE / "added" / "visit.py", tmp_path_factory.mktemp("log")))
+    return found
+
+
+def test_a_screen_opens_on_its_key(seen: Seen) -> None:
+    assert "notes about run" in seen["screen"]
+    assert "learning rate halved" in seen["screen"]
+    assert "Notes about the run" in seen["dashboard"].splitlines()[-1]
+
+
+def test_a_screen_is_in_help_palette_and_keys(seen: Seen) -> None:
+    assert "  B                 Notes about the run" in seen["help"]
+    assert "Notes about the run" in seen["palette"]
+    assert {"notes.open", "notes.close", "notes.write"} <= set(seen["names"])
+    assert "\nnotes\n" in seen["help"], "behind the others"
+    assert seen["screen's help"].startswith("notes\n"), "in front it comes first"
+    section = seen["screen's help"].split("\n\n")[0]
+    assert "Write a note" in section
+    assert "Previous run" in section, "which every such screen has"
+    assert section.rstrip().endswith("a note is a line of text")
+
+
+def test_a_panel_fills_the_screen_on_its_key(seen: Seen) -> None:
+    assert "weather" not in seen["in sight"]
+    assert "weather" in seen["panel"]
+    assert "hot and windy" in seen["panel"]
+    assert seen["panel"].splitlines()[-1].startswith("u Unit")
+    assert seen["ring"][-1] == "weather"
+    assert seen["next in sight"] != ["weather"], "tab leads on"
+
+
+def test_a_panel_is_in_help_palette_and_keys(seen: Seen) -> None:
+    assert "f10               Weather" in seen["help"]
+    assert "Weather" in seen["palette"]
+    assert "Weather: celsius or Fahrenheit" in seen["palette"]
+    assert {"panel.weather", "weather.unit"} <= set(seen["names"])
+    assert seen["panel's help"].startswith("weather, while it has the focus\n")
+
+
+def test_a_panel_says_its_place_in_a_layout(seen: Seen) -> None:
+    assert "weather" in seen["wide in sight"]
+    assert "hot and windy" in seen["wide"]
+    assert len(seen["wide in sight"]) == len(PANELS) + 1, "it takes nobody's place"
+
+
+def test_a_panel_without_a_place_is_out_of_sight() -> None:
+    assert PanelSpec("tide", "f11", "Tide").rules == "& > #tide { display: none; }"
+
+
+def test_a_command_and_an_export_are_in_help_and_run(run: Callable[..., str]) -> None:
+    assert "greets whoever reads this" in run("-m", "verl_tui", "--help")
+    assert run("-m", "verl_tui", "hello", "--loud") == "HELLO\n"
+    assert "writes a postcard" in run("-m", "verl_tui", "export", "--help")
+    assert run("-m", "verl_tui", "export", "postcard") == "dear all\n"
+
+
+def test_each_key_and_name_is_declared_once() -> None:
+    declared = [*PANELS, *SCREENS.values()]
+    assert len({one.key for one in declared}) == len(declared)
+    assert len({one.name for one in PANELS}) == len(PANELS)
+    assert len({one.id for one in SCREENS.values()}) == len(SCREENS)
