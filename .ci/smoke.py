@@ -4,8 +4,11 @@ versions installed work at all.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
+import gc
 import importlib
+import io
 import json
 import os
 import pkgutil
@@ -13,13 +16,13 @@ import pty
 import select
 import signal
 import struct
-import subprocess
 import sys
 import tempfile
 import termios
 from pathlib import Path
 
 import verl_tui
+from verl_tui.cli import main
 
 LOGS = Path(__file__).parents[1] / "tests" / "data"
 PATIENCE = 20.0
@@ -28,13 +31,15 @@ COMMAND = (sys.executable, "-W", "error", "-m", "verl_tui")
 
 
 def run(*words: object, codes: tuple[int, ...] = (0,)) -> str:
-    """Run a command and return what it printed."""
-    done = subprocess.run(
-        [*COMMAND, *(str(word) for word in words)], capture_output=True, text=True, check=False
-    )
-    assert done.returncode in codes, f"{words}: exit code {done.returncode}\n{done.stderr}"
-    assert "Traceback" not in done.stderr, done.stderr
-    return done.stdout
+    """Run a command in this process, which saves its imports, and return what it printed."""
+    printed = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()) as said:
+        try:
+            code = main([str(word) for word in words])
+        except SystemExit as ended:
+            code = ended.code
+    assert code in codes, f"{words}: exit code {code}\n{said.getvalue()}"
+    return printed.buffer.getvalue().decode()
 
 
 def start_and_quit() -> None:
@@ -61,8 +66,10 @@ def start_and_quit() -> None:
     )
 
 
-def main() -> None:
+def start() -> None:
     """Do all of it in an empty directory, with nobody's settings."""
+    unraised: list[object] = []
+    sys.unraisablehook = unraised.append
     for module in pkgutil.walk_packages(verl_tui.__path__, "verl_tui."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
@@ -72,6 +79,7 @@ def main() -> None:
         os.environ.update(
             {"VERL_TUI_CONFIG": str(Path("config.toml").resolve()), "VERL_TUI_STATE": ""}
         )
+        start_and_quit()
         checked = json.loads(run("check", *sorted(LOGS.glob("*.*l*")), "--json", codes=(0, 1, 2)))
         assert len(checked["runs"]) >= 5
         run(LOGS / "filelogger_v07.jsonl", "--snapshot", "frame.svg")
@@ -83,9 +91,10 @@ def main() -> None:
         for words in (["guide"], ["guide", "--format", "prometheus"], ["config"], ["--help"]):
             assert run(*words)
         assert "verl-tui" in run("--print-completion", "bash")
-        start_and_quit()
+    gc.collect()
+    assert not unraised, unraised
     print("everything starts")
 
 
 if __name__ == "__main__":
-    main()
+    start()
