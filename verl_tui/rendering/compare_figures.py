@@ -254,7 +254,7 @@ class _Configs:
 def _differing(configs: _Configs) -> list[tuple[str, tuple[Any, ...]]]:
     """Return label and values of the facts that differ, then of the settings all runs state."""
     facts = chain.from_iterable(identity(run).facts for run in configs.runs)
-    stated = {key for fact in facts for key in fact.key.split(", ")}
+    stated = set(chain.from_iterable(fact.key.split(", ") for fact in facts))
     found = [entry[:2] for entry in differing_facts(configs.runs)]
     rows = difference([run.settings for run in configs.runs])
     settings = (row for row in rows if not (row.naming or row.silent or row.key in stated))

@@ -122,7 +122,7 @@ class FindingList:
         findings = sorted(self.findings, key=lambda one: name_of(one) != self.chosen_name)
         if not findings:
             return writer.beginning(writer.quiet(view), 1)
-        message = writer.message(findings[0], told=True)
+        message = writer.message(findings[0], with_state=True)
         return [writer.badges(findings), *writer.beginning(message, height - 1)]
 
     def _all_rows(self, view: View, writer: FindingWriter, *, spaced: bool = False) -> HealthLayout:

@@ -1,6 +1,4 @@
-"""Writes findings as rows of text: a list with evidence and advice, or badges where there is little
-room.
-"""
+"""Findings as rows of text: a list with evidence and advice, or badges if there is little room."""
 
 from __future__ import annotations
 
@@ -9,18 +7,19 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.cells import cell_len
 
 from verl_tui.health.finding import Severity
+from verl_tui.rendering.text.numbers import counted
 from verl_tui.rendering.text.printable import cut, middle, printable, wrapped
 from verl_tui.runs.views.state import is_evaluation
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from verl_tui.health.finding import Finding, Verdict
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
 
 ROLES = ("critical", "warning", "info", "ok", "text", "advice", "dim")
-"""What a piece of a row is."""
+"""Roles of the pieces of text."""
 
 
 class FindingSymbols(NamedTuple):
@@ -42,7 +41,7 @@ class FindingSymbols(NamedTuple):
 _UNICODE = FindingSymbols()
 _ASCII = FindingSymbols("X", "!", "i", "+", "-", ">", "v", "-", ">", ", ", "~")
 _NARROW = 12
-"""Up to this width nothing is set further in."""
+"""Width up to which nothing is indented, in cells."""
 
 
 def symbols(*, ascii_only: bool) -> FindingSymbols:
@@ -68,41 +67,49 @@ class FindingWriter:
         self._ascii = ascii_only
 
     def finding(self, finding: Finding, follow: Sequence[Finding] = ()) -> list[Pieces]:
-        """Write a finding: its head and message, then evidence and advice where it is unfolded.
+        """Write a finding: head and message; if it is unfolded also evidence and advice.
 
         Args:
             finding: The finding.
-            follow: What only follows from it; it is counted.
+            follow: Its consequences, which are counted.
         """
         unfolded = name_of(finding) in self._unfolded
-        fold = self.symbols.open if unfolded else self.symbols.closed
-        since = "" if finding.since_step is None else f"since step {finding.since_step}"
-        since = "acknowledged" if name_of(finding) in self._known else since
-        if self.width - 2 - len(since) - 4 < min(16, cell_len(finding.id)):
-            since = since.removeprefix("since ")
-        if self.width - 2 - len(since) - 4 < min(10, cell_len(finding.id)):
-            since = ""
-        head = self._badge(finding, self.width - 2 - len(since) - 2)
-        gap = self.width - 2 - len(since) - sum(cell_len(text) for text, _ in head)
-        rows: list[Pieces] = [
-            [*head, (" " * gap, ""), (f"{since} {fold}", "dim")] if gap > 0 else head
-        ]
-        rows += self.message(finding)
+        rows = [self._head(finding, unfolded=unfolded), *self.message(finding)]
         if unfolded:
-            for text in finding.evidence:
-                rows += self._paragraph(f"{self.symbols.item} ", text, "dim")
-            if finding.advice:
-                rows += self._paragraph(
-                    f"{self.symbols.advice} ", finding.advice, "text", mark_role="advice"
-                )
-            if finding.source:
-                rows += self._paragraph("  ", f"source: {finding.source}", "dim")
+            rows += self._details(finding)
         if follow:
             rows.append(self._followed(follow, unfolded=unfolded))
         return rows
 
+    def _head(self, finding: Finding, *, unfolded: bool) -> Pieces:
+        fold = self.symbols.open if unfolded else self.symbols.closed
+        since = self._since(finding)
+        badge = self._badge(finding, self.width - 2 - len(since) - 2)
+        gap = self.width - 2 - len(since) - sum(cell_len(text) for text, _ in badge)
+        return [*badge, (" " * gap, ""), (f"{since} {fold}", "dim")] if gap > 0 else badge
+
+    def _since(self, finding: Finding) -> str:
+        """Return when a finding began, as long as it leaves room for the finding's name."""
+        step = finding.since_step
+        long, short = ("", "") if step is None else (f"since step {step}", f"step {step}")
+        if name_of(finding) in self._known:
+            long = short = "acknowledged"
+        room = self.width - 2 - 4
+        if room - len(long) >= min(16, cell_len(finding.id)):
+            return long
+        return short if room - len(short) >= min(10, cell_len(finding.id)) else ""
+
+    def _details(self, finding: Finding) -> Iterator[Pieces]:
+        for text in finding.evidence:
+            yield from self._paragraph(f"{self.symbols.item} ", text, "dim")
+        if finding.advice:
+            mark = f"{self.symbols.advice} "
+            yield from self._paragraph(mark, finding.advice, "text", mark_role="advice")
+        if finding.source:
+            yield from self._paragraph("  ", f"source: {finding.source}", "dim")
+
     def consequence(self, finding: Finding) -> list[Pieces]:
-        """Write a finding that only follows from the one above it, further in."""
+        """Write a consequence of the finding above it, indented."""
         indent = 2 if self.width > _NARROW else 0
         within = FindingWriter(
             self.width - indent, self._unfolded, self._known, ascii_only=self._ascii
@@ -110,26 +117,22 @@ class FindingWriter:
         return [[(" " * indent, ""), *row] for row in within.finding(finding)]
 
     def _followed(self, follow: Sequence[Finding], *, unfolded: bool) -> Pieces:
-        told = f"+{len(follow)} consequence{'s' * (len(follow) != 1)}"
+        words = f"+{counted(len(follow), 'consequence')}"
         if not unfolded:
-            told = f"{told}: {', '.join(dict.fromkeys(one.id for one in follow))}"
+            words = f"{words}: {', '.join(dict.fromkeys(one.id for one in follow))}"
         indent = "  " if self.width > _NARROW else ""
-        return cut(
-            [(indent, ""), (printable(told, ascii_only=self._ascii), "dim")],
-            self.width,
-            self.symbols.more,
-        )
+        row = [(indent, ""), (printable(words, ascii_only=self._ascii), "dim")]
+        return cut(row, self.width, self.symbols.more)
 
-    def message(self, finding: Finding, *, told: bool = False) -> list[Pieces]:
-        """Write what is wrong; where it is not said elsewhere, also that it is acknowledged."""
+    def message(self, finding: Finding, *, with_state: bool = False) -> list[Pieces]:
+        """Write the message, on request with the word that it is acknowledged."""
         if name_of(finding) not in self._known:
             return self._paragraph("", finding.message, "text")
-        return self._paragraph(
-            "", f"acknowledged: {finding.message}" if told else finding.message, "dim"
-        )
+        state = "acknowledged: " if with_state else ""
+        return self._paragraph("", f"{state}{finding.message}", "dim")
 
     def badges(self, findings: Sequence[Finding]) -> Pieces:
-        """Write findings in one row, and how many there was no room for."""
+        """Write findings in one row, and the number of those without room."""
         row: Pieces = []
         used = 0
         for i, finding in enumerate(findings):
@@ -144,7 +147,7 @@ class FindingWriter:
         return row
 
     def beginning(self, rows: list[Pieces], count: int) -> list[Pieces]:
-        """Return the first rows, the last of them with an ellipsis where that is not all."""
+        """Return the first rows, the last with an ellipsis if there are more."""
         if not 0 < count < len(rows):
             return rows[: max(0, count)]
         last = cut(rows[count - 1], self.width - 1)
@@ -167,14 +170,13 @@ class FindingWriter:
             words = "no rule could be judged yet"
         else:
             role, mark = "ok", self.symbols.ok
-            number = "" if judged is None else f" by {judged} rule{'s' * (judged != 1)}"
+            number = "" if judged is None else f" by {counted(judged, 'rule')}"
             words = f"nothing found{number}"
         return self._paragraph(f"{mark} ", words, role, indent=0) or [[(mark[: self.width], role)]]
 
     def not_judged(self, verdict: Verdict, *, reasons: bool) -> list[Pieces]:
-        """Write how many rules were not judged, and which and why where that is asked for."""
-        count = len(verdict.not_judged)
-        words = f"{count} rule{'s' * (count != 1)} not judged"
+        """Write the number of rules that were not judged, on request with names and reasons."""
+        words = f"{counted(len(verdict.not_judged), 'rule')} not judged"
         if not reasons:
             more = f"{words} (v shows why)"
             words = more if cell_len(more) <= self.width else words
@@ -195,11 +197,9 @@ class FindingWriter:
     def _mark(self, severity: Severity) -> tuple[str, str]:
         if severity is Severity.CRITICAL:
             return self.symbols.critical, "critical"
-        return (
-            (self.symbols.warning, "warning")
-            if severity is Severity.WARNING
-            else (self.symbols.info, "info")
-        )
+        if severity is Severity.WARNING:
+            return self.symbols.warning, "warning"
+        return self.symbols.info, "info"
 
     def _paragraph(
         self,
@@ -211,9 +211,7 @@ class FindingWriter:
         indent: int = 2,
         hang: int = 0,
     ) -> list[Pieces]:
-        """Write text below a head, each of its rows as far in as the first, or by `hang` cells
-        further.
-        """
+        """Write indented text; rows after the first are indented by `hang` cells more."""
         space, further = (" " * indent, " " * hang) if self.width > _NARROW else ("", "")
         lines = wrapped(
             text, self.width - len(space) - len(mark) - len(further), ascii_only=self._ascii
@@ -225,14 +223,12 @@ class FindingWriter:
 
 
 def name_of(finding: Finding) -> tuple[str, str | None]:
-    """Return what a finding is known by: its rule and its metric, since its numbers change with
-    every step.
-    """
+    """Return the identity of a finding: rule and metric, as its numbers change with each step."""
     return finding.id, finding.key
 
 
 def _judged(view: View) -> int | None:
-    """Return how many rules judged the run, None where the monitor does not tell its rules."""
+    """Return the number of rules that judged the run, None if the rules are unknown."""
     guide = getattr(view.monitor, "guide", None)
     if guide is None:
         return None
@@ -241,25 +237,23 @@ def _judged(view: View) -> int | None:
 
 
 def counts(verdict: Verdict, open_: Sequence[Finding], symbols: FindingSymbols) -> list[str]:
-    """Count findings by severity, what is acknowledged and what was not judged; from the longest
-    way to write it on.
+    """Count findings by severity, acknowledged ones and rules not judged, from long to short.
 
-    What only follows from another finding does not count.
+    Consequences of other findings do not count.
     """
     words, marks = [], []
     for severity in reversed(Severity):
         count = sum(finding.severity is severity for finding in open_)
         if count:
-            words.append(
-                f"{count} {severity.word}{'s' * (severity is Severity.WARNING and count != 1)}"
-            )
+            plural = "warnings" if severity is Severity.WARNING else severity.word
+            words.append(counted(count, severity.word, plural))
             marks.append(f"{getattr(symbols, severity.word)} {count}")
     known = len(verdict.primary) - len(open_)
-    told = [f"{known} acknowledged"] if known else []
+    seen = [f"{known} acknowledged"] if known else []
     rest = [f"{len(verdict.not_judged)} not judged"] if verdict.not_judged else []
     return [
-        symbols.dot.join((*words, *told, *rest)),
-        symbols.dot.join((*marks, *told, *rest)),
+        symbols.dot.join((*words, *seen, *rest)),
+        symbols.dot.join((*marks, *seen, *rest)),
         symbols.dot.join((*marks, *rest)),
         "  ".join(marks),
     ]

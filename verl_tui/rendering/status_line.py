@@ -1,6 +1,4 @@
-"""The first line of the screen: the shown run at a glance, and what is the matter with its
-sources.
-"""
+"""The first line of the screen: the shown run and the state of its sources."""
 
 from __future__ import annotations
 
@@ -19,16 +17,16 @@ if TYPE_CHECKING:
     from verl_tui.rendering.text.piece import Piece
 
 _BRANDED = 100
-"""Columns from which on the first line has room for more than the run."""
+"""Width from which on there is room for more than the run, in cells."""
 
 
 def status(view: View, width: int, *, alone: bool = False) -> tuple[list[Piece], list[Piece]]:
     """Return the first line of the screen: the shown run at a glance.
 
     Args:
-        view: What there is.
-        width: Cells there are.
-        alone: Whether the line is all there is to see.
+        view: The state of the app.
+        width: Cells of the line.
+        alone: True if nothing else is in sight.
     """
     right = list(_replay_pieces(view, width))
     left: list[Piece] = []
@@ -38,8 +36,8 @@ def status(view: View, width: int, *, alone: bool = False) -> tuple[list[Piece],
     room = width - sum(cell_len(words) for words, _ in (*left, *right)) - (1 if right else 0)
     if view.run is not None:
         left += one_row(view, room, alone=alone)
-    elif told := view.monitor.sentences:
-        sentence = one_line("; ".join(told), 400)
+    elif view.monitor.sentences:
+        sentence = one_line("; ".join(view.monitor.sentences), 400)
         left.append((middle(sentence, max(8, room), ascii_only=view.ascii), "warning"))
     elif view.loading:
         left.append(("looking for logs …", "dim"))

@@ -1,6 +1,4 @@
-"""What the timing screen says: where a step's time goes, what it yields, and when the run is
-done.
-"""
+"""Rows of the timing screen: parts of a step, progress and ETA, throughput, the newest steps."""
 
 from __future__ import annotations
 
@@ -36,7 +34,7 @@ if TYPE_CHECKING:
     from verl_tui.runs.time.throughput import Figure
 
 _SIGNS = ("█▓▄▒▌░", "#%=+o:")
-"""A sign for each part, so that colours are not all that tells them apart; in ASCII after that."""
+"""Signs of the parts beside their colours, in Unicode and in ASCII."""
 ROLES = (
     "heading",
     "label",
@@ -46,20 +44,20 @@ ROLES = (
     "warning",
     *(f"part-{n}" for n in range(len(_SIGNS[0]))),
 )
-"""What a piece of text is for."""
+"""Roles of the pieces of text."""
 _SMALL = 0.005
-"""Share of the step below which a part has no row of its own."""
+"""Share of the step below which a part shares a row with others."""
 _SLOWER, _QUICKER = 1.15, 0.87
-"""From which change on a trend is worth a word."""
+"""Ratios of a trend from which on it is shown."""
 _WIDE, _NARROW = 72, 34
-"""Cells from which on there is room for notes, and for a bar."""
+"""Widths from which on notes and a bar fit, in cells."""
 _STEPS = 8
 """Newest steps that are drawn one by one."""
 _WEEK = 6 * 86400.0
 
 
 def timing_rows(view: View, width: int) -> list[Pieces]:
-    """Return everything the screen says, as rows of at most `width` cells."""
+    """Return the rows of the screen, each of at most `width` cells."""
     run = view.run
     if run is None:
         return [
@@ -89,8 +87,8 @@ def _heading(words: str) -> Pieces:
 # -- where the time goes ---------------------------------------------------------------------------
 
 
-class _Line(NamedTuple):
-    """One row of the table."""
+class _PartRow(NamedTuple):
+    """One row of the table of parts."""
 
     sign: str
     name: str
@@ -111,22 +109,25 @@ def _where(
     where = "where a step's time goes: " if width >= _WIDE else ""
     heading = f"{where}mean of steps {found.steps[0]}-{found.steps[-1]}"
     yield _heading(fit(heading, width, ellipsis(ascii_only=ascii_only)))
-    lines = list(_lines(found, ascii_only=ascii_only))
-    longest = max(cell_len(line.name) for line in lines)
-    name = min(longest, max(6, width - (24 if width >= _NARROW else 8)))
-    most = max((line.share for line in lines[1:]), default=1.0)
-    for line in lines:
-        yield _table_row(line, name, most, width, ascii_only=ascii_only)
+    yield from _table(list(_lines(found, ascii_only=ascii_only)), width, ascii_only=ascii_only)
     if found.overlaps:
         more = _seconds(-found.rest)
-        words = f"Some parts run side by side: together they take {more} more than the step."
+        words = f"Some parts run in parallel: together they take {more} more than the step."
         yield from _wrapped(words, "warning", width)
     if not found.parts:
         yield from _wrapped("The log times no parts of a step.", "dim", width)
 
 
+def _table(lines: Sequence[_PartRow], width: int, *, ascii_only: bool) -> Iterator[Pieces]:
+    longest = max(cell_len(line.name) for line in lines)
+    name = min(longest, max(6, width - (24 if width >= _NARROW else 8)))
+    most = max((line.share for line in lines[1:]), default=1.0)
+    for line in lines:
+        yield _table_row(line, name, most, width, ascii_only=ascii_only)
+
+
 def _untimed(run: Run, now: float) -> str:
-    """Say what is known of the time of a step whose parts are not timed."""
+    """Describe the time of a step whose parts are not timed."""
     known = pace(run)
     if known is not None:
         seconds = _seconds(known.seconds)
@@ -148,23 +149,23 @@ def _stepless(run: Run, now: float) -> str:
     return "It ended before its first step." if over else "No step yet."
 
 
-def _lines(found: Breakdown, *, ascii_only: bool) -> Iterator[_Line]:
+def _lines(found: Breakdown, *, ascii_only: bool) -> Iterator[_PartRow]:
     signs = _SIGNS[ascii_only]
     shown = [part for part in found.parts if part.share >= _SMALL][: len(signs)]
     note = f"{printable(found.key)} {_seconds(found.step)}" if found.step < found.whole else ""
-    yield _Line(" ", "step", found.whole, 1.0, found.trend, note, "label")
+    yield _PartRow(" ", "step", found.whole, 1.0, found.trend, note, "label")
     for at, (sign, part) in enumerate(zip(signs, shown, strict=False)):
         note = _note(part, found)
-        yield _Line(sign, _name(part), part.seconds, part.share, part.trend, note, f"part-{at}")
+        yield _PartRow(sign, _name(part), part.seconds, part.share, part.trend, note, f"part-{at}")
     small = found.parts[len(shown) :]
     whole = found.whole if found.whole > 0 else 1.0
     if small:
         seconds = sum(part.seconds for part in small)
         names = ", ".join(map(_name, small))
-        yield _Line(" ", f"{len(small)} more", seconds, seconds / whole, None, names, "dim")
+        yield _PartRow(" ", f"{len(small)} more", seconds, seconds / whole, None, names, "dim")
     if found.key and not found.overlaps:
         rest = max(0.0, found.rest)
-        yield _Line(" ", "unaccounted", rest, rest / whole, None, "no timer", "dim")
+        yield _PartRow(" ", "unaccounted", rest, rest / whole, None, "no timer", "dim")
 
 
 def _name(part: Part) -> str:
@@ -180,7 +181,7 @@ def _note(part: Part, found: Breakdown) -> str:
     return ", ".join(words)
 
 
-def _table_row(line: _Line, name: int, most: float, width: int, *, ascii_only: bool) -> Pieces:
+def _table_row(line: _PartRow, name: int, most: float, width: int, *, ascii_only: bool) -> Pieces:
     share = f"{line.share:.0%}".rjust(4)
     label = fit(line.name, name)
     role = "label" if line.role.startswith("part") else line.role
@@ -198,11 +199,9 @@ def _table_row(line: _Line, name: int, most: float, width: int, *, ascii_only: b
         (f" {trend}".ljust(8), tone),
     ]
     left = width - sum(cell_len(text) for text, _ in row)
-    return (
-        [*row, (fit(line.note, left, ellipsis(ascii_only=ascii_only)), "dim")]
-        if width >= _WIDE
-        else row
-    )
+    if width >= _WIDE:
+        row.append((fit(line.note, left, ellipsis(ascii_only=ascii_only)), "dim"))
+    return row
 
 
 def _trend(ratio: float | None, *, ascii_only: bool) -> tuple[str, str]:
@@ -259,9 +258,7 @@ def _progress(run: Run, now: float, width: int) -> Iterator[Pieces]:
     if step is None:
         yield [(_stepless(run, now).rstrip(".").lower(), "dim")]
         return
-    share = (
-        f" of {total} ({percent_done(step / total)})" if total else ", of how many nothing tells"
-    )
+    share = f" of {total} ({percent_done(step / total)})" if total else ", total unknown"
     yield [("step ", "label"), (f"{step}{share}", "value")]
     yield from _paces(run)
     for text, role in _end(run, now):
@@ -271,7 +268,7 @@ def _progress(run: Run, now: float, width: int) -> Iterator[Pieces]:
 
 
 def _paces(run: Run) -> Iterator[Pieces]:
-    """Yield how long each kind of step takes, else a step on average."""
+    """Yield the time of each kind of step, or of a step on average."""
     for usual in usual_times(run):
         seconds, times = _seconds(usual.seconds), f"  {_times(usual.times)}"
         yield [(f"{usual.kind.words} ", "label"), (seconds, "value"), (times, "dim")]
@@ -281,7 +278,7 @@ def _paces(run: Run) -> Iterator[Pieces]:
 
 
 def _next(coming: NextOccasions) -> Iterator[Pieces]:
-    """Yield at which steps the next validation and the next checkpoint are due."""
+    """Yield the steps of the next validation and the next checkpoint."""
     steps = zip(coming._fields, coming, strict=True)
     words = [f"{name} at step {at}" for name, at in steps if at is not None]
     if words:
@@ -295,29 +292,25 @@ def _times(count: int) -> str:
 def _end(run: Run, now: float) -> Iterator[tuple[str, str]]:
     current = state(run, now)
     if current is not State.RUNNING:
-        yield (
-            f"{current.value}: nothing to wait for"
-            if current is State.FINISHED
-            else f"{current.value}: no end in sight",
-            "dim",
-        )
+        outlook = "nothing to wait for" if current is State.FINISHED else "no end in sight"
+        yield f"{current.value}: {outlook}", "dim"
         return
     if not goes_on(run, now):
         yield "no end in sight: records have stopped coming", "dim"
         return
     coming = remaining_steps(run)
     if coming is None:
-        missing = "how many steps there are" if run.total_steps is None else "how long a step takes"
-        yield f"when it is done cannot be told: nothing says {missing}", "dim"
+        missing = "number of steps" if run.total_steps is None else "time of a step"
+        yield f"no ETA: the {missing} is unknown", "dim"
         return
-    yield (
-        f"done in {duration(coming.seconds)}{_at((run.last_record or now) + coming.seconds, now)}",
-        "good",
-    )
+    end = (run.last_record or now) + coming.seconds
+    yield f"done in {duration(coming.seconds)}{_at(end, now)}", "good"
     if len(coming.kinds) > 1:
-        told = ", ".join(f"{round(count)} × {_seconds(usual.seconds)} {_extra(usual.kind.words)}"
-                         for usual, count in coming.kinds)  # fmt: skip
-        yield f"{coming.steps} steps ahead: {told}", "dim"
+        kinds = (
+            f"{round(count)} × {_seconds(usual.seconds)} {_extra(usual.kind.words)}"
+            for usual, count in coming.kinds
+        )
+        yield f"{coming.steps} steps ahead: {', '.join(kinds)}", "dim"
 
 
 def _extra(words: str) -> str:
@@ -325,7 +318,7 @@ def _extra(words: str) -> str:
 
 
 def _at(moment: float, now: float) -> str:
-    """Return the local time of a moment, with as much of the date as it takes."""
+    """Return the local time of a moment, with as much of the date as needed."""
     try:
         then, today = datetime.fromtimestamp(moment), datetime.fromtimestamp(now)  # noqa: DTZ006 - the reader's own clock
     except (OverflowError, OSError, ValueError):

@@ -13,7 +13,7 @@ from watching import NOW, check_layout, in_sight, lines, press, settle, showing,
 from verl_tui.config import Config
 from verl_tui.monitor import load
 from verl_tui.records import Gpu, GpuReading
-from verl_tui.rendering.one_row import Form, fitting, one_row
+from verl_tui.rendering.one_row import Variant, fitting, one_row
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -106,14 +106,14 @@ def test_where_charts_are_in_sight_their_values_are_not_said_twice(view: View) -
 def test_a_row_is_as_long_as_it_may_be(parts: list[list[tuple[int, int]]], width: int) -> None:
     made = [
         [
-            Form(worth, (("x" * cells, ""),))
+            Variant(worth, (("x" * cells, ""),))
             for worth, cells in sorted(part, key=lambda one: -one[1])
         ]
         for part in parts
     ]
     row = words(fitting(made, width))
     assert 0 < len(row) <= width
-    whole = sum(part[0].cells for part in made) + 2 * (len(made) - 1)
+    whole = sum(part[0].width for part in made) + 2 * (len(made) - 1)
     assert len(row) == whole or whole > width, "nothing is left out where all of it fits"
 
 

@@ -149,7 +149,7 @@ def test_signs_tell_parts_apart_without_colour_and_in_ascii() -> None:
 def test_overlap_is_said() -> None:
     run = timed({"time/step": [10.0] * 9, "time/generate": [9.0] * 9, "time/train": [8.0] * 9})
     shown = texts(view_of(run), 100)
-    assert "Some parts run side by side: together they take 7.00 s more than the step." in shown
+    assert "Some parts run in parallel: together they take 7.00 s more than the step." in shown
     assert not any(line.startswith("  unaccounted") for line in shown)
 
 
@@ -164,15 +164,15 @@ def test_overlap_is_said() -> None:
             "It ended before its first step.",
         ),
         (timed({"reward": [0.5]}), "Nothing in the log says how long a step takes."),
-        (timed({"reward": [0.5] * 9}), "step 9, of how many nothing tells"),
+        (timed({"reward": [0.5] * 9}), "step 9, total unknown"),
         (timed({"step_time": [9.0] * 9}), "The log times no parts of a step."),
         (
             timed({"step_time": [9.0] * 9}),
-            "when it is done cannot be told: nothing says how many steps there are",
+            "no ETA: the number of steps is unknown",
         ),
         (
             timed({"reward": [0.5] * 9}, 10),
-            "when it is done cannot be told: nothing says how long a step takes",
+            "no ETA: the time of a step is unknown",
         ),
         (timed({"step_time": [9.0] * 9}, 9), "finished: nothing to wait for"),
     ],

@@ -1,6 +1,4 @@
-"""One device over several rows: its row, its past as columns, its processes. For a panel that fills
-the screen.
-"""
+"""Details of a device below its row, for a panel that fills the screen: history and processes."""
 
 from __future__ import annotations
 
@@ -22,16 +20,14 @@ if TYPE_CHECKING:
 MOST_PROCESSES = 8
 """Processes shown of one device."""
 _GIB = 1 << 30
-_LEAST_PAST = 16
-"""Cells below which the past is not worth rows of its own."""
+_LEAST_HISTORY = 16
+"""Smallest width of a history in rows of its own, in cells."""
 
 
-def past(device: Device, width: int, height: int, *, ascii_only: bool = False) -> list[Pieces]:
-    """Draw a device's past as columns, with the scale before it; nothing where there is no past or
-    no room.
-    """
+def history(device: Device, width: int, height: int, *, ascii_only: bool = False) -> list[Pieces]:
+    """Draw a device's utilisation over time as columns behind a scale, nothing without room."""
     room = width - 5
-    if not device.history or height < 1 or room < _LEAST_PAST:
+    if not device.history or height < 1 or room < _LEAST_HISTORY:
         return []
     rows = tall(device.history, room, height, ascii_only=ascii_only)
     scale = ["100%", *[""] * (height - 2), "0%"] if height > 1 else [""]
@@ -44,13 +40,12 @@ def past(device: Device, width: int, height: int, *, ascii_only: bool = False) -
 def processes(
     gpu: Gpu, width: int, belongs: Callable[[GpuProcess], str], *, ascii_only: bool = False
 ) -> list[Pieces]:
-    """Write a device's processes: number, name, memory, and how they belong to the run that is
-    shown.
+    """Return a row for each process: id, name, memory, and its relation to the shown run.
 
     Args:
         gpu: The device.
         width: Most cells a row may take.
-        belongs: Says how a process belongs to the run, nothing where that is not known.
+        belongs: Names the relation of a process to the run, empty if unknown.
         ascii_only: Write ASCII alone.
     """
     found = gpu.processes or ()
@@ -59,31 +54,24 @@ def processes(
         for process in found[:MOST_PROCESSES]
     ]
     if len(found) > MOST_PROCESSES:
-        rows.append(
-            [
-                (line, "dim")
-                for line in wrapped(f"  +{len(found) - MOST_PROCESSES} processes", width)[:1]
-            ]
-        )
+        more = f"  +{len(found) - MOST_PROCESSES} processes"
+        rows.append([(line, "dim") for line in wrapped(more, width)[:1]])
     return rows
 
 
-def _process(process: GpuProcess, tie: str, width: int, *, ascii_only: bool) -> Pieces:
-    """Write one process; what does not fit goes from the end, the name is cut first."""
+def _process(process: GpuProcess, relation: str, width: int, *, ascii_only: bool) -> Pieces:
+    """Write one process; the name is cut first, then columns go from the end."""
     pid = f"  {process.pid} "
     memory = "" if process.memory is None else f" {process.memory / _GIB:.1f} GiB"
-    words = f"  {tie}" if tie else ""
+    words = f"  {relation}" if relation else ""
     room = width - cell_len(pid) - cell_len(memory) - cell_len(words)
-    if room < 8 and words:
+    if room < 8:
         room, words = room + cell_len(words), ""
-    if room < 4 and memory:
+    if room < 4:
         room, memory = room + cell_len(memory), ""
+    role = "name" if relation else "value"
+    if not process.name:
+        role = "dim"
     name = middle(process.name or "name not visible", max(0, room), ascii_only=ascii_only)
-    role = "name" if tie else "value"
-    row: Pieces = [
-        (pid, "dim"),
-        (name, role if process.name else "dim"),
-        (memory, "value"),
-        (words, "dim"),
-    ]
+    row: Pieces = [(pid, "dim"), (name, role), (memory, "value"), (words, "dim")]
     return cut(row, width, ellipsis(ascii_only=ascii_only))

@@ -1,8 +1,4 @@
-"""Lays devices out as rows of text: as much of each as the width allows, in columns that align
-between devices.
-
-Pure functions, so that a panel, a summary and a test draw the same. Widths are terminal cells.
-"""
+"""Devices as one row each, in columns that align between them. Widths are terminal cells."""
 
 from __future__ import annotations
 
@@ -23,32 +19,28 @@ if TYPE_CHECKING:
     from verl_tui.records import Gpu
 
 Role = Literal["name", "bar", "value", "warn", "dim", "spark"]
-"""What a segment is, for the theme to colour."""
+"""Role of a segment, which the theme colours."""
 Segment = tuple[str, Role]
 
 HOT_CELSIUS = 85.0
-"""From here on the temperature is a warning: data centre boards begin to slow down a few degrees
-above.
-"""
+"""Temperature that is marked: data centre boards slow down from a few degrees above it."""
 FULL_SHARE = 0.98
-"""From this share of the memory on its use is a warning: the next allocation may fail."""
+"""Share of used memory that is marked: the next allocation may fail."""
 
 _GIB = 1 << 30
 _LONGEST_NAME = 16
 _LONGEST_BAR = 24
-_LEAST_PAST = 8
-_MOST_PAST = 40
+_LEAST_HISTORY = 8
+_MOST_HISTORY = 40
 _LEAST_BAR = 6
-"""Cells of a bar that gives room to the past."""
+"""Shortest bar beside a history, in cells."""
 _WORDS = len("power brake")
-"""Cells for what holds a board's clocks down, kept free so that nothing moves when that comes and
-goes.
-"""
+"""Cells for a throttle reason, kept free so that nothing moves when one comes and goes."""
 _NOTHING = "–"
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _ASCII = str.maketrans({_NOTHING: "-", "°": None})
 
-# Words that all boards of a host share or that tell less than the model does.
+# Words that all boards of a host share or that say less than the model.
 _NOISE = re.compile(
     r"-?\b(?:NVIDIA|GeForce|Tesla|Quadro|Generation|Blackwell|Server|Workstation|Edition|GPU"
     r"|SXM\d*|PCIe|HBM\w*|\d+ ?GB)\b",
@@ -69,10 +61,7 @@ _LAYOUTS: tuple[tuple[tuple[str, ...], int], ...] = (
     (("index", "bar", "utilization", "used"), 3),
     (("index", "utilization", "used"), 0),
     (("index", "utilization"), 0),
-    (
-        ("index",),
-        0,
-    ),  # alone in being cut where it does not fit: half a number would be a wrong number
+    (("index",), 0),  # the only field that is cut: half a number would be a wrong number
 )
 
 
@@ -83,11 +72,11 @@ class _Field:
     text: str
     role: Role = "value"
     reserve: int = 0
-    """Cells to keep free at least, so that columns stay where they are while values change."""
+    """Smallest width, so that columns stay in place while values change."""
     label: str = ""
-    """Said before the value, dimmed."""
+    """Dimmed text before the value."""
     left: bool = False
-    """Aligned to the left; numbers are aligned to the right."""
+    """True if aligned to the left, as numbers are not."""
 
     @property
     def width(self) -> int:
@@ -96,9 +85,7 @@ class _Field:
 
 
 def short_name(name: str) -> str:
-    """Return what tells one model from another: `H100` of `NVIDIA H100 80GB HBM3`, `MIG 1g.10gb` of
-    an instance.
-    """
+    """Return the model: `H100` of `NVIDIA H100 80GB HBM3`, `MIG 1g.10gb` of an instance."""
     instance = _INSTANCE.search(name)
     if instance is not None:
         return instance.group()
@@ -110,41 +97,44 @@ def gpu_rows(
 ) -> list[list[Segment]]:
     """Lay out devices as one row each, e.g. `0 H100 ▕███████▏ 87% mem 62.1/79.6 GiB 71°C 512/700W`.
 
-    All rows share one layout, the richest that fits the widest of them. Unknown values show as `–`.
-    Where there is room for it a device's past stands behind its bar, and at the end of the row what
-    holds its clocks down.
+    All rows share the richest layout that fits the widest of them. Unknown values show as `–`. If
+    there is room, the history follows the bar, and the throttle reason ends the row.
 
     Args:
         gpus: The devices, in the order to show.
         width: Most cells a row may take; rows may stay shorter.
-        ascii: Draw with ASCII alone, for terminals that know nothing else.
-        past: Utilisation of each device until now, oldest first; leaves no room for it where it is
-            left out.
+        ascii: Draw with ASCII alone.
+        past: Utilisation of each device until now, oldest first; empty to show none.
 
     Returns:
         One list of segments for each device; empty lists where `width` is not positive.
     """
     if width <= 0 or not gpus:
         return [[] for _ in gpus]
-    rows = [_fields(gpu, ascii=ascii) for gpu in gpus]
-    widths = {key: max(max(row[key].width, row[key].reserve) for row in rows) for key in rows[0]}
+    fields = [_fields(gpu, ascii=ascii) for gpu in gpus]
+    widths = _widths(fields)
     layout, spare = _layout(widths, width)
-    words = _WORDS + 1 if spare > _LONGEST_BAR + _WORDS + (_LEAST_PAST + 1 if past else 0) else 0
-    bar, spark = _shared(spare - words, wanted=bool(past))
-    framed, mark = "frame" in layout, ellipsis(ascii_only=ascii)
-    drawn = []
-    for number, (gpu, fields) in enumerate(zip(gpus, rows, strict=True)):
-        picture = _bar(gpu.utilization, bar, framed=framed, ascii=ascii)
+    with_reasons = spare > _LONGEST_BAR + _WORDS + (_LEAST_HISTORY + 1 if past else 0)
+    bar, spark = _bar_and_history(spare - with_reasons * (_WORDS + 1), wanted=bool(past))
+    mark = ellipsis(ascii_only=ascii)
+    rows = []
+    for gpu, texts, history in zip(gpus, fields, past or [()] * len(gpus), strict=True):
+        picture = _bar(gpu.utilization, bar, framed="frame" in layout, ascii=ascii)
         if spark:
-            blocks = strip(past[number], spark, ascii_only=ascii).rjust(spark)
+            blocks = strip(history, spark, ascii_only=ascii).rjust(spark)
             picture += [(" ", "dim"), (blocks, "spark")]
-        row = _row(fields, layout, widths, picture, width, mark)
-        drawn.append(row + _throttled(gpu) if words else row)
-    return drawn
+        row = _row(texts, layout, widths, picture, width, mark)
+        rows.append(row + _throttle_reason(gpu) if with_reasons else row)
+    return rows
+
+
+def _widths(rows: Sequence[Mapping[str, _Field]]) -> dict[str, int]:
+    """Return the width of each column in cells."""
+    return {key: max(max(row[key].width, row[key].reserve) for row in rows) for key in rows[0]}
 
 
 def _layout(widths: Mapping[str, int], width: int) -> tuple[tuple[str, ...], int]:
-    """The richest layout that fits, and the cells that are left for its bar."""
+    """Return the richest layout that fits, and the cells left for its bar."""
     for layout, shortest in _LAYOUTS:
         shown = [key for key in layout if key in _BARS or widths[key]]
         around = len(shown) - 1 + 2 * ("frame" in layout)
@@ -154,22 +144,20 @@ def _layout(widths: Mapping[str, int], width: int) -> tuple[tuple[str, ...], int
     return _LAYOUTS[-1][0], 0
 
 
-def _shared(spare: int, *, wanted: bool) -> tuple[int, int]:
-    """Share cells between the bar and the past."""
-    if not wanted or spare < _LEAST_BAR + 1 + _LEAST_PAST:
+def _bar_and_history(spare: int, *, wanted: bool) -> tuple[int, int]:
+    """Divide cells between the bar and the history."""
+    if not wanted or spare < _LEAST_BAR + 1 + _LEAST_HISTORY:
         return min(spare, _LONGEST_BAR), 0
     bar = min(max(_LEAST_BAR, (spare - 1) // 3), _LONGEST_BAR)
-    return bar, min(spare - 1 - bar, _MOST_PAST)
+    return bar, min(spare - 1 - bar, _MOST_HISTORY)
 
 
-def _throttled(gpu: Gpu) -> list[Segment]:
-    """What holds the clocks down, the worst of it first."""
+def _throttle_reason(gpu: Gpu) -> list[Segment]:
+    """Return the worst reason for throttled clocks."""
     if not gpu.throttle:
         return []
-    return [
-        (" ", "dim"),
-        (gpu.throttle[0][:_WORDS], "dim" if gpu.throttle[0] == POWER_CAP else "warn"),
-    ]
+    reason = gpu.throttle[0]
+    return [(" ", "dim"), (reason[:_WORDS], "dim" if reason == POWER_CAP else "warn")]
 
 
 def _row(
@@ -197,7 +185,7 @@ def _row(
 
 
 def _bar(utilization: float | None, cells: int, *, framed: bool, ascii: bool) -> list[Segment]:
-    """A bar of `cells` cells, and two more for its frame."""
+    """Return a bar of `cells` cells, and two more for its frame."""
     share = min(max((finite(utilization) or 0.0) / 100, 0.0), 1.0)
     if ascii:
         filled = "#" * round(share * cells)
@@ -209,7 +197,7 @@ def _bar(utilization: float | None, cells: int, *, framed: bool, ascii: bool) ->
 
 
 def _fields(gpu: Gpu, *, ascii: bool) -> dict[str, _Field]:
-    """Every field a layout may show."""
+    """Return every field that a layout may show."""
     used, total = _gib(gpu.memory_used), _gib(gpu.memory_total)
     power, limit = finite(gpu.power), finite(gpu.power_limit)
     full = used is not None and total is not None and used >= FULL_SHARE * total
@@ -245,7 +233,7 @@ def _pair(
     warn: bool = False,
     label: str = "",
 ) -> _Field:
-    """A value and what it may reach at most, `512/700W`."""
+    """Return a value with its limit, `512/700W`."""
     if value is None and limit is None:
         return _Field(_NOTHING, "dim", label=label)
     first = _NOTHING if value is None else f"{value:.{digits}f}"
@@ -261,7 +249,7 @@ def _asciified(field: _Field) -> _Field:
 
 
 def finite(value: float | None) -> float | None:
-    """Return a value where it is a number."""
+    """Return a finite value, None for others."""
     return value if value is not None and math.isfinite(value) else None
 
 

@@ -1,6 +1,4 @@
-"""What a run has logged of its host and its memory beside the figures of single devices, as rows
-with values.
-"""
+"""Rows of the metrics that a run has logged about its hosts, memory and utilisation."""
 
 from __future__ import annotations
 
@@ -28,11 +26,9 @@ _MFU = "perf/mfu/actor"
 _OF_WANDB = re.compile(
     r"system/(?:gpu\.\d+\.(?:gpu|memoryAllocated|temp|powerWatts)|cpu|memory_percent)(?:/l:.+)?"
 )
-"""What is shown of W&B's system figures, most of which have dots in their names: there are a dozen
-for each GPU.
-"""
+"""W&B's system metrics that are shown, of a dozen for each GPU."""
 _MOST = 40
-"""Logged metrics shown: some logs have hundreds."""
+"""Most metrics shown, since some logs have hundreds."""
 _GAUGE = 8
 _LEAST_SPARK = 6
 _MOST_SPARK = 24
@@ -44,18 +40,17 @@ class LoggedFigure(NamedTuple):
     label: str
     value: str
     share: float | None
-    """Where it lies between 0 and the most it can be, None where nothing tells."""
+    """Value as a share of its maximum, None if that is unknown."""
     role: str
     series: Series
 
 
 def figures(run: Run, used: Collection[str]) -> tuple[list[LoggedFigure], int]:
-    """Return what the run has logged of its host and its devices, and how many more metrics there
-    are.
+    """Return the figures that a run has logged of its hosts, and the number of those left out.
 
     Args:
         run: The run.
-        used: Keys that are shown otherwise.
+        used: Keys that are shown elsewhere.
     """
     keys = [key for key in run.keys if key not in used and _wanted(key)]
     labels = [describe(key).label for key in keys]
@@ -69,13 +64,13 @@ def figures(run: Run, used: Collection[str]) -> tuple[list[LoggedFigure], int]:
 
 
 def _of_node(label: str, key: str) -> str:
-    """Return what tells metrics of one label apart: the node that they are of, else the key."""
+    """Return a label that is unique among equal ones: with the node, else the key."""
     node = key.partition("/l:")[2]
     return f"{label} {node}" if node else key
 
 
 def _short(label: str) -> str:
-    """Return a label without what goes without saying in this panel."""
+    """Shorten a label by words that are obvious in this panel."""
     label = label.removeprefix("system/").replace("peak GPU memory ", "peak ")
     return label.replace("CPU of the process", "process CPU")
 
@@ -88,17 +83,15 @@ def _wanted(key: str) -> bool:
 
 
 def _value(label: str, key: str, series: Series) -> LoggedFigure:
-    """Write the last value, with its share where it has a greatest one."""
+    """Return the last value, with its share if it has a maximum."""
     value, unit = series.values[-1], describe(key).unit
-    if (
-        modern(key) == _MFU and value == 0
-    ):  # verl's way to say that it does not know the model or the GPU
+    if modern(key) == _MFU and value == 0:  # verl writes 0 for an unknown model or GPU
         return LoggedFigure(label, "unknown", None, "dim", series)
     if not math.isfinite(value):
         return LoggedFigure(label, value_text(value, ""), None, "odd", series)
-    if unit == "share" or (
-        unit == "percent" and not _OF_WANDB.fullmatch(key) and _in_shares(series)
-    ):
+    if unit == "percent" and not _OF_WANDB.fullmatch(key) and _in_shares(series):
+        unit = "share"
+    if unit == "share":
         return LoggedFigure(label, value_text(value * 100, "%"), value, "value", series)
     if unit == "percent":
         return LoggedFigure(label, value_text(value, "%"), value / 100, "value", series)
@@ -106,20 +99,21 @@ def _value(label: str, key: str, series: Series) -> LoggedFigure:
 
 
 def _in_shares(series: Series) -> bool:
-    """Tell whether a percentage is written as a share of 1, as some logs do."""
+    """True if a percentage is logged as a share of 1, as some programs do."""
     span = series.steps[-1] - series.steps[0] + 1
     _, (most,), _ = series.pyramid.query(series.steps[0], span, 1)
     return most is not None and most <= 1
 
 
 def figure_rows(logged: list[LoggedFigure], width: int, *, ascii_only: bool) -> list[Pieces]:
-    """Write a row for each value: label, bar, value, sparkline, in columns."""
+    """Return a row for each figure, in columns: label, bar, value, sparkline."""
     values = max(5, *(cell_len(item.value) for item in logged))
     longest = max(cell_len(item.label) for item in logged)
     label = min(longest, max(width - values - 1 - _LEAST_SPARK - 2, 8))
     spare = width - label - values - 1
     bars = any(item.share is not None for item in logged) and spare >= _GAUGE + 2 + _LEAST_SPARK + 2
     spark = min(_MOST_SPARK, spare - 2 - (_GAUGE + 2 if bars else 0))
+    mark = ellipsis(ascii_only=ascii_only)
     rows = []
     for item in logged:
         name = middle(item.label, label, ascii_only=ascii_only)
@@ -127,11 +121,16 @@ def figure_rows(logged: list[LoggedFigure], width: int, *, ascii_only: bool) -> 
         if bars:
             row += [(" ", ""), _gauge_piece(item.share, ascii_only=ascii_only), (" ", "")]
         row.append((item.value.rjust(values), item.role))
-        if spark >= 4:
-            text = sparkline(item.series, spark, ascii_only=ascii_only)
-            row += [("  ", ""), *((c, "odd" if c == BROKEN else "spark") for c in text)]
-        rows.append(cut(row, width, ellipsis(ascii_only=ascii_only)))
+        row += _spark_pieces(item.series, spark, ascii_only=ascii_only)
+        rows.append(cut(row, width, mark))
     return rows
+
+
+def _spark_pieces(series: Series, cells: int, *, ascii_only: bool) -> Pieces:
+    if cells < 4:
+        return []
+    text = sparkline(series, cells, ascii_only=ascii_only)
+    return [("  ", ""), *((c, "odd" if c == BROKEN else "spark") for c in text)]
 
 
 def _gauge_piece(share: float | None, *, ascii_only: bool) -> tuple[str, str]:

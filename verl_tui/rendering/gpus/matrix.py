@@ -1,14 +1,13 @@
-"""Many devices as a matrix: a row for each node, a cell for each device, as rich as the room
-allows.
+"""Many devices as a matrix: a row for each node, a cell for each device.
 
-A cell is a block with a percentage, the percentage alone, or one digit that stands for its tens. A
-mark behind it, or in the digit's place, says what is wrong with the device. Pure functions; widths
-are terminal cells.
+A cell is a block with a percentage, a percentage, or the tens digit of one, whichever fits. A mark
+behind it, or in the digit's place, shows what is wrong with the device. Widths are terminal cells.
 """
 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
@@ -25,22 +24,22 @@ if TYPE_CHECKING:
     from verl_tui.runs.views.devices import Device
 
 MARKS = {"!": "idle", "v": "throttled", "^": "hot", "#": "memory full", "?": "unknown"}
-"""What stands behind a percentage; the first that holds."""
+"""Marks with their meanings; a device gets the first that applies."""
 _BLOCK, _NUMBER, _DIGIT = 6, 4, 1
-"""Cells that a device takes in each look."""
+"""Cells of a device as block and percentage, as percentage, as digit."""
 _BUSY = 70.0
 _LOW = 30.0
 _LONGEST_NAME = 20
 
 
-class _Plan(NamedTuple):
-    """How the matrix is laid out."""
+class _MatrixLayout(NamedTuple):
+    """Sizes of the matrix."""
 
     cell: int
     name: int
-    """Cells of a node's name, 0 where nodes have none."""
+    """Cells of a node's name, 0 if nodes have none."""
     number: int
-    """Cells of the number of a row's first device, 0 where a node has one row only."""
+    """Cells of the index of a row's first device, 0 if each node has one row."""
     across: int
     """Devices in a row."""
     rows: int
@@ -54,41 +53,39 @@ def matrix(
     Args:
         devices: In the order to show, those of one node side by side.
         width: Most cells a row may take.
-        height: Rows there is room for; decides how rich a cell is, more rows may be returned.
+        height: Rows that fit; they decide how much a cell shows, more rows may be returned.
         ascii_only: Draw with ASCII alone.
     """
     if width < 1 or not devices:
         return []
-    nodes: dict[str, list[Device]] = {}
+    nodes: defaultdict[str, list[Device]] = defaultdict(list)
     for device in devices:
-        nodes.setdefault(device.node, []).append(device)
-    plan = _plan(nodes, width, height - 1)
-    marks = {id(device): mark for device, mark in zip(devices, _marks(devices), strict=True)}
+        nodes[device.node].append(device)
+    layout = _layout(nodes, width, height - 1)
+    marks = _marks(devices)
     mark = ellipsis(ascii_only=ascii_only)
-    rows = _header(nodes, plan, width, mark) if plan.rows + 2 <= height else []
+    rows = _header(nodes, layout, width, mark) if layout.rows + 2 <= height else []
     for node, members in nodes.items():
-        for at in range(0, len(members), plan.across):
-            part = members[at : at + plan.across]
-            label = _label("" if at else node, part[0].gpu.index, plan, ascii_only=ascii_only)
-            cells = [
-                piece
-                for d in part
-                for piece in _cell(d, marks[id(d)], plan.cell, ascii_only=ascii_only)
-            ]
-            rows.append(cut([(label, "dim"), *cells], width, mark))
-    return [*rows, *([(line, "dim")] for line in _legend(set(marks.values()), plan.cell, width))]
+        for at in range(0, len(members), layout.across):
+            part = members[at : at + layout.across]
+            label = _label("" if at else node, part[0].gpu.index, layout, ascii_only=ascii_only)
+            row: Pieces = [(label, "dim")]
+            for device in part:
+                row += _cell(device, marks[id(device)], layout.cell, ascii_only=ascii_only)
+            rows.append(cut(row, width, mark))
+    return [*rows, *([(line, "dim")] for line in _legend(set(marks.values()), layout.cell, width))]
 
 
-def _plan(nodes: Mapping[str, Sequence[Device]], width: int, height: int) -> _Plan:
-    """Return the richest look whose rows are all in sight, else that of the fewest rows."""
-    plans = [_laid(nodes, width, cell) for cell in (_BLOCK, _NUMBER, _DIGIT)]
+def _layout(nodes: Mapping[str, Sequence[Device]], width: int, height: int) -> _MatrixLayout:
+    """Return the layout with the richest cells whose rows all fit, else that with fewest rows."""
+    plans = [_layout_of(nodes, width, cell) for cell in (_BLOCK, _NUMBER, _DIGIT)]
     fitting = [plan for plan in plans if plan.rows <= height]
     # A node in one row is easier to read than a block in each cell.
     whole = [plan for plan in fitting if not plan.number and plan.cell != _DIGIT]
     return next(iter(whole or fitting), min(plans, key=lambda plan: plan.rows))
 
 
-def _laid(nodes: Mapping[str, Sequence[Device]], width: int, cell: int) -> _Plan:
+def _layout_of(nodes: Mapping[str, Sequence[Device]], width: int, cell: int) -> _MatrixLayout:
     most = max(map(len, nodes.values()))
     name = min(max(map(cell_len, nodes)), _LONGEST_NAME, max(3, width // 3))
     room = width - (name + 1 if name else 0)
@@ -96,23 +93,17 @@ def _laid(nodes: Mapping[str, Sequence[Device]], width: int, cell: int) -> _Plan
     across = most
     if most * cell > room:
         number = max(cell_len(device.gpu.index) for members in nodes.values() for device in members)
-        if room - number - 1 < cell:  # a label that leaves no room for a device is none
+        if room - number - 1 < cell:  # no label rather than no room for a device
             name, number, room = 0, 0, width + 1
         fitting = max(1, (room - number - 1) // cell)
-        across = min(
-            most, 1 << (fitting.bit_length() - 1)
-        )  # a power of two: its multiples are easily found
-    return _Plan(
-        cell,
-        name,
-        number,
-        across,
-        sum(math.ceil(len(members) / across) for members in nodes.values()),
-    )
+        # A power of two, whose multiples are easily found.
+        across = min(most, 1 << (fitting.bit_length() - 1))
+    rows = sum(math.ceil(len(members) / across) for members in nodes.values())
+    return _MatrixLayout(cell, name, number, across, rows)
 
 
-def _label(node: str, number: str, plan: _Plan, *, ascii_only: bool) -> str:
-    """Return whose devices a row shows, and where it begins if nodes have several rows."""
+def _label(node: str, number: str, plan: _MatrixLayout, *, ascii_only: bool) -> str:
+    """Return the node of a row, and its first device's index if nodes have several rows."""
     words = fit_left(
         printable(node, ascii_only=ascii_only), plan.name, ellipsis(ascii_only=ascii_only)
     )
@@ -121,31 +112,25 @@ def _label(node: str, number: str, plan: _Plan, *, ascii_only: bool) -> str:
 
 
 def _header(
-    nodes: Mapping[str, Sequence[Device]], plan: _Plan, width: int, mark: str
+    nodes: Mapping[str, Sequence[Device]], plan: _MatrixLayout, width: int, mark: str
 ) -> list[Pieces]:
-    """Return the devices' numbers above their columns, nothing where a column has no number of its
-    own.
-    """
-    numbers = [device.gpu.index for device in max(nodes.values(), key=len)]
-    alike = all(
-        [d.gpu.index for d in members] == numbers[: len(members)] for members in nodes.values()
-    )
-    if plan.number or plan.cell == _DIGIT or not alike:
+    """Return the devices' indices above their columns, nothing if they differ between nodes."""
+    if plan.number or plan.cell == _DIGIT:
         return []
+    numbers = [device.gpu.index for device in max(nodes.values(), key=len)]
+    for members in nodes.values():
+        if [device.gpu.index for device in members] != numbers[: len(members)]:
+            return []
     before = " " * (plan.name + 1 if plan.name else 0)
     digits = 4 if plan.cell == _BLOCK else 3
-    return [
-        cut(
-            [(before + "".join(n.rjust(digits).ljust(plan.cell) for n in numbers), "dim")],
-            width,
-            mark,
-        )
-    ]
+    columns = "".join(number.rjust(digits).ljust(plan.cell) for number in numbers)
+    return [cut([(before + columns, "dim")], width, mark)]
 
 
-def _marks(devices: Sequence[Device]) -> list[str]:
+def _marks(devices: Sequence[Device]) -> dict[int, str]:
+    """Return the mark of each device by its identity."""
     idlers = {id(device) for device in idle(devices)}
-    return [_mark(device, id(device) in idlers) for device in devices]
+    return {id(device): _mark(device, id(device) in idlers) for device in devices}
 
 
 def _mark(device: Device, idles: bool) -> str:
@@ -176,6 +161,5 @@ def _role(percent: float | None) -> str:
 
 def _legend(marks: set[str], cell: int, width: int) -> list[str]:
     what = "tens of % busy" if cell == _DIGIT else "% busy"
-    return packed(
-        (what, *(f"{mark} {words}" for mark, words in MARKS.items() if mark in marks)), width
-    )
+    meanings = (f"{mark} {words}" for mark, words in MARKS.items() if mark in marks)
+    return packed((what, *meanings), width)

@@ -1,13 +1,12 @@
-"""What stands out among devices, in words: who is idle while others work, who lags behind, who is
-held down.
+"""Remarks on devices that stand out: idle while others work, lagging behind, throttled, hot, full.
 
-Judged by what a device did lately: for a moment every device is idle between two kernels.
-Heuristics, all of them.
+All are heuristics, judged by recent averages since every device idles briefly between two kernels.
 """
 
 from __future__ import annotations
 
 from itertools import islice
+from operator import itemgetter
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from rich.cells import cell_len
 
 from verl_tui.records import POWER_CAP
 from verl_tui.rendering.gpus.device_rows import FULL_SHARE, HOT_CELSIUS, finite
+from verl_tui.rendering.text.numbers import counted
 from verl_tui.rendering.text.printable import wrapped
 
 if TYPE_CHECKING:
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from verl_tui.runs.views.devices import Device
 
 IDLE = 10.0
-"""Percent of utilisation below which a device idles, while another one works."""
+"""Utilisation in percent below which a device is idle while another one works."""
 WORKS = 40.0
-"""Percent from which on a device works."""
+"""Utilisation in percent from which on a device works."""
 UNEVEN = 30.0
-"""Percentage points between the busiest rank and the least busy one that are called uneven."""
+"""Difference between the most and the least busy device that is remarked, in percentage points."""
 _NAMED = 4
-"""Devices called by their names; the others are counted."""
+"""Most devices listed by name; the others are counted."""
 
 
 def name(device: Device) -> str:
-    """Return what a device is called: `3`, or `node2:3` where there are several nodes."""
+    """Return the name of a device: `3`, or `node2:3` among several nodes."""
     return f"{device.node}:{device.gpu.index}" if device.node else device.gpu.index
 
 
@@ -44,7 +44,7 @@ def busy(device: Device) -> float | None:
 
 
 def idle(devices: Sequence[Device]) -> list[Device]:
-    """Return the devices that idle while others work; where nobody works nobody is to blame."""
+    """Return the devices that are idle while others work."""
     known = [device.lately for device in devices if device.lately is not None]
     if max(known, default=0.0) < WORKS:
         return []
@@ -52,61 +52,62 @@ def idle(devices: Sequence[Device]) -> list[Device]:
 
 
 def throttled(device: Device) -> bool:
-    """Tell whether a device is held down by more than its power limit."""
+    """True if a device is throttled by more than its power limit."""
     return any(word != POWER_CAP for word in device.gpu.throttle or ())
 
 
 def hot(device: Device) -> bool:
-    """Tell whether a device is about to slow down."""
+    """True if a device is about to slow down from heat."""
     celsius = finite(device.gpu.temperature)
     return celsius is not None and celsius >= HOT_CELSIUS
 
 
 def full(device: Device) -> bool:
-    """Tell whether nearly all memory of a device is taken."""
+    """True if nearly all memory of a device is in use."""
     used, total = device.gpu.memory_used, device.gpu.memory_total
     return used is not None and bool(total) and total is not None and used >= FULL_SHARE * total
 
 
 def summary(devices: Sequence[Device], *, short: bool = False) -> list[str]:
-    """Return how many devices there are and what they do, part by part; `short` says it in fewer
-    letters.
-    """
+    """Return number, utilisation, idle ones and power of devices, `short` in fewer letters."""
     nodes = len({device.node for device in devices})
-    parts = [
-        f"{len(devices)} GPU{'s' * (len(devices) != 1)}"
-        + (f" on {nodes} nodes" if nodes > 1 else "")
-    ]
+    parts = [counted(len(devices), "GPU") + (f" on {nodes} nodes" if nodes > 1 else "")]
     known = [percent for device in devices if (percent := busy(device)) is not None]
     if known:
-        form = "{:.0f}/{:.0f}/{:.0f}%" if short else "min {:.0f} med {:.0f} max {:.0f}%"
-        parts.append(form.format(min(known), median(known), max(known)))
+        template = "{:.0f}/{:.0f}/{:.0f}%" if short else "min {:.0f} med {:.0f} max {:.0f}%"
+        parts.append(template.format(min(known), median(known), max(known)))
     if idlers := idle(devices):
         parts.append(f"{len(idlers)} idle: {_listed(idlers)}")
-    watts = [power for gpu, *_ in devices if (power := finite(gpu.power)) is not None]
-    if watts:
-        parts.append(f"{sum(watts) / 1000:.1f} kW" if sum(watts) >= 1000 else f"{sum(watts):.0f} W")
-    return parts
+    return parts + _power(devices)
 
 
-def callouts(devices: Sequence[Device], *, idlers_said: bool = False) -> Iterator[str]:
-    """Yield a few words for each thing that stands out; who is idle may have been said."""
+def _power(devices: Sequence[Device]) -> list[str]:
+    """Return the power of all devices, nothing if it is unknown."""
+    powers = [watts for device in devices if (watts := finite(device.gpu.power)) is not None]
+    if not powers:
+        return []
+    watts = sum(powers)
+    return [f"{watts / 1000:.1f} kW" if watts >= 1000 else f"{watts:.0f} W"]
+
+
+def callouts(devices: Sequence[Device], *, with_idle: bool = True) -> Iterator[str]:
+    """Yield a few words for each remark; idle devices may be left to the summary."""
     idlers = idle(devices)
-    if idlers and not idlers_said:
-        yield f"idle: GPU {_listed(idlers)}"
+    if with_idle:
+        yield from _about("idle", idlers)
     yield from _about("throttled", filter(throttled, devices), _reason)
-    yield from _about(
-        "hot", filter(hot, devices), lambda device: f" {device.gpu.temperature:.0f}°C"
-    )
+    yield from _about("hot", filter(hot, devices), _celsius)
     yield from _about("memory full", filter(full, devices))
-    working = [d for d in devices if d.lately is not None and d not in idlers]
-    spread = sorted(working, key=lambda device: device.lately or 0.0)
-    if spread and (spread[-1].lately or 0.0) - (spread[0].lately or 0.0) >= UNEVEN:
-        least, most = spread[0], spread[-1]
-        yield (
-            f"uneven lately: GPU {name(least)} {least.lately:.0f}%, GPU {name(most)} "
-            f"{most.lately:.0f}%"
-        )
+    yield from _uneven([device for device in devices if device not in idlers])
+
+
+def _uneven(devices: Sequence[Device]) -> Iterator[str]:
+    """Yield a remark if devices that all work are unevenly busy."""
+    known = [(device.lately, device) for device in devices if device.lately is not None]
+    known.sort(key=itemgetter(0))
+    if known and known[-1][0] - known[0][0] >= UNEVEN:
+        (lowest, least), (highest, most) = known[0], known[-1]
+        yield f"uneven lately: GPU {name(least)} {lowest:.0f}%, GPU {name(most)} {highest:.0f}%"
 
 
 def _about(
@@ -116,14 +117,16 @@ def _about(
         yield f"{what}: GPU {_listed(devices, more)}"
 
 
+def _celsius(device: Device) -> str:
+    return f" {device.gpu.temperature:.0f}°C"
+
+
 def _reason(device: Device) -> str:
     return " " + next(word for word in device.gpu.throttle or () if word != POWER_CAP)
 
 
 def packed(parts: Iterable[str], width: int, *, ascii_only: bool = False) -> list[str]:
-    """Return parts side by side, in as many lines as they need; a part is broken only where it fits
-    no line.
-    """
+    """Return parts side by side in lines; only parts longer than a line are broken."""
     lines: list[str] = []
     for words in parts:
         part = words.replace("°", "") if ascii_only else words

@@ -1,7 +1,7 @@
-"""Lays out the devices of one place as rows of text, as much of each as there is room for.
+"""Rows of the GPU panel for the devices of one place.
 
-Few devices are a row each; more than there are rows become a matrix. Over a full screen every
-device has a row, with its past and its processes below. Pure functions, no Textual.
+In a panel a few devices take a row each, more become a matrix. On a full screen each device has a
+row, with its history and its processes below.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from verl_tui.runs.views.devices import Device
 
 _ALWAYS_ROWS = 2
-"""Devices that are never a matrix, however few rows there are."""
+"""Most devices that are never a matrix, however small the panel."""
 _TALLEST = 6
 _SHORT = 40
-"""Cells below which a summary is said in fewer letters."""
+"""Width below which a summary is shortened, in cells."""
 
 
 def panel_rows(
@@ -38,7 +38,7 @@ def panel_rows(
     Args:
         devices: In the order to show.
         width: Most cells a row may take.
-        height: Rows there is room for; where devices need more, they become a matrix.
+        height: Rows that fit; devices that need more become a matrix.
         ascii_only: Draw with ASCII alone.
     """
     if len(devices) > max(height, _ALWAYS_ROWS):
@@ -52,9 +52,9 @@ def panel_rows(
 def overview_rows(
     devices: Sequence[Device], width: int, height: int, *, ascii_only: bool = False
 ) -> list[Pieces]:
-    """Write many devices: a summary, the matrix, what stands out."""
+    """Write many devices: a summary, the matrix, remarks."""
     words = packed(summary(devices, short=width < _SHORT), width, ascii_only=ascii_only)
-    standing = _callouts(devices, width, idlers_said=True, ascii_only=ascii_only)
+    standing = _callouts(devices, width, with_idle=False, ascii_only=ascii_only)
     cells = matrix(devices, width, height - len(words) - len(standing), ascii_only=ascii_only)
     return [*([(line, "name")] for line in words), *cells, *standing]
 
@@ -67,13 +67,13 @@ def detail_rows(
     *,
     ascii_only: bool = False,
 ) -> list[Pieces]:
-    """Write devices over a full screen: each with its past and its processes.
+    """Write devices on a full screen: each with its history and its processes.
 
     Args:
         devices: In the order to show.
         width: Most cells a row may take.
-        height: Rows there is room for, which the pasts share.
-        belongs: Says how a process belongs to the run that is shown.
+        height: Rows that fit, which the histories share.
+        belongs: Names the relation of a process to the shown run.
         ascii_only: Draw with ASCII alone.
     """
     running = [
@@ -86,7 +86,7 @@ def detail_rows(
     spare = height - len(above) - sum(1 + len(rows) for rows in running)
     tall = min(_TALLEST, spare // max(1, len(devices)))
     pasts = [
-        device_detail.past(device, width, tall if tall > 1 else 0, ascii_only=ascii_only)
+        device_detail.history(device, width, tall if tall > 1 else 0, ascii_only=ascii_only)
         for device in devices
     ]
     rows = _rows(devices, width, past=not any(pasts), ascii_only=ascii_only)
@@ -111,7 +111,7 @@ def _rows(
 
 
 def _callouts(
-    devices: Sequence[Device], width: int, *, idlers_said: bool = False, ascii_only: bool
+    devices: Sequence[Device], width: int, *, with_idle: bool = True, ascii_only: bool
 ) -> list[Pieces]:
-    said = callouts(devices, idlers_said=idlers_said)
+    said = callouts(devices, with_idle=with_idle)
     return [[(line, "warn")] for line in packed(said, width, ascii_only=ascii_only)]

@@ -1,3 +1,1 @@
-"""All metrics of a run: which are listed, in what order and groups, and what a table says of
-each.
-"""
+"""All metrics of a run: filter, groups, order and table rows."""

@@ -1,9 +1,8 @@
-"""The filter language of the metrics screen: words side by side must all hold, `|` joins
-alternatives, `!` negates.
+"""Filter language of the metrics screen: all words must match, `|` joins alternatives, `!` negates.
 
     actor kl            both are in the key or in its label
     critic kl|loss      critic, and one of the other two
-    !max  !/min$/       it is not there
+    !max  !/min$/       neither matches
     /^val.*acc/         a regular expression
 
 `|` binds closer than the blank, with or without blanks around it.
@@ -31,7 +30,7 @@ HELP = (
     "/^val.*acc/                 a regular expression",
     "Small letters find capitals, too.",
 )
-"""The language in a few lines."""
+"""The language explained in a few lines."""
 
 
 class Term(NamedTuple):
@@ -41,30 +40,29 @@ class Term(NamedTuple):
     negated: bool = False
 
     def holds(self, text: str) -> bool:
-        """Tell whether a text passes."""
+        """Return True if a text matches."""
         return self.search.search(text) is not self.negated
 
 
 @dataclass(frozen=True, slots=True)
 class MetricFilter:
-    """What the user wants to see; everything unless they say so."""
+    """A condition for metrics; without clauses it holds for all."""
 
     text: str = ""
     clauses: tuple[tuple[Term, ...], ...] = ()
-    """All must hold; of the terms of each, one."""
+    """All clauses must hold, of each clause one term."""
 
     def holds(self, key: str, label: str = "") -> bool:
-        """Tell whether a metric passes."""
+        """Return True if a metric passes."""
         text = f"{key}\n{label}"
         return all(any(term.holds(text) for term in clause) for clause in self.clauses)
 
 
 def parse(text: str) -> MetricFilter:
-    """Return what a text asks for; what is not finished yet (a bar without its right side) asks for
-    nothing.
+    """Parse a filter; unfinished parts (a bar without its right side) are ignored.
 
     Raises:
-        ValueError: It cannot be understood; the message says why.
+        ValueError: An expression is invalid; the message says why.
     """
     clauses: list[list[Term]] = []
     joined = False

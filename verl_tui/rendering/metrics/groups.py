@@ -1,22 +1,23 @@
-"""Metrics by the prefix of their keys, and shelves of a grid."""
+"""Metrics grouped by the prefix of their keys, and the rows of a grid of them."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 OTHER = "other"
-"""Keys that share their prefix with no other."""
+"""Group of the keys that share their prefix with no other."""
 _MANY = 24
-"""Keys from which on a group is divided by the next part of their names."""
+"""Size from which on a group is divided by the next part of the keys."""
 _FEW = 3
-"""Keys that such a part needs for a group of its own."""
+"""Smallest size of such a subgroup."""
 _MACHINES = "system"
-"""Prefix of what W&B and the tutorials log of GPUs, processors, disks and networks."""
+"""Prefix of the machine metrics (GPUs, CPUs, disks, networks) of W&B and the tutorials."""
 _DIGITS = re.compile(r"(\d+)")
 
 
@@ -25,13 +26,11 @@ class MetricGroup:
     """Metrics whose keys begin alike."""
 
     name: str
-    """The prefix without its slash, `other` where there is none; empty for a list that is not
-    grouped.
-    """
+    """The prefix without its slash, `other` without one; empty for a list without groups."""
     keys: tuple[str, ...]
 
     def short(self, key: str) -> str:
-        """Return a key without what the group's name says already."""
+        """Return a key without the group's prefix."""
         return key.removeprefix(f"{self.name}/")
 
 
@@ -41,16 +40,12 @@ class Shelf:
 
     group: MetricGroup
     first: int
-    """Place of the first one within the group."""
+    """Position of the first key within the group."""
     keys: tuple[str, ...]
 
 
 def grouped(keys: Iterable[str]) -> tuple[MetricGroup, ...]:
-    """Return all keys by their prefixes: both in the order in which people look for names, then the
-    loners.
-
-    Figures of the machines come after all others: W&B logs a dozen of each GPU.
-    """
+    """Group keys by prefix in natural order; lone keys come late, machine metrics last."""
     groups: list[MetricGroup] = []
     machines: list[MetricGroup] = []
     loners: list[str] = []
@@ -58,33 +53,28 @@ def grouped(keys: Iterable[str]) -> tuple[MetricGroup, ...]:
         if len(members) == 1 or not prefix:
             loners += members
             continue
-        found = (
-            _divided(prefix, members)
-            if len(members) >= _MANY
-            else [MetricGroup(prefix, tuple(members))]
-        )
-        (machines if prefix == _MACHINES else groups).extend(found)
+        (machines if prefix == _MACHINES else groups).extend(_divided(prefix, members))
     if loners:
         groups.append(MetricGroup(OTHER, tuple(sorted(loners, key=natural))))
     return (*groups, *machines)
 
 
 def _divided(prefix: str, members: list[str]) -> Iterator[MetricGroup]:
-    parts = {
-        name: keys for name, keys in _by_prefix(members, 2).items() if name and len(keys) >= _FEW
-    }
-    taken = {key for keys in parts.values() for key in keys}
-    rest = tuple(key for key in members if key not in taken)
-    if rest:
+    """Yield a group, if it is large with its subgroups as groups of their own."""
+    if len(members) < _MANY:
+        yield MetricGroup(prefix, tuple(members))
+        return
+    parts = _by_prefix(members, 2)
+    large = {name: keys for name, keys in parts.items() if name and len(keys) >= _FEW}
+    taken = set(chain.from_iterable(large.values()))
+    if rest := tuple(key for key in members if key not in taken):
         yield MetricGroup(prefix, rest)
-    for name, keys in parts.items():
+    for name, keys in large.items():
         yield MetricGroup(name, tuple(keys))
 
 
 def _by_prefix(keys: Iterable[str], parts: int) -> dict[str, list[str]]:
-    """Return keys by so many parts of their names; those that have no more than that are under the
-    empty name.
-    """
+    """Map the first `parts` parts of keys to the keys; shorter keys come under the empty name."""
     found: dict[str, list[str]] = {}
     for key in keys:
         words = key.split("/", parts)
@@ -93,9 +83,7 @@ def _by_prefix(keys: Iterable[str], parts: int) -> dict[str, list[str]]:
 
 
 def natural(key: str) -> tuple[object, ...]:
-    """Return what sorts names as people do: `layer2` before `layer10`, capitals beside small
-    letters.
-    """
+    """Return a sort key for natural order: `layer2` before `layer10`, case ignored."""
     parts = _DIGITS.split(key.lower())
     return (
         *(
@@ -107,7 +95,7 @@ def natural(key: str) -> tuple[object, ...]:
 
 
 def shelves(groups: Sequence[MetricGroup], columns: int) -> tuple[Shelf, ...]:
-    """Return the rows of a grid of so many columns; each group begins a new one."""
+    """Return the rows of a grid with `columns` columns; each group begins a new row."""
     return tuple(
         Shelf(group, at, group.keys[at : at + columns])
         for group in groups

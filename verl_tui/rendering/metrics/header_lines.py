@@ -1,4 +1,4 @@
-"""The lines above and below all metrics: what is listed and how, and what the chosen one is."""
+"""Lines above and below the metrics: the list with its filter and order, and the chosen metric."""
 
 from __future__ import annotations
 
@@ -20,43 +20,45 @@ if TYPE_CHECKING:
 def listed_words(
     shown: ListedMetrics, filter_: str, page: tuple[int, int] | None, width: int
 ) -> tuple[list[Piece], list[Piece]]:
-    """Return what is listed, and how.
+    """Return the run and filter for the left, order and page for the right.
 
     Args:
-        shown: The metrics that are listed.
-        filter_: What they were filtered by, empty if by nothing.
-        page: The page that is shown and how many there are; None where there are no charts.
-        width: Cells there are.
+        shown: The listed metrics.
+        filter_: Text of the filter, empty without one.
+        page: Number of the page and of all pages, None where no charts are shown.
+        width: Cells of the line.
     """
-    run, ascii_only = shown.view.run, shown.view.ascii
-    listed, known = len(shown.keys), len(run.metrics) if run is not None else 0
-    name = (
-        middle(one_line(run.name), max(8, width // 3), ascii_only=ascii_only) if run else "no run"
-    )
-    left: list[Piece] = [
-        (name, "strong"),
-        (f"  {listed} metrics" if listed == known else f"  {listed} of {known}", ""),
-    ]
-    if filter_:
-        left.append((f"  filter: {printable(filter_, ascii_only=ascii_only)}", "accent"))
     right: list[Piece] = []
     if shown.order != MetricOrder():
-        right.append(
-            (f" by {shown.order.by}{' reversed' if shown.order.reverse else ''}", "accent")
-        )
+        reversed_ = " reversed" if shown.order.reverse else ""
+        right.append((f" by {shown.order.by}{reversed_}", "accent"))
     if page is not None:
-        right += [(f" {word}", "accent") for word in shown.look.words(run)]
-    if page is not None and listed:
-        right.append((f" page {page[0]}/{page[1]}", "dim"))
-    return left, right
+        right += [(f" {word}", "accent") for word in shown.look.words(shown.view.run)]
+        if shown.keys:
+            right.append((f" page {page[0]}/{page[1]}", "dim"))
+    return _listed(shown, filter_, width), right
+
+
+def _listed(shown: ListedMetrics, filter_: str, width: int) -> list[Piece]:
+    run, ascii_only = shown.view.run, shown.view.ascii
+    name, known = "no run", 0
+    if run is not None:
+        name = middle(one_line(run.name), max(8, width // 3), ascii_only=ascii_only)
+        known = len(run.metrics)
+    listed = len(shown.keys)
+    count = f"{listed} metrics" if listed == known else f"{listed} of {known}"
+    pieces: list[Piece] = [(name, "strong"), (f"  {count}", "")]
+    if filter_:
+        pieces.append((f"  filter: {printable(filter_, ascii_only=ascii_only)}", "accent"))
+    return pieces
 
 
 def metric_words(key: str, width: int, *, ascii_only: bool) -> list[Piece]:
-    """Return what a metric is, in one line."""
+    """Describe a metric in one line."""
     metric = describe(key)
     name = middle(key, width - 2, ascii_only=ascii_only)
-    told = [metric.label if metric.label != key else "", metric.unit, metric.note]
-    words = (" - " if ascii_only else " · ").join(one for one in told if one)
+    label = metric.label if metric.label != key else ""
+    words = (" - " if ascii_only else " · ").join(filter(None, (label, metric.unit, metric.note)))
     room = width - 4 - cell_len(name)
     about = fit(printable(words, ascii_only=ascii_only), room, ellipsis(ascii_only=ascii_only))
     return [(name, "strong"), (f"  {about}", "dim")] if room > 0 else [(name, "strong")]

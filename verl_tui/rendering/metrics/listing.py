@@ -1,8 +1,8 @@
-"""Which metrics are listed, and in what order."""
+"""The list of metrics: filtered, then grouped by key or sorted by value."""
 
 from __future__ import annotations
 
-from math import isfinite
+from math import inf, isfinite
 from statistics import median
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
@@ -15,35 +15,33 @@ if TYPE_CHECKING:
 
     from verl_tui.rendering.metrics.filter import MetricFilter
 
-By = Literal["key", "last", "trend"]
-ORDERS: tuple[By, ...] = get_args(By)
+SortKey = Literal["key", "last", "trend"]
+ORDERS: tuple[SortKey, ...] = get_args(SortKey)
 
 
 class MetricOrder(NamedTuple):
-    """What metrics are sorted by."""
+    """A sort key with its direction."""
 
-    by: By = "key"
+    by: SortKey = "key"
     reverse: bool = False
-    """Keys begin with a, numbers with the greatest, unless reversed."""
+    """Unless reversed, keys start at a, numbers at the greatest."""
 
     def next(self) -> MetricOrder:
-        """Return the next one."""
+        """Return the order with the next sort key."""
         return MetricOrder(ORDERS[(ORDERS.index(self.by) + 1) % len(ORDERS)])
 
 
 class Movement(NamedTuple):
-    """Where the newest values went."""
+    """Direction and size of the newest change."""
 
     turn: int | None
-    """1 up, -1 down, 0 noise is all there is, None where there are too few."""
+    """1 up, -1 down, 0 if noise explains it, None for too few values."""
     change: float = 0.0
-    """Difference of the newer to the older half, as a share of the greater of the two: -2 .. 2; 0
-    if it is noise.
-    """
+    """Newer minus older half, as a share of the larger of the two: -2 .. 2; 0 for noise."""
 
 
 def movement(values: Sequence[float]) -> Movement:
-    """Return where the last part of a series went."""
+    """Return the movement in the last part of a series."""
     tail = values[-TREND_POINTS:]
     way = trend(tail)
     if not way:
@@ -61,13 +59,13 @@ def listing(
     order: MetricOrder,
     tail: Callable[[str, int], Sequence[float]],
 ) -> tuple[MetricGroup, ...]:
-    """Return the metrics that pass a filter: in groups if sorted by key, else as a nameless one.
+    """Return the metrics that pass a filter: in groups if sorted by key, else in one without name.
 
     Args:
-        keys: All there are.
+        keys: Keys of all metrics.
         wanted: The filter.
-        order: What they are sorted by.
-        tail: Returns the last values of a metric, so many at most.
+        order: The order of the list.
+        tail: Returns at most so many of the last values of a metric.
     """
     found = [key for key in shown(keys) if wanted.holds(key, describe(key).label)]
     if order.by == "key":
@@ -75,12 +73,13 @@ def listing(
         if order.reverse:
             groups = tuple(MetricGroup(one.name, one.keys[::-1]) for one in reversed(groups))
         return groups
+    if not found:
+        return ()
     found.sort(key=natural)
     values = {key: _sort_value(order, key, tail) for key in found}
-    numbers = [key for key in found if isfinite(values[key])]
-    numbers.sort(key=values.__getitem__, reverse=not order.reverse)
-    others = [key for key in found if not isfinite(values[key])]
-    return (MetricGroup("", (*numbers, *others)),) if found else ()
+    sign = 1 if order.reverse else -1
+    found.sort(key=lambda key: sign * values[key] if isfinite(values[key]) else inf)
+    return (MetricGroup("", tuple(found)),)
 
 
 def _sort_value(order: MetricOrder, key: str, tail: Callable[[str, int], Sequence[float]]) -> float:

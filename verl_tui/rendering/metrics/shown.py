@@ -1,4 +1,4 @@
-"""What the grid and the table of all metrics are given to draw."""
+"""Input of the grid and the table of all metrics."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ListedMetrics:
-    """The metrics that are listed, and how."""
+    """The listed metrics with everything that draws them."""
 
     view: View
     groups: tuple[MetricGroup, ...]
@@ -23,15 +23,13 @@ class ListedMetrics:
     look: ChartLook
     user: UserState
     otherwise: str = ""
-    """What is said where no metric is listed."""
+    """Sentence shown if no metric is listed."""
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """All that is listed, in order."""
+        """The listed keys in order."""
         return tuple(key for group in self.groups for key in group.keys)
 
 
 BUDGET = 0.03
-"""Seconds of drawing at a stretch: whatever takes longer is drawn a moment later, and keys are
-heard in between.
-"""
+"""Seconds of drawing before pending keys are handled and the rest is drawn."""

@@ -1,6 +1,4 @@
-"""A table of metrics: name, last, trend, least, greatest and a sparkline, as many of them as the
-width has room for.
-"""
+"""Rows of the metrics table: name, last, trend, minimum, maximum, sparkline, as far as they fit."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from verl_tui.rendering.text.printable import middle
 
 if TYPE_CHECKING:
     from verl_tui.rendering.metrics.listing import MetricOrder, Movement
-    from verl_tui.rendering.text.piece import Pieces
+    from verl_tui.rendering.text.piece import Piece, Pieces
     from verl_tui.runs.series import Series
 
 ROLES = ("heading", "prefix", "name", "value", "dim", "spark", "odd", "pin")
@@ -31,11 +29,11 @@ _LEAST_SPARK = 8
 _LEAST_CHANGE = 0.005
 """Smaller changes round to nothing."""
 _CHUNK = 8
-"""Cells of a sparkline that are painted together: a new point changes only the last of them."""
+"""Cells of a sparkline painted together, so that a new point repaints only the last few."""
 
 
 class TableLayout(NamedTuple):
-    """Cells of each column; 0: there is no room for it."""
+    """Width of each column in cells, 0 if it has no room."""
 
     mark: int
     name: int
@@ -79,7 +77,7 @@ def layout(width: int, longest: int) -> TableLayout:
 
 
 def heading(shown: TableLayout, order: MetricOrder, *, ascii_only: bool) -> Pieces:
-    """Return the names of the columns, with a sign at that which the table is sorted by."""
+    """Return the column titles, with an arrow at the one that the table is sorted by."""
     down = order.reverse if order.by == "key" else not order.reverse
     sign = ("v" if down else "^") if ascii_only else ("▼" if down else "▲")
 
@@ -116,47 +114,43 @@ def row(
     ascii_only: bool,
     end: int | None = None,
 ) -> Pieces:
-    """Return one metric; without its series the name alone.
+    """Return one metric; only its name while its series is unknown.
 
-    The pieces of all rows of one layout are equally long, so that what changes can be painted
-    alone.
+    Pieces of all rows have the same widths, so that a changed piece can be repainted alone.
 
     Args:
         key: Its name.
         series: Its values.
         shown: The columns.
-        pinned: Whether it is to come first.
+        pinned: True for a metric pinned to the top.
         ascii_only: Write ASCII alone.
-        end: The last step that tells how the run is now, None where all do.
+        end: Last step that reflects the current state of the run, None for all.
     """
-    pieces: Pieces = [
-        ((("*" if ascii_only else "★") if pinned else "")[: shown.mark].ljust(shown.mark), "pin")
-    ]
+    pin = ("*" if ascii_only else "★") if pinned else ""
+    pieces: Pieces = [(_fixed(pin, shown.mark, left=True), "pin")]
     pieces += _name(key, shown.name, ascii_only=ascii_only)
     if series is None or not series.values:
-        rest = sum(shown[2:])
-        return [
-            *pieces,
-            (("..." if ascii_only else "…").rjust(shown.last)[: shown.last].ljust(rest), "dim"),
-        ]
-    present, bounds = series.until(end), series.pyramid.bounds(series.steps[0], series.steps[-1])
-    least, greatest = (compact(bound) for bound in bounds) if bounds else ("-", "-")
-    last = present.last
-    number = ("-" if last is None else compact(last.value)).rjust(shown.last)[: shown.last]
-    pieces += [
-        # One piece: what changes at every step costs its colour only once.
-        (
-            number + _trend(movement(present.values), shown.trend, ascii_only=ascii_only),
-            "value" if last is None or isfinite(last.value) else "odd",
-        ),
-        (least.rjust(shown.least)[: shown.least], "dim"),
-        (greatest.rjust(shown.greatest)[: shown.greatest], "dim"),
-    ]
-    return [
-        piece
-        for piece in (*pieces, *_spark(series, shown.spark, ascii_only=ascii_only))
-        if piece[0]
-    ]
+        unknown = _fixed("..." if ascii_only else "…", shown.last)
+        return [*pieces, (unknown.ljust(sum(shown[2:])), "dim")]
+    pieces.append(_last(series.until(end), shown, ascii_only=ascii_only))
+    bounds = series.pyramid.bounds(series.steps[0], series.steps[-1])
+    least, greatest = map(compact, bounds) if bounds else ("-", "-")
+    pieces += [(_fixed(least, shown.least), "dim"), (_fixed(greatest, shown.greatest), "dim")]
+    pieces += _spark(series, shown.spark, ascii_only=ascii_only)
+    return [piece for piece in pieces if piece[0]]
+
+
+def _last(series: Series, shown: TableLayout, *, ascii_only: bool) -> Piece:
+    """Return last value and trend as one piece: as they change at every step, this saves bytes."""
+    last = series.last
+    number = _fixed("-" if last is None else compact(last.value), shown.last)
+    trend = _trend(movement(series.values), shown.trend, ascii_only=ascii_only)
+    return number + trend, "value" if last is None or isfinite(last.value) else "odd"
+
+
+def _fixed(text: str, cells: int, *, left: bool = False) -> str:
+    """Return ASCII text padded or cut to exactly `cells` cells."""
+    return (text.ljust(cells) if left else text.rjust(cells))[:cells]
 
 
 def _name(key: str, width: int, *, ascii_only: bool) -> Pieces:
@@ -171,9 +165,8 @@ def _trend(found: Movement, width: int, *, ascii_only: bool) -> str:
     if width < _BARE_TREND or found.turn is None:
         return " " * width
     arrow = (symbols.flat, symbols.rising, symbols.falling)[found.turn]
-    change = (
-        f"{found.change:+.0%}" if abs(found.change) >= _LEAST_CHANGE and width >= _TREND else ""
-    )
+    shown = abs(found.change) >= _LEAST_CHANGE and width >= _TREND
+    change = f"{found.change:+.0%}" if shown else ""
     return f" {arrow} {change}"[:width].ljust(width)
 
 

@@ -1,4 +1,4 @@
-"""What the list says of each run: state, progress, age, what was found, and its last figures."""
+"""Content of the run list: state, progress, age, findings and last figures of each run."""
 
 from __future__ import annotations
 
@@ -20,63 +20,63 @@ from verl_tui.times import age, duration
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.health.finding import Finding
+    from verl_tui.health.finding import Finding, Verdict
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
 
 _MOST = 99
-"""Findings that are counted: more digits would take the room of names."""
+"""Largest count of findings shown: more digits would take the room of names."""
 _KL = ("policy_kl", "reference_kl")
-"""Indicators that are called KL; the first that a run logs."""
+"""Indicators shown as KL: the first that a run logs."""
 _LOGGED = {"KL": _KL, "throughput": ("throughput",)}
-_SOME = frozenset({"done", "ETA", *_LOGGED})
-"""Columns of the table that not every run has a word for, with the indicators that they show."""
+_OPTIONAL = frozenset({"done", "ETA", *_LOGGED})
+"""Columns of the table that may be empty for all runs."""
 
 
 class HealthBadge(NamedTuple):
-    """How a run is."""
+    """The health of a run."""
 
     badge: str = "nothing"
-    """Role of the badge; a run of which no rule could judge anything is not called healthy."""
+    """Role of the badge; `nothing` if no rule could judge the run."""
     found: str = ""
-    """How many findings give the badge its colour; empty for none."""
+    """Number of findings that give the badge its colour; empty for none."""
 
 
 class EntryCache:
-    """The entries of the list; an entry is written anew only when its run has changed."""
+    """The entries of the list, each rebuilt only when its run has changed."""
 
     def __init__(self) -> None:
-        self._standings: WeakKeyDictionary[Run, tuple[object, HealthBadge]] = WeakKeyDictionary()
+        self._badges: WeakKeyDictionary[Run, tuple[object, HealthBadge]] = WeakKeyDictionary()
         self._entries: WeakKeyDictionary[Run, tuple[object, RunEntry]] = WeakKeyDictionary()
 
-    def standing(self, view: View, run: Run) -> HealthBadge:
-        """Return how a run is."""
+    def badge(self, view: View, run: Run) -> HealthBadge:
+        """Return the health of a run."""
         key = (view.monitor.verdicts.get(run.name), view.acknowledgements.revision, run.revision)
-        made = self._standings.get(run)
+        made = self._badges.get(run)
         if made is None or made[0] != key:
-            made = self._standings[run] = (key, _standing(view, run))
+            made = self._badges[run] = (key, _badge(view, run))
         return made[1]
 
     def entry(self, view: View, run: Run) -> RunEntry:
-        """Return what is said of a run, whatever its place in the list."""
-        standing = self.standing(view, run)
-        key = (view.now, run.revision, standing)
+        """Return the entry of a run, without its position in the list."""
+        badge = self.badge(view, run)
+        key = (view.now, run.revision, badge)
         made = self._entries.get(run)
         if made is None or made[0] != key:
-            made = self._entries[run] = (key, _entry(view, run, standing))
+            made = self._entries[run] = (key, _entry(view, run, badge))
         return made[1]
 
 
 @cached_by_revision
 def steps_text(run: Run) -> str:
-    """Write how far a run is, and of how many steps."""
+    """Write the steps of a run: reached, and in total."""
     if run.step is None:
         return ""
     return exact_step(run.step) + (f"/{exact_step(run.total_steps)}" if run.total_steps else "")
 
 
 def figures(view: View, run: Run) -> RunFigures:
-    """Return the last values of a run, and the worst of what the user does not know of."""
+    """Return the last values of a run, and its worst finding that is not acknowledged."""
     found = sorted(_trouble(view, run), key=lambda finding: -finding.severity)
     kl = next((name for name in _KL if name in run.indicators), _KL[0])
     return RunFigures(
@@ -89,30 +89,26 @@ def figures(view: View, run: Run) -> RunFigures:
 
 
 def ranked(run: Run, entry: RunEntry, order: str) -> str:
-    """Write what a run is sorted by, where neither its name nor its state says so."""
+    """Write the value a run is sorted by, unless its name or its state shows it."""
     if order == "reward":
         return _last(run, "reward")[0]
     return entry.age if order == "activity" else ""
 
 
 def wordless(runs: Sequence[Run]) -> frozenset[str]:
-    """Return the columns of the table in which no run has anything to say."""
-    return _SOME.difference(*map(_said, runs))
+    """Return the columns of the table that are empty for all runs."""
+    return _OPTIONAL.difference(*map(_filled, runs))
 
 
 @cached_by_revision
-def _said(run: Run) -> frozenset[str]:
-    """Return the columns of `_SOME` in which a run has something to say."""
-    found = {
-        name
-        for name, indicators in _LOGGED.items()
-        if not run.indicators.keys().isdisjoint(indicators)
-    }
-    return frozenset(found | ({"done", "ETA"} if run.total_steps else set()))
+def _filled(run: Run) -> frozenset[str]:
+    """Return the columns of `_OPTIONAL` that have a value for a run."""
+    logged = {name for name, ids in _LOGGED.items() if not run.indicators.keys().isdisjoint(ids)}
+    return frozenset(logged | ({"done", "ETA"} if run.total_steps else set()))
 
 
 def selected(view: View, run: Run) -> tuple[str, str]:
-    """Return the letter that a selected run has wherever it is shown, with its colour."""
+    """Return the letter of a selected run with its colour."""
     place = view.selection.place(run.name)
     if place is None:
         return ("  " if view.selected else "", "")
@@ -120,7 +116,7 @@ def selected(view: View, run: Run) -> tuple[str, str]:
 
 
 def _last(run: Run, indicator: str) -> tuple[str, str]:
-    """Write the newest value of an indicator; one that is no number is called so."""
+    """Write the newest value of an indicator with its role."""
     series = run.present(run.indicators.get(indicator))
     if series is None:
         return "", ""
@@ -128,15 +124,15 @@ def _last(run: Run, indicator: str) -> tuple[str, str]:
     return compact(value), "name" if isfinite(value) else "odd"
 
 
-def _entry(view: View, run: Run, standing: HealthBadge) -> RunEntry:
+def _entry(view: View, run: Run, badge: HealthBadge) -> RunEntry:
     step, total = run.step, run.total_steps
     now = state(run, view.now)
     left = remaining(run, view.now)
     quiet = silence(run, view.now)
     return RunEntry(
         name=run.name,
-        badge=standing.badge,
-        count=standing.found,
+        badge=badge.badge,
+        count=badge.found,
         state=now,
         steps=steps_text(run),
         share=min(1.0, max(0.0, step / total)) if step is not None and total else None,
@@ -146,27 +142,27 @@ def _entry(view: View, run: Run, standing: HealthBadge) -> RunEntry:
     )
 
 
-def _standing(view: View, run: Run) -> HealthBadge:
+def _badge(view: View, run: Run) -> HealthBadge:
     verdict = view.monitor.verdicts.get(run.name)
     if verdict is None or (run.step is None and not verdict.findings):
         return HealthBadge()
-    bad = _trouble(view, run)
-    if bad:
+    if bad := _trouble(view, run):
         worst = max(finding.severity for finding in bad)
-        return HealthBadge(
-            "critical" if worst is Severity.CRITICAL else "warning", str(min(len(bad), _MOST))
-        )
-    if view.acknowledgements.open(run.name, verdict.primary):
-        return HealthBadge("ok")
+        role = "critical" if worst is Severity.CRITICAL else "warning"
+        return HealthBadge(role, str(min(len(bad), _MOST)))
+    judged = view.acknowledgements.open(run.name, verdict.primary) or _is_judged(view, verdict)
+    return HealthBadge("ok" if judged else "nothing")
+
+
+def _is_judged(view: View, verdict: Verdict) -> bool:
+    """True if a rule could judge the run, or if the rules are unknown."""
     guide = getattr(view.monitor, "guide", None)
     skipped = {rule.id for rule in verdict.not_judged}
-    return HealthBadge(
-        "nothing" if guide is not None and {rule.id for rule in guide.rules} <= skipped else "ok"
-    )
+    return guide is None or not {rule.id for rule in guide.rules} <= skipped
 
 
 def _trouble(view: View, run: Run) -> Sequence[Finding]:
-    """Return what is wrong with a run and not acknowledged."""
+    """Return the warnings and criticals of a run that are not acknowledged."""
     verdict = view.monitor.verdicts.get(run.name)
     open_ = view.acknowledgements.open(run.name, verdict.primary) if verdict is not None else ()
     return [finding for finding in open_ if finding.severity > Severity.INFO]

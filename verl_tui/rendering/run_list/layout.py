@@ -173,7 +173,7 @@ class RunListLayout:
         those in sight are made; in `order` it says what the run is sorted by.
         """
         numbers = {name: number for number, name in enumerate(view.monitor.runs, 1)}
-        digits = max((len(self._entries.standing(view, run).found) for run in runs), default=0)
+        digits = max((len(self._entries.badge(view, run).found) for run in runs), default=0)
 
         def entry_at(at: int) -> RunEntry:
             run, entry = runs[at], self._entries.entry(view, runs[at])

@@ -1,4 +1,4 @@
-"""In which order runs are listed, and which of them a filter leaves."""
+"""Order and filter of the run list."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
 
 ORDERS = ("as found", "state", "name", "reward", "activity")
-"""What the list can be sorted by."""
+"""Orders of the list."""
 _STATES = tuple(
     getattr(State, name)
     for name in ("CRASHED", "STALLED", "RUNNING", "WAITING", "UNKNOWN", "ENDED", "FINISHED")
 )
-"""What needs a look comes first, what is over comes last."""
+"""States from those that need attention to those that are over."""
 _DIGITS = re.compile(r"(\d+)")
 
 
 def ordered(runs: Iterable[Run], order: str, now: float) -> list[Run]:
-    """Return runs in an order of `ORDERS`; those that are equal stay as they were found."""
+    """Return runs in an order of `ORDERS`; equal ones stay in the order found."""
     keys: dict[str, Callable[[Run], Any]] = {
         "state": lambda run: _STATES.index(state(run, now)),
         "name": lambda run: _natural(run.name),
@@ -36,22 +36,20 @@ def ordered(runs: Iterable[Run], order: str, now: float) -> list[Run]:
 
 
 def matching(runs: Iterable[Run], wanted: str) -> list[Run]:
-    """Return the runs whose name contains a text; all where none does, since it is meant for
-    metrics then.
-    """
+    """Return the runs whose name contains a text; all if none does, as it then filters metrics."""
     runs = list(runs)
     wanted = wanted.casefold()
     return [run for run in runs if wanted in run.name.casefold()] or runs
 
 
 def _natural(name: str) -> list[tuple[int, int | str]]:
-    """Return what sorts `run-2` before `run-10`."""
+    """Return a sort key that puts `run-2` before `run-10`."""
     parts = _DIGITS.split(name.casefold())
     return [(0, int(part[:18])) if at % 2 else (1, part) for at, part in enumerate(parts)]
 
 
 def _reward(run: Run) -> float:
-    """Return the newest reward that is a number, less than any where there is none."""
+    """Return the newest finite reward, minus infinity without one."""
     series = run.present(run.indicators.get("reward"))
     point = series.last_finite if series is not None else None
     return (

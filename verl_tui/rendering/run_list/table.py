@@ -1,8 +1,4 @@
-"""Lays runs out as a table with a heading: as many columns as the width allows, those that tell
-most first.
-
-Pure functions of what is said of each run, as in `run_rows`.
-"""
+"""The run list as a table with a heading: the most important columns that fit the width."""
 
 from __future__ import annotations
 
@@ -23,18 +19,18 @@ if TYPE_CHECKING:
 
 _GAP = 2
 _STATE = 8
-"""Cells of the longest word of a state; its sign takes one."""
-_WORD = 6
-"""What the word is worth, as columns are."""
+"""Cells of the longest state; its sign takes one."""
+_STATE_PRIORITY = 6
+"""Priority of the whole word of a state, compared with those of columns."""
 _BAR = 8
 _NAME = 18
-"""Cells of a name that no column takes away."""
+"""Cells of a name that columns cannot take."""
 _MOST = {"findings": 32, "trend": 24}
-"""Columns that take what is left, and how much of it."""
+"""Columns that grow into the remaining room, with their largest widths."""
 
 
 class RunFigures(NamedTuple):
-    """The last values of a run, each with its role, and what is wrong with it."""
+    """The last values of a run, each with its role, and its worst finding."""
 
     reward: tuple[str, str] = ("", "")
     kl: tuple[str, str] = ("", "")
@@ -42,26 +38,26 @@ class RunFigures(NamedTuple):
     finding: str = ""
     """Rule of the worst finding."""
     more: int = 0
-    """How many more findings there are."""
+    """Number of further findings."""
 
 
 class RunTable(NamedTuple):
-    """The heading, and what writes the row of a run."""
+    """The heading, and a function that writes the row of a run."""
 
     heading: Pieces
     row: Callable[[RunEntry, RunFigures], Pieces]
     look: object
-    """What is equal where rows look alike."""
+    """A value that is equal for tables with equal rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Column:
     heading: str
     cells: int
-    worth: int
-    """What it is worth: the least goes first."""
+    priority: int
+    """The lowest goes first."""
     right: bool = False
-    """Whether it is set against its right edge, as numbers are."""
+    """True if aligned to the right, as numbers are."""
 
 
 def table(
@@ -84,21 +80,22 @@ def table(
         ascii_only: Write ASCII alone.
     """
     columns = [column for column in _columns(steps) if column.heading not in without]
-    shown, cells = _shared(columns, names, width - indent)
+    cells = _widths(columns, max(map(cell_len, names), default=0), width - indent)
+    shown = [column for column in columns if column.heading in cells]
     named = naming(names, ascii_only=ascii_only)
 
-    def row(entry: RunEntry, told: RunFigures) -> Pieces:
+    def row(entry: RunEntry, figures: RunFigures) -> Pieces:
         pieces = head_of(entry, cells["run"], named, ascii_only=ascii_only)
         for column in shown:
             room = cells[column.heading]
-            said = _written(column.heading, entry, told, room, ascii_only)
-            pieces += [(" " * _GAP, ""), *_sized(said, room, column.right)]
+            value = _value(column.heading, entry, figures, room, ascii_only)
+            pieces += [(" " * _GAP, ""), *_sized(value, room, column.right)]
         return pieces
 
-    heading = " " * indent + _set("run", cells["run"])
+    heading = " " * indent + _aligned("run", cells["run"])
     for column in shown:
         words = column.heading if cells[column.heading] >= len(column.heading) else ""
-        heading += " " * _GAP + _set(words, cells[column.heading], right=column.right)
+        heading += " " * _GAP + _aligned(words, cells[column.heading], right=column.right)
     return RunTable(
         [(heading, "dim")], row, (tuple(names), indent, tuple(cells.items()), ascii_only)
     )
@@ -120,52 +117,45 @@ def _columns(steps: int) -> tuple[_Column, ...]:
     )
 
 
-def _shared(
-    columns: Sequence[_Column], names: Sequence[str], width: int
-) -> tuple[list[_Column], dict[str, int]]:
-    """Share the width out: return the columns there is room for, and the cells of each and of the
-    names.
-    """
-    longest = max(map(cell_len, names), default=0)
+def _widths(columns: Sequence[_Column], longest: int, width: int) -> dict[str, int]:
+    """Return the cells of the names, `longest` at most, and of each column that fits."""
     cells = {"run": min(max(3, longest), _NAME)}
     room = width - cells["run"]
-    wanted = [(one.worth, one.heading, one.cells) for one in columns]
-    for _, name, least in sorted([*wanted, (_WORD, "state", _STATE)], reverse=True):
-        more = least - cells[name] if name in cells else least + _GAP
+    wanted = [(column.priority, column.heading, column.cells) for column in columns]
+    for _, name, size in sorted([*wanted, (_STATE_PRIORITY, "state", _STATE)], reverse=True):
+        more = size - cells[name] if name in cells else size + _GAP
         if more <= room:
-            cells[name] = least
+            cells[name] = size
             room -= more
     if room < longest - cells["run"] and "state" in cells:
-        room += cells["state"] - 1  # its sign says enough where a name needs the room
+        room += cells["state"] - 1  # the sign of a state is enough if a name needs the room
         cells["state"] = 1
     for name, most in {"run": longest, **_MOST}.items():
         if name in cells:
             grown = max(0, min(most - cells[name], room))
             cells[name] += grown
             room -= grown
-    return [column for column in columns if column.heading in cells], cells
+    return cells
 
 
-def _written(
-    heading: str, entry: RunEntry, told: RunFigures, cells: int, ascii_only: bool
+def _value(
+    heading: str, entry: RunEntry, figures: RunFigures, cells: int, ascii_only: bool
 ) -> Pieces:
-    """Write what a column says of a run."""
+    """Write the value of a run in a column."""
     if heading == "done":
         return [bar_of(entry, _BAR, ascii_only=ascii_only), (f" {entry.percent:>4}", "dim")]
     if heading == "trend":
         return spark_of(entry, cells, ascii_only=ascii_only)
     if heading == "findings":
-        more = f" +{told.more}" if told.more else ""
-        return [
-            (middle(told.finding, cells - len(more), ascii_only=ascii_only), entry.badge),
-            (more, "dim"),
-        ]
+        more = f" +{figures.more}" if figures.more else ""
+        finding = middle(figures.finding, cells - len(more), ascii_only=ascii_only)
+        return [(finding, entry.badge), (more, "dim")]
     words = {
         "state": state_word(entry, cells, ascii_only=ascii_only),
         "step": (entry.steps, "name"),
-        "reward": told.reward,
-        "KL": told.kl,
-        "throughput": told.throughput,
+        "reward": figures.reward,
+        "KL": figures.kl,
+        "throughput": figures.throughput,
         "ETA": (entry.eta, "dim"),
         "last": (entry.age, "dim"),
     }
@@ -174,10 +164,10 @@ def _written(
 
 
 def _sized(pieces: Pieces, cells: int, right: bool) -> Pieces:
-    """Fill a column up."""
+    """Pad a value to the width of its column."""
     space = (" " * max(0, cells - sum(cell_len(text) for text, _ in pieces)), "")
     return [space, *pieces] if right else [*pieces, space]
 
 
-def _set(words: str, cells: int, *, right: bool = False) -> str:
+def _aligned(words: str, cells: int, *, right: bool = False) -> str:
     return words.rjust(cells) if right else words.ljust(cells)

@@ -1,34 +1,33 @@
-"""Why a screen shows what it shows: how the sources behind it are doing, in as few words as there
-is room for.
-"""
+"""Short texts on the state of a run's sources, and on why there is nothing to show."""
 
 from __future__ import annotations
 
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from verl_tui.rendering.text.numbers import counted
 from verl_tui.rendering.text.printable import size_text
 from verl_tui.text import one_line
 from verl_tui.times import age
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from verl_tui.records import SourceStatus
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
 
 _MOST_SOURCES = 4
-"""Sources told of where there is nothing else to show."""
+"""Most sources listed where there is nothing else to show."""
 
 
 def nothing_yet(view: View) -> str:
-    """Return why there is no chart, a sentence a line."""
+    """Say why there is no chart, a sentence per line."""
     monitor, run = view.monitor, view.run
     if run is None:
-        told = [one_line(sentence, 400) for sentence in monitor.sentences]
-        return "\n".join(["looking for logs …" if view.loading else "no run yet", *told])
-    statuses = _told(run)
+        sentences = [one_line(sentence, 400) for sentence in monitor.sentences]
+        return "\n".join(["looking for logs …" if view.loading else "no run yet", *sentences])
+    statuses = _relevant(run)
     first = "no step yet" if run.step is None else "no metrics: the log only counts steps"
     lines = [first, *(_so_far(status, view.now) for status in statuses[:_MOST_SOURCES])]
     if len(statuses) > _MOST_SOURCES:
@@ -37,32 +36,26 @@ def nothing_yet(view: View) -> str:
 
 
 def passed_over(view: View) -> str:
-    """Return how many paths are named or lie below those named and are not shown, empty where there
-    are none.
-    """
+    """Count the given or discovered paths that are not shown, empty for none."""
     monitor = view.monitor
     count = len(monitor.passed) + len(monitor.problems) + len(monitor.waiting)
     return f"{count:,} passed over (i)" if count else ""
 
 
 def not_reached(view: View) -> str:
-    """Return how many addresses do not answer, empty where all do or are still being asked for the
-    first time.
-    """
+    """Count the addresses that do not answer, empty for none; first requests may be pending."""
     count = sum(one.since is not None for one in view.monitor.unreached)
     return f"{count:,} not reached (i)" if count else ""
 
 
-def _told(run: Run) -> list[SourceStatus]:
-    """Return the sources that hold something or ought to: not the directory where checkpoints may
-    appear.
-    """
+def _relevant(run: Run) -> list[SourceStatus]:
+    """Return the sources with content or a problem, without directories still empty."""
     statuses = (state.status for state in run.sources.values())
     return [status for status in statuses if status.size or status.problem is not None]
 
 
 def _so_far(status: SourceStatus, now: float) -> str:
-    """Return what has come of a source that has told no step."""
+    """Describe how far a source without steps has been read."""
     name = one_line(PurePath(status.path).name, 80)
     if status.problem is not None:
         return f"{name}: {one_line(status.problem, 200)}"
@@ -78,19 +71,19 @@ def _so_far(status: SourceStatus, now: float) -> str:
 
 
 def source_pieces(run: Run) -> Iterator[tuple[str, str]]:
-    """Yield how the sources of a run are doing as pieces of text with their roles, the worst first.
-
-    All that is well takes three words; whatever is not says what it is.
-    """
-    statuses = _told(run)
+    """Yield the state of a run's sources as pieces of text with their roles, the worst first."""
+    statuses = _relevant(run)
     down = [status for status in statuses if status.problem is not None]
     if down:
-        first = down[0]
-        name = one_line(PurePath(first.path).name, 24)
-        more = f", {len(down) - 1} more" if len(down) > 1 else ""
-        yield f" {name}: {one_line(first.problem or '', 40)}{more} (i)", "critical"
+        yield f" {_problem(down)} (i)", "critical"
     if run.unreadable:
-        lines = "line" if run.unreadable == 1 else "lines"
-        yield f" {run.unreadable:,} unreadable {lines} (i)", "warning"
-    if not down and not run.unreadable and statuses:
-        yield f" {len(statuses)} source{'s' if len(statuses) > 1 else ''} ok", "dim"
+        yield f" {counted(run.unreadable, 'unreadable line')} (i)", "warning"
+    if statuses and not (down or run.unreadable):
+        yield f" {counted(len(statuses), 'source')} ok", "dim"
+
+
+def _problem(down: Sequence[SourceStatus]) -> str:
+    """Describe the problem of the first source, and count the others."""
+    name = one_line(PurePath(down[0].path).name, 24)
+    more = f", {len(down) - 1} more" if len(down) > 1 else ""
+    return f"{name}: {one_line(down[0].problem or '', 40)}{more}"

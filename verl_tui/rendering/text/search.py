@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _PATIENCE = 0.01
-"""Seconds that one line may take: so long the screen stands still where a hit is drawn."""
+"""Seconds that one line may take: drawing a hit blocks the screen that long."""
 _MOST_GIVEN_UP = 10
-"""Lines given up until an expression is searched no more: it would take too long in the others."""
+"""Lines given up before the search for an expression stops."""
 _TOKEN = re.compile(
     r"""(?P<aside>\(\?(?:\#[^)]*|[a-zA-Z-]+|P=\w+)\))
     |(?P<open>\((?:\?(?:P<\w+>|<?[=!]|>|[a-zA-Z-]*:|\(\w+\)))?)
@@ -26,7 +26,7 @@ _TOKEN = re.compile(
     |(?P<atom>\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|.)""",
     re.VERBOSE | re.DOTALL,
 )
-"""One part of an expression."""
+"""A token of an expression."""
 
 
 class Search:
@@ -36,8 +36,8 @@ class Search:
         """Compile it.
 
         Args:
-            expression: A regular expression, or the text itself.
-            literal: Whether it is the text itself.
+            expression: A regular expression, or text.
+            literal: True if it is text.
 
         Raises:
             ValueError: It is no regular expression.
@@ -46,7 +46,7 @@ class Search:
 
         self.expression, self.literal = expression, literal
         self.folds = not _has_upper(expression, literal=literal)
-        """Whether case is ignored."""
+        """True if case is ignored."""
         source = re.escape(expression) if literal else expression
         flags = regex.MULTILINE | (regex.IGNORECASE if self.folds else 0)
         try:
@@ -59,7 +59,7 @@ class Search:
 
     @property
     def given_up(self) -> bool:
-        """Whether a line was not searched to its end, because that took too long."""
+        """True if a line was not searched to its end because that took too long."""
         return self._lines_given_up > 0
 
     def __eq__(self, other: object) -> bool:
@@ -72,7 +72,7 @@ class Search:
         return hash((self.expression, self.literal))
 
     def search(self, text: str) -> bool:
-        """Return whether a text has a hit."""
+        """Return True if a text has a hit."""
         return next(self.hits(text), None) is not None
 
     def hits(self, text: str) -> Iterator[tuple[int, int]]:
@@ -95,27 +95,30 @@ class Search:
 
 
 def needle(expression: str) -> str:
-    """Return a word that each hit must contain, empty if none is certain: a quick first test."""
+    """Return text that each hit must contain, empty if none is certain: a quick first test."""
     words, depth = [""], 0
     for token in _TOKEN.finditer(expression):
-        kind, text = token.lastgroup, token.group()
-        depth += (kind == "open") - (kind == "close")
-        plain = text[1:] if len(text) == 2 and text[0] == "\\" and not text[1].isalnum() else text
+        kind = token.lastgroup
         if kind in ("bar", "aside"):
             return ""
+        depth += (kind == "open") - (kind == "close")
+        literal = _literal(token.group()) if kind == "atom" and not depth else ""
         if kind == "times":
             words[-1] = words[-1][:-1]
-        if (
-            kind == "atom"
-            and not depth
-            and len(plain) == 1
-            and (plain != text or text not in ".^$")
-            and plain != " "
-        ):
-            words[-1] += plain
+        if literal:
+            words[-1] += literal
         else:
             words.append("")
     return max(words, key=len)
+
+
+def _literal(atom: str) -> str:
+    """Return the character that an atom stands for, empty for others and for a blank."""
+    if len(atom) == 2 and atom[0] == "\\" and not atom[1].isalnum():
+        atom = atom[1]
+    elif atom in ".^$":
+        return ""
+    return atom if len(atom) == 1 and atom != " " else ""
 
 
 def _has_upper(expression: str, *, literal: bool) -> bool:
