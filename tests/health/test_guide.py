@@ -14,7 +14,7 @@ from verl_tui.health.conditions import _KINDS
 from verl_tui.health.finding import Severity
 from verl_tui.health.guide import CAUSE_NAMES, LIMIT_NAMES, NEEDED, STREAMS
 from verl_tui.health.limits import LIMITS
-from verl_tui.health.streams import Stream
+from verl_tui.health.streams import stream
 from verl_tui.indicators import INDICATORS
 
 PUBLIC = {
@@ -58,7 +58,7 @@ def test_everything_named_exists() -> None:
         rule.name for rule in load_guide().rules if rule.condition == "diagnosis"
     }
     for kind in STREAMS:
-        Stream(kind)
+        stream(kind)
     assert all(band.indicator in INDICATORS for band in load_guide().bands)
 
 

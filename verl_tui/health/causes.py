@@ -12,9 +12,8 @@ from verl_tui.health.limits import (
     KL_COEF,
     RESPONSE_LIMITS,
     adaptive,
-    figure,
     kl_coefficient,
-    setting,
+    positive_setting,
 )
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ def drift_causes(run: Run) -> Sequence[Cause]:
 
 def length_cause(run: Run) -> Sequence[Cause]:
     """Return the limit of response length where the settings state it."""
-    stated = figure(run, RESPONSE_LIMITS)
+    stated = positive_setting(run, RESPONSE_LIMITS)
     if stated is None:
         return []
     return [Cause("max_response_length", f"config: {_said(run, *stated)}")]
@@ -73,15 +72,15 @@ def _kl_coef(run: Run) -> Cause | None:
 def _controller(run: Run) -> Cause | None:
     if adaptive(run) is not False:
         return None
-    stated = setting(
-        run, ["kl_controller", "kl_ctrl.type", "kl_ctrl_type", "kl_ctrl", "adap_kl_ctrl"]
+    stated = run.config.find(
+        ["kl_controller", "kl_ctrl.type", "kl_ctrl_type", "kl_ctrl", "adap_kl_ctrl"]
     )
     said = _said(run, *stated) if stated is not None else "the KL controller is a fixed one"
     return Cause("kl_controller", f"config: {said}: the KL controller does not adapt")
 
 
 def _learning_rate(run: Run) -> Cause | None:
-    stated = figure(
+    stated = positive_setting(
         run, ("actor.optim.lr", "actor_lr", "actor_learning_rate", "learning_rate", "lr")
     )
     if stated is None or stated[1] <= _LEARNING_RATE:
@@ -93,7 +92,9 @@ def _learning_rate(run: Run) -> Cause | None:
 
 
 def _clip(run: Run) -> Cause | None:
-    stated = figure(run, ("actor.clip_ratio", "clip_ratio", "cliprange", "clip_range", "epsilon"))
+    stated = positive_setting(
+        run, ("actor.clip_ratio", "clip_ratio", "cliprange", "clip_range", "epsilon")
+    )
     if stated is None or stated[1] <= _CLIP:
         return None
     return Cause(

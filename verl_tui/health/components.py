@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from verl_tui.distributions import one_each
 from verl_tui.evaluation import PREFIX, RESERVED
-from verl_tui.health.limits import setting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -47,7 +46,7 @@ def components(keys: tuple[str, ...], reward: str | None) -> tuple[str, ...]:
         keys: All keys of a log.
         reward: Key of the reward itself.
     """
-    # Asked for at each judging, while keys hardly ever change.
+    # Called at each judgement, while keys hardly ever change.
     known: dict[str, str] = {}
     for key in sorted(one_each(keys), key=lambda key: (key.startswith(PREFIX), len(key), key)):
         name = _name(key)
@@ -77,7 +76,7 @@ def weights(run: Run, parts: Sequence[str]) -> Mapping[str, float]:
 
     TRL's `reward_weights` goes by the order of the reward functions, in which it logs them, too.
     """
-    stated = setting(run, _WEIGHTS)
+    stated = run.config.find(_WEIGHTS)
     if stated is None:
         return {}
     numbers = [float(one) for one in re.findall(r"-?\d+\.?\d*(?:e-?\d+)?", str(stated[1]))]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from verl_tui.health.conditions.condition import Condition
-from verl_tui.health.streams import Stream
+from verl_tui.health.streams import SingleStream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from verl_tui.health.streams import Stream
     from verl_tui.runs.series import Series
 
 _AnyCondition = TypeVar("_AnyCondition", bound=Condition)
@@ -26,7 +27,7 @@ class ConditionFeed(Generic[_AnyCondition]):
             stream: What the condition is fed with; the metric's own values by default.
         """
         self._make = make
-        self._stream = stream or Stream("value")
+        self._stream = stream or SingleStream()
         self._condition = make()
         self.turn = 0
         """Grows when it starts over."""

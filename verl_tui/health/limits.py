@@ -31,17 +31,10 @@ class Limit(NamedTuple):
     """Whether it stands in settings, and is not assumed."""
 
 
-def setting(run: Run, names: Sequence[str]) -> tuple[str, object] | None:
-    """Return a setting by the last parts of its dotted name; earlier names first, then the shortest
-    full name.
-    """
-    return run.config.find(names)
-
-
-def figure(run: Run, names: Sequence[str]) -> tuple[str, float] | None:
-    """Return a setting that is a number above 0, with its full name; otherwise as `setting`."""
+def positive_setting(run: Run, names: Sequence[str]) -> tuple[str, float] | None:
+    """Return the first of several settings that is a number above 0, with its full name."""
     for name in names:
-        found = setting(run, [name])
+        found = run.config.find((name,))
         value = as_number(found[1]) if found else None
         if found and value is not None and value > 0:
             return found[0], value
@@ -61,7 +54,7 @@ def response_limit(run: Run, guide: Guide) -> Limit:
     """
     # `data.max_response_length` before others: verl's rollout section repeats it for engines of its
     # own.
-    if stated := figure(run, RESPONSE_LIMITS):
+    if stated := positive_setting(run, RESPONSE_LIMITS):
         return Limit(stated[1], f"the limit {number(stated[1])} ({stated[0]})")
     if guide.response_limit is not None:
         return Limit(
@@ -97,7 +90,7 @@ def known_response_limit(run: Run, guide: Guide) -> Limit | None:
 
 def stated_limit(run: Run, name: str) -> Limit | None:
     """Return a limit that only the run's own settings can tell, e.g. `max_prompt_length`."""
-    stated = figure(run, (f"data.{name}", name))
+    stated = positive_setting(run, (f"data.{name}", name))
     return Limit(stated[1], f"{stated[0]} {number(stated[1])}") if stated else None
 
 
@@ -133,7 +126,7 @@ def stated_target(run: Run) -> Limit | None:
     verl's settings always hold `target_kl`, but only the adaptive controller reads it
     (`ppo_trainer.yaml`: type fixed).
     """
-    stated = figure(run, ("target_kl", "kl_target"))
+    stated = positive_setting(run, ("target_kl", "kl_target"))
     if stated is None or adaptive(run) is False:
         return None
     if run.dialect != "tutorial" and not adaptive(run):
@@ -148,7 +141,7 @@ def no_staleness_limit(run: Run) -> str | None:
     """Return the setting that says that staleness is not controlled, None where it is or nothing
     tells.
     """
-    stated = setting(run, [_STALENESS])
+    stated = run.config.find([_STALENESS])
     if stated is None or as_number(stated[1]) is not None:
         return None
     return stated[0] if str(stated[1]).lower() in ("none", "null", "~", "") else None
@@ -158,7 +151,7 @@ def staleness_limit(run: Run, _guide: Guide) -> Limit:
     """Return how many versions a trajectory may lag behind: the run's setting, else verl's default
     of 8.
     """
-    stated = figure(run, (_STALENESS,))
+    stated = positive_setting(run, (_STALENESS,))
     if stated:
         return Limit(stated[1], f"{stated[0]} {number(stated[1])}")
     return Limit(8.0, "verl's default max_off_policy_threshold of 8 (assumed)")
@@ -178,10 +171,12 @@ def kl_coefficient(run: Run) -> tuple[str, float] | None:
     """
     # verl has two: the penalty within the reward, and that within the loss.
     names = ["kl_coef", "init_kl_coef", "kl_loss_coef", "beta"]
-    used = setting(run, ["use_kl_loss"])
+    used = run.config.find(["use_kl_loss"])
     if used is not None and used[1] is True:
         names = ["kl_loss_coef", *names]
-    return next((found for name in names if (found := figure(run, (name,))) is not None), None)
+    return next(
+        (found for name in names if (found := positive_setting(run, (name,))) is not None), None
+    )
 
 
 def kl_scale(run: Run, _guide: Guide) -> Limit:
@@ -211,7 +206,7 @@ def gradient_clip(run: Run, _guide: Guide) -> Limit:
     """Return the norm that gradients are clipped at where the run's settings state one that bites,
     else 1.
     """
-    stated = figure(run, _CLIPS)
+    stated = positive_setting(run, _CLIPS)
     if stated is None or stated[1] > _NO_CLIP:
         return Limit(1.0, "the usual bound of 1")
     return Limit(stated[1], f"{stated[0]} {number(stated[1])}")
@@ -244,7 +239,7 @@ def v1_trainer(run: Run) -> str | None:
     """Return the evidence that the run is of verl's v1 trainer (v0.9 and later), None where it is
     not.
     """
-    stated = setting(run, ["use_v1"])
+    stated = run.config.find(["use_v1"])
     if stated is not None and isinstance(stated[1], bool):
         return f"{stated[0]} is set" if stated[1] else None
     key = _tells_of_v1(run.keys)
@@ -257,5 +252,5 @@ _V1 = ("training/off_policy/", "training/num_turns/", "training_off_policy_", "t
 
 @lru_cache(256)
 def _tells_of_v1(keys: tuple[str, ...]) -> str | None:
-    # Asked for at each judging, while keys hardly ever change.
+    # Called at each judgement, while keys hardly ever change.
     return next((key for key in keys if key.startswith(_V1)), None)

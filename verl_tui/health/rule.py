@@ -16,9 +16,8 @@ from verl_tui.health.conditions import make
 from verl_tui.health.conditions.condition import Wording, number
 from verl_tui.health.finding import Episode, Finding, NotJudged
 from verl_tui.health.limits import LIMITS, Limit, response_limit, stated_limit
-from verl_tui.health.rule_context import sign
-from verl_tui.health.streams import Stream
-from verl_tui.indicators import INDICATORS
+from verl_tui.health.streams import stream
+from verl_tui.indicators import INDICATORS, factor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series
 
-_TOGETHER = "mean of all"
+_MEAN_OF_ALL = "mean of all"
 _MANY = 5
 """Measurements whose mean says more than one: GPUs dip within every step."""
 _FEWEST = 3
@@ -68,22 +67,25 @@ class RuleOnRun:
         self._breaches: dict[str, Sequence[Breach]] = {}
         """The breaches of the latest judgement, by key."""
         self._by_values = [name for name in rule.unless if name in DEPEND_ON_VALUES]
-        self._for_good = [name for name in rule.unless if name not in DEPEND_ON_VALUES]
+        self._for_whole_run = [name for name in rule.unless if name not in DEPEND_ON_VALUES]
 
     @property
-    def episodes(self) -> Iterator[Episode]:
+    def episodes(self) -> Sequence[Episode]:
         """All breaches so far, in no order; they depend on the numbers alone."""
-        for key, breaches in self._breaches.items():
-            for breach in breaches:
-                yield Episode(
-                    self.rule.id,
-                    self.rule.severity,
-                    breach.since,
-                    breach.raised,
-                    breach.cleared,
-                    f"{self.rule.title} {breach.what}",
-                    key,
-                )
+        rule = self.rule
+        return [
+            Episode(
+                rule.id,
+                rule.severity,
+                breach.since,
+                breach.raised,
+                breach.cleared,
+                f"{rule.title} {breach.what}",
+                key,
+            )
+            for key, breaches in self._breaches.items()
+            for breach in breaches
+        ]
 
     def judge(self, context: RuleContext) -> tuple[Finding, ...] | NotJudged:
         """Return what the rule finds now, or why it does not judge."""
@@ -92,12 +94,15 @@ class RuleOnRun:
         if (reason := self._other_dialect(context.run.dialect)) is not None:
             return NotJudged(rule.id, reason)
         keys = self._keys(context)
-        beside = _resolve(context, rule.beside_indicator, rule.beside_metric)
+        beside = context.key_of(rule.beside_indicator, rule.beside_metric)
         if (reason := self._missing(keys, beside)) is not None:
             return NotJudged(rule.id, reason)
-        if rule.stream == _TOGETHER:
-            return self._judge_together(context, keys)
-        return self._judge_keys(context, keys, beside or "")
+        groups = [keys] if rule.stream == _MEAN_OF_ALL else [[key] for key in keys]
+        judged = [self._judge_metrics(context, group, beside) for group in groups]
+        not_judged = [one for one in judged if isinstance(one, NotJudged)]
+        if len(not_judged) == len(judged):
+            return not_judged[0]
+        return tuple([one for one in judged if isinstance(one, Finding)])
 
     def _other_dialect(self, spoken: str) -> str | None:
         """Return why the rule does not judge logs of a dialect, None if it does."""
@@ -126,60 +131,20 @@ class RuleOnRun:
             if self._matching[0] != len(context.names):
                 self._matching = (len(context.names), _matching(context.names, self._patterns))
             return self._matching[1]
-        key = _resolve(context, self.rule.indicator, self.rule.metric)
+        key = context.key_of(self.rule.indicator, self.rule.metric)
         return [key] if key else []
 
-    def _judge_together(
-        self, context: RuleContext, keys: Sequence[str]
-    ) -> tuple[Finding, ...] | NotJudged:
-        """Judge the mean of several metrics, without those that are exempt."""
-        exempt = {key: reason for key in keys if (reason := self._exempt(context, key)) is not None}
-        left = [key for key in keys if key not in exempt]
-        if not left:
-            return NotJudged(self.rule.id, next(iter(exempt.values())))
-        judged = self._judge_series(
-            context, left, [one for key in left if (one := context.series(key)) is not None]
-        )
-        return judged if isinstance(judged, NotJudged) else (judged,) if judged is not None else ()
-
-    def _judge_keys(
-        self, context: RuleContext, keys: list[str], beside: str
-    ) -> tuple[Finding, ...] | NotJudged:
-        findings: list[Finding] = []
-        exempt: list[NotJudged] = []
-        for key in keys:
-            judged = self._judge_key(context, key, beside)
-            if isinstance(judged, NotJudged):
-                exempt.append(judged)
-            elif judged is not None:
-                findings.append(judged)
-        if exempt and len(exempt) == len(keys):
-            return exempt[0]
-        return tuple(findings)
-
-    def _judge_key(self, context: RuleContext, key: str, beside: str) -> Finding | NotJudged | None:
-        if (reason := self._exempt(context, key)) is not None:
-            return NotJudged(self.rule.id, reason)
-        series = [
-            one
-            for one in (context.series(key), context.series(beside) if beside else None)
-            if one is not None
-        ]
-        return self._judge_series(context, [key], series)
-
-    def _exempt(self, context: RuleContext, key: str) -> str | None:
-        """Return why the rule does not apply to a metric in this run, None if it does."""
-        return next(
-            (reason for name in self._for_good if (reason := EXEMPTIONS[name](context, key))), None
-        )
-
-    def _exempt_now(self, context: RuleContext, keys: Sequence[str]) -> str | None:
-        """Return why the rule applies to none of the metrics by their numbers so far."""
-        for name in self._by_values:
-            reasons = [EXEMPTIONS[name](context, key) for key in keys]
-            if all(reasons):
-                return reasons[0]
-        return None
+    def _judge_metrics(
+        self, context: RuleContext, keys: Sequence[str], beside: str | None
+    ) -> Finding | NotJudged | None:
+        """Judge one metric, or the mean of several, without those that are exempt."""
+        reasons = [_exemption(self._for_whole_run, context, key) for key in keys]
+        judged = [key for key, reason in zip(keys, reasons, strict=True) if reason is None]
+        if not judged:
+            return NotJudged(self.rule.id, reasons[0] or "")
+        inputs = [*judged, beside] if beside else judged
+        series = [one for key in inputs if (one := context.run.series(key)) is not None]
+        return self._judge_series(context, judged, series)
 
     def _judge_series(
         self, context: RuleContext, keys: Sequence[str], series: Sequence[Series]
@@ -188,19 +153,23 @@ class RuleOnRun:
         limit = LIMITS[rule.of](context.run, context.guide) if rule.of else None
         feed = self._feed(context, series, limit)
         condition, step = feed.update(series, context.end)
-        self._breaches[key] = breaches = self._not_exempt(context, keys, feed, condition)
-        if condition.seen < condition.needs:
-            reason = self._exempt_now(context, keys)
-            return NotJudged(
-                rule.id, reason or f"needs {condition.needs} points, has {condition.seen}"
-            )
-        if not breaches or breaches[-1].cleared is not None:
-            reason = self._exempt_now(context, keys)
-            return NotJudged(rule.id, reason) if reason else None
-        report = condition.report(
-            Wording(rule.title, context.duration, _note(rule, limit), rule.says)
-        )
-        return None if report is None else self._finding(context, key, report, step)
+        breaches = self._breaches[key] = self._not_exempt(context, keys, feed, condition)
+        if condition.seen >= condition.needs and breaches and breaches[-1].cleared is None:
+            words = Wording(rule.title, context.duration, _note(rule, limit), rule.says)
+            report = condition.report(words)
+            return None if report is None else self._finding(context, key, report, step)
+        reason = self._exempt_now(context, keys)
+        if reason is None and condition.seen < condition.needs:
+            reason = f"needs {condition.needs} points, has {condition.seen}"
+        return NotJudged(rule.id, reason) if reason else None
+
+    def _exempt_now(self, context: RuleContext, keys: Sequence[str]) -> str | None:
+        """Return why the rule applies to none of the metrics by their values so far."""
+        for name in self._by_values:
+            reasons = [EXEMPTIONS[name](context, key) for key in keys]
+            if all(reasons):
+                return reasons[0]
+        return None
 
     def _finding(self, context: RuleContext, key: str, report: Report, step: int | None) -> Finding:
         rule = self.rule
@@ -248,34 +217,43 @@ class RuleOnRun:
     def _feed(
         self, context: RuleContext, series: Sequence[Series], limit: Limit | None
     ) -> ConditionFeed[Condition]:
-        key = series[0].key
-        basis = self._basis(context, series, limit)
-        known = self._feeds.get(key)
+        """Return the metric's feed, a fresh one where its basis has changed."""
+        rule, first = self.rule, series[0]
+        basis = _Basis(
+            tuple([one.key for one in series]),
+            limit.value if limit else 1.0,
+            _gate(context, rule) if rule.stream == "at limit" else math.inf,
+            _scale(rule, series),
+            tuple([mark.step for mark in context.run.restarts]),
+            _window(rule, first),
+        )
+        known = self._feeds.get(first.key)
         if known is not None and known[0] == basis:
             return known[1]
-        rule = self.rule
         if basis.window != rule.window:
             rule = replace(rule, window=basis.window)
         feed = ConditionFeed(
             lambda: make(rule, basis.limit, basis.restarts),
-            Stream(rule.stream, scale=basis.scale, limit=basis.gate),
+            stream(rule.stream, basis.scale, basis.gate),
         )
-        self._feeds[key] = (basis, feed)
+        self._feeds[first.key] = (basis, feed)
         return feed
 
-    def _basis(self, context: RuleContext, series: Sequence[Series], limit: Limit | None) -> _Basis:
-        rule = self.rule
-        scale = sign(rule.indicator, series[0].key)
-        if rule.percent and max(one.highest for one in series) <= 1.0:
-            scale *= 100.0
-        return _Basis(
-            tuple(one.key for one in series),
-            limit.value if limit else 1.0,
-            _gate(context, rule) if rule.stream == "at limit" else math.inf,
-            scale,
-            tuple(mark.step for mark in context.run.restarts),
-            _window(rule, series[0]),
-        )
+
+def _exemption(names: Sequence[str], context: RuleContext, key: str) -> str | None:
+    """Return the reason of the first exemption that holds for a metric, None if none does."""
+    for name in names:
+        if reason := EXEMPTIONS[name](context, key):
+            return reason
+    return None
+
+
+def _scale(rule: Rule, series: Sequence[Series]) -> float:
+    """Return the factor from the log's values to the rule's unit."""
+    scale = factor(rule.indicator, series[0].key) if rule.indicator else 1.0
+    if rule.percent and max([one.highest for one in series]) <= 1.0:
+        return scale * 100.0
+    return scale
 
 
 def _parts(context: RuleContext) -> list[str]:
@@ -307,13 +285,6 @@ def _window(rule: Rule, series: Series) -> int:
     if not rule.percent or len(series.counts) < _FEWEST or min(series.counts[:_FEWEST]) < _MANY:
         return rule.window
     return max(_FEWEST, math.ceil(rule.window / min(series.counts[:_FEWEST])))
-
-
-def _resolve(context: RuleContext, indicator: str, metrics: tuple[str, ...]) -> str | None:
-    """Return the log's own key of an indicator or of the first metric it has."""
-    if indicator:
-        return context.indicators.get(indicator)
-    return next((context.names[name] for name in metrics if name in context.names), None)
 
 
 def _gate(context: RuleContext, rule: Rule) -> float:

@@ -1,4 +1,4 @@
-"""What all rules need to know of a run, worked out once per judgement."""
+"""The run as rules see it, prepared once per judgement."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from verl_tui.indicators import factor
 from verl_tui.metrics import modern
 from verl_tui.runs.time.pace import Pace, pace
 from verl_tui.runs.views.state import State, state
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from verl_tui.health.guide import Guide
     from verl_tui.runs.run import Run
@@ -38,13 +37,22 @@ class RuleContext:
     """
 
     def duration(self, steps: int) -> str:
-        """Say a number of steps, with minutes where the pace is known: `35 steps (≈ 40 min)`."""
-        said = f"{steps:,} step" + ("" if steps == 1 else "s")
-        return f"{said} (≈ {minutes(steps * self.pace.seconds)})" if self.pace else said
+        """Return a number of steps in words, with minutes if the pace is known: `35 steps (≈ 40
+        min)`.
+        """
+        words = f"{steps:,} step" + ("" if steps == 1 else "s")
+        return f"{words} (≈ {minutes(steps * self.pace.seconds)})" if self.pace else words
 
-    def series(self, key: str) -> Series | None:
-        """Return a metric's values by the log's own key."""
-        return self.run.series(key)
+    def key_of(self, indicator: str, metrics: Sequence[str]) -> str | None:
+        """Return the log's own key of an indicator, or of a metric if no indicator is named."""
+        return self.indicators.get(indicator) if indicator else self.first_key(metrics)
+
+    def first_key(self, metrics: Sequence[str]) -> str | None:
+        """Return the log's own key of the first of several metrics that it has."""
+        for name in metrics:
+            if name in self.names:
+                return self.names[name]
+        return None
 
     def known(self, key: str | None) -> Series | None:
         """Return a metric's values up to the step `end`, None where there are none."""
@@ -52,14 +60,14 @@ class RuleContext:
         return (series.until(self.end) or None) if series is not None else None
 
     def at(self, step: int) -> RuleContext:
-        """Return the run as its numbers were at a step; its settings, names and state are those of
-        now.
+        """Return the context with the numbers known at a step; settings, names and state are those
+        of now.
         """
         return replace(self, end=step)
 
 
 def rule_context(run: Run, guide: Guide, now: float) -> RuleContext:
-    """Return what rules need to know of a run now.
+    """Return the context of a run now.
 
     Args:
         run: The run.
@@ -73,7 +81,7 @@ def rule_context(run: Run, guide: Guide, now: float) -> RuleContext:
 
 @lru_cache(256)
 def _names(keys: tuple[str, ...]) -> Mapping[str, str]:
-    # Asked for at each judging, while keys hardly ever change.
+    # Called at each judgement, while keys hardly ever change.
     names: dict[str, str] = {}
     for key in keys:
         names.setdefault(modern(key), key)
@@ -90,8 +98,3 @@ def minutes(seconds: float) -> str:
     if seconds < 120 * 60:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.1f} h" if seconds < 48 * 3600 else f"{seconds / 86400:.1f} days"
-
-
-def sign(indicator: str, key: str) -> float:
-    """Return the factor between a key's values and the indicator's."""
-    return factor(indicator, key) if indicator else 1.0

@@ -1,34 +1,21 @@
-"""Input of rules: one or more metrics as one stream of finite numbers, new points only."""
+"""The input of a rule: one or more metrics as one stream of finite numbers, new points only."""
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
-from collections import deque
-from copy import copy
-from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+from verl_tui.health.kl_without_gain import KlWithoutGain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from verl_tui.runs.series import Series
 
-
-_SCORES, _FEWEST = 20, 5
-"""Most and fewest rewards that make its level at the start and now."""
-_LATELY = 100
-"""Points within which a rising KL must have bought a reward: heuristic."""
-_NEAR = 0.1
-"""A KL up to here is near the reference (the verl tutorials' guide)."""
-_FAR = 1.0
-"""Below a nat nothing is said before there are points enough to know whether the reward rises."""
-_SURELY, _GAIN = 3.0, 0.1
-"""A reward has surely risen if it gained three standard errors and a tenth of its size:
-heuristic.
-"""
-_SOLVED = 0.95
-"""On a scale from 0 to 1 there is nothing left to gain: heuristic."""
+    Combine = Callable[[float, float], float]
 
 
 class NewPoints(NamedTuple):
@@ -43,148 +30,160 @@ class NewPoints(NamedTuple):
     """The last point, which may still be replaced; None where it is not finite."""
 
 
-class Stream:
-    """A rule's input. Remembers how far it has been read."""
+class Stream(ABC):
+    """The input of a rule; remembers how far its metrics have been read."""
 
-    def __init__(
-        self,
-        kind: str,
-        *,
-        scale: float = 1.0,
-        limit: float = math.inf,
-        work_out: Callable[[float], float] | None = None,
-    ) -> None:
-        """Prepare a stream.
+    inputs: ClassVar[int] = 1
+    """Metrics that must have points."""
 
-        Args:
-            kind: `value`, `absolute`; of two metrics `ratio` (first by second, where the second is
-                positive), `difference`, `product` (its size), `widest` (the larger absolute value)
-                or `at limit` (the first where the second has reached `limit`, else 0), `or no
-                spread` (1 where the second is at most `limit`, else the first), `unbought` (the
-                first, a KL, where the second, the reward, has not risen for it, else 0) or
-                `unbought lately` (the same within the last points); of any number `mean of all`.
-            scale: Factor of all values.
-            limit: See `at limit`.
-            work_out: Makes the judged number of a `value`; the values themselves by default.
-        """
-        self._kind, self._limit = kind, limit
-        self._make = self._maker()
-        self._absolute = kind == "absolute"
-        self._work_out = work_out
-        self._together = kind == "mean of all"
+    def __init__(self, scale: float = 1.0) -> None:
         self._scale = scale
-        self._cursors = [0, 0]
+        """Factor of all values."""
+        self._cursors = [0] * self.inputs
         """How far each metric has been read."""
         self._revisions: tuple[int, ...] = ()
 
     def advance(self, series: Sequence[Series], end: int | None) -> NewPoints:
-        """Return what is new.
+        """Return the points that are new.
 
         Args:
-            series: The one or two metrics, always the same ones.
+            series: The metrics, always the same ones.
             end: Step the run has reached; points of an abandoned segment beyond it are left out.
                 None = no end.
         """
         lengths = [len(one) if end is None else bisect_right(one.steps, end) for one in series]
-        revisions = tuple(one.revision for one in series)
-        # A cursor beyond the end: the run was set back behind what was already read.
-        over = revisions != self._revisions or any(
-            cursor > max(0, n - 1) for cursor, n in zip(self._cursors, lengths, strict=False)
-        )
+        revisions = tuple([one.revision for one in series])
+        over = revisions != self._revisions or self._is_cut_back(lengths)
         if over:
-            self._cursors = [0, 0]
             self._revisions = revisions
-            self._make = self._maker()
-        if self._together:
-            return self._averaged(series, lengths, over=over)
-        if self._make is None:
-            return self._single(series[0], lengths[0], over=over)
-        return self._joined(series[0], series[1], lengths, over=over)
-
-    def _maker(self) -> Callable[[float, float], float] | None:
-        return _MAKERS[self._kind](self._limit) if self._kind in _MAKERS else None
-
-    def _single(self, series: Series, length: int, *, over: bool) -> NewPoints:
-        if not length:
+            self._start_over()
+        if not all(lengths[: self.inputs]):
             return NewPoints(over, (), (), None)
-        start, last = self._cursors[0], length - 1
-        steps: Sequence[int] = series.steps[start:last]
-        values: Sequence[float] = series.values[start:last]
+        return NewPoints(over, *self._read(series, lengths))
+
+    def _is_cut_back(self, lengths: Sequence[int]) -> bool:
+        """Return whether the run was set back behind points that were already read."""
+        for cursor, length in zip(self._cursors, lengths, strict=False):
+            if cursor > max(0, length - 1):
+                return True
+        return False
+
+    def _start_over(self) -> None:
+        self._cursors = [0] * self.inputs
+
+    @abstractmethod
+    def _read(
+        self, series: Sequence[Series], lengths: Sequence[int]
+    ) -> tuple[Sequence[int], Sequence[float], tuple[int, float] | None]:
+        """Return steps and values of the new points that are settled, and the newest point."""
+
+
+class SingleStream(Stream):
+    """The values of one metric, or a number derived from each."""
+
+    def __init__(self, scale: float = 1.0, derive: Callable[[float], float] | None = None) -> None:
+        """Prepare a stream.
+
+        Args:
+            scale: Factor of all values.
+            derive: Derives the judged number from a value; by default the value is judged.
+        """
+        super().__init__(scale)
+        self._derive = derive
+
+    def _read(
+        self, series: Sequence[Series], lengths: Sequence[int]
+    ) -> tuple[Sequence[int], Sequence[float], tuple[int, float] | None]:
+        metric, start, last = series[0], self._cursors[0], lengths[0] - 1
+        steps: Sequence[int] = metric.steps[start:last]
+        values: Sequence[float] = metric.values[start:last]
+        newest = metric.values[last]
         self._cursors[0] = last
         if not math.isfinite(sum(values)):
             steps, values = _finite(zip(steps, values, strict=True))
-        newest = self._shape(series.values[last])
-        if self._absolute or self._scale != 1.0 or self._work_out is not None:
-            values = [self._shape(value) for value in values]
-        return NewPoints(
-            over, steps, values, (series.steps[last], newest) if math.isfinite(newest) else None
-        )
+        if self._derive is not None:
+            values, newest = list(map(self._derive, values)), self._derive(newest)
+        if self._scale != 1.0:
+            values, newest = [value * self._scale for value in values], newest * self._scale
+        return steps, values, (metric.steps[last], newest) if math.isfinite(newest) else None
 
-    def _shape(self, value: float) -> float:
-        if self._work_out is not None:
-            value = self._work_out(value)
-        return (abs(value) if self._absolute else value) * self._scale
 
-    def _averaged(
-        self, series: Sequence[Series], lengths: Sequence[int], *, over: bool
-    ) -> NewPoints:
-        """Return the mean of what there is at each step of the first metric."""
-        if not lengths[0]:
-            return NewPoints(over, (), (), None)
-        first, start, last = series[0], self._cursors[0], lengths[0] - 1
-        self._cursors[0] = last
-        points = [(step, self._mean_at(series, step)) for step in first.steps[start : last + 1]]
+class MeanStream(Stream):
+    """The mean of several metrics at each step of the first one, over those that have the step."""
+
+    def _read(
+        self, series: Sequence[Series], lengths: Sequence[int]
+    ) -> tuple[Sequence[int], Sequence[float], tuple[int, float] | None]:
+        start, stop = self._cursors[0], lengths[0]
+        self._cursors[0] = stop - 1
+        points = [(step, self._mean_at(series, step)) for step in series[0].steps[start:stop]]
         newest = points.pop()
-        return NewPoints(over, *_finite(points), newest if math.isfinite(newest[1]) else None)
+        return *_finite(points), newest if math.isfinite(newest[1]) else None
 
     def _mean_at(self, series: Sequence[Series], step: int) -> float:
-        found = [
-            point.value
-            for one in series
-            if (point := one.at(step)) is not None and point.step == step
-        ]
-        known = [value for value in found if math.isfinite(value)]
+        points = [point for one in series if (point := one.at(step)) and point.step == step]
+        known = [point.value for point in points if math.isfinite(point.value)]
         return self._scale * sum(known) / len(known) if known else math.nan
 
-    def _joined(
-        self, first: Series, second: Series, lengths: Sequence[int], *, over: bool
-    ) -> NewPoints:
-        """Return the points of two metrics at the settled steps that both have."""
-        if not all(lengths):
-            return NewPoints(over, (), (), None)
-        make = self._make or _difference(0.0)
+
+class CombinedStream(Stream):
+    """One number made of two metrics, at the steps that both have."""
+
+    inputs: ClassVar[int] = 2
+
+    def __init__(self, make_combine: Callable[[], Combine], scale: float = 1.0) -> None:
+        """Prepare a stream.
+
+        Args:
+            make_combine: Returns a fresh function that makes one number of two values.
+            scale: Factor of all numbers.
+        """
+        super().__init__(scale)
+        self._make_combine = make_combine
+        self._combine = make_combine()
+
+    def _start_over(self) -> None:
+        super()._start_over()
+        self._combine = self._make_combine()
+
+    def _read(
+        self, series: Sequence[Series], lengths: Sequence[int]
+    ) -> tuple[Sequence[int], Sequence[float], tuple[int, float] | None]:
+        first, second = series
         i, j = self._cursors
         settled = min(first.steps[lengths[0] - 1], second.steps[lengths[1] - 1])
         # Metrics that are logged together have the same steps: then there is nothing to merge.
         ends = bisect_left(first.steps, settled, i), bisect_left(second.steps, settled, j)
         if (same := first.steps[i : ends[0]]) == second.steps[j : ends[1]]:
-            made = map(make, first.values[i : ends[0]], second.values[j : ends[1]])
-            points = [(step, value * self._scale) for step, value in zip(same, made, strict=True)]
+            numbers = map(self._combine, first.values[i : ends[0]], second.values[j : ends[1]])
+            points = [
+                (step, value * self._scale) for step, value in zip(same, numbers, strict=True)
+            ]
             self._cursors = [*ends]
         else:
-            points = self._merged(first, second, settled, make)
-        return NewPoints(over, *_finite(points), self._at(settled, first, second))
+            points = self._merged(first, second, settled)
+        return *_finite(points), self._newest(settled, first, second)
 
-    def _merged(
-        self, first: Series, second: Series, settled: int, make: Callable[[float, float], float]
-    ) -> list[tuple[int, float]]:
-        """Walk through two metrics of different steps up to a step; return what both have."""
+    def _merged(self, first: Series, second: Series, settled: int) -> list[tuple[int, float]]:
+        """Walk through two metrics of different steps up to a step; return their common points."""
         i, j = self._cursors
         points: list[tuple[int, float]] = []
         while (step := first.steps[i]) < settled and (other := second.steps[j]) < settled:
             if step == other:
-                points.append((step, make(first.values[i], second.values[j]) * self._scale))
+                value = self._combine(first.values[i], second.values[j])
+                points.append((step, value * self._scale))
             i, j = i + (step <= other), j + (other <= step)
         self._cursors = [i, j]
         return points
 
-    def _at(self, step: int, first: Series, second: Series) -> tuple[int, float] | None:
+    def _newest(self, step: int, first: Series, second: Series) -> tuple[int, float] | None:
         one, other = first.at(step), second.at(step)
-        if self._make is None or one is None or other is None or not one.step == other.step == step:
+        if one is None or other is None or not one.step == other.step == step:
             return None
         # A point that may still change must leave no trace.
-        make = self._make.peek if isinstance(self._make, _Unbought) else self._make
-        value = make(one.value, other.value) * self._scale
+        combine = self._combine
+        peek = combine.peek if isinstance(combine, KlWithoutGain) else combine
+        value = peek(one.value, other.value) * self._scale
         return (step, value) if math.isfinite(value) else None
 
 
@@ -194,134 +193,59 @@ def _finite(points: Iterable[tuple[int, float]]) -> tuple[list[int], list[float]
     return [step for step, _ in known], [value for _, value in known]
 
 
-def _ratio(_limit: float) -> Callable[[float, float], float]:
-    return lambda first, second: first / second if second > 0 else math.nan
+def _ratio(first: float, second: float) -> float:
+    """Return the first by the second where that is positive."""
+    return first / second if second > 0 else math.nan
 
 
-def _difference(_limit: float) -> Callable[[float, float], float]:
-    return lambda first, second: first - second
+def _difference(first: float, second: float) -> float:
+    return first - second
 
 
-def _product(_limit: float) -> Callable[[float, float], float]:
-    return lambda first, second: abs(first * second)
+def _product(first: float, second: float) -> float:
+    """Return the size of the product."""
+    return abs(first * second)
 
 
-def _widest(_limit: float) -> Callable[[float, float], float]:
-    return lambda first, second: (
-        max(abs(first), abs(second)) if math.isfinite(first + second) else math.nan
-    )
+def _widest(first: float, second: float) -> float:
+    """Return the larger absolute value."""
+    return max(abs(first), abs(second)) if math.isfinite(first + second) else math.nan
 
 
-def _or_no_spread(limit: float) -> Callable[[float, float], float]:
-    return lambda first, second: 1.0 if 0 <= second <= limit else first
+def _at_limit(first: float, second: float, limit: float) -> float:
+    """Return the first where the second has reached a limit, else 0."""
+    return first if second >= limit else 0.0
 
 
-def _at_limit(limit: float) -> Callable[[float, float], float]:
-    return lambda first, second: first if second >= limit else 0.0
+def without_spread(first: float, second: float, limit: float) -> float:
+    """Return 1 where the second, a spread, is at most `limit`, else the first."""
+    return 1.0 if 0 <= second <= limit else first
 
 
-class _RewardLevel(NamedTuple):
-    """Rewards in a row."""
-
-    mean: float
-    variance: float
-
-    def surely_below(self, other: _RewardLevel, size: int) -> bool:
-        """Return whether it lies three standard errors of so many points, and a tenth of its size,
-        below another.
-        """
-        error = math.sqrt((self.variance + other.variance) / size)
-        return other.mean - self.mean > max(_GAIN * abs(other.mean), _SURELY * error)
-
-
-class _Unbought:
-    """A KL to the reference, as far as no reward was bought with it."""
-
-    def __init__(self, *, lately: bool = False) -> None:
-        """Begin.
-
-        Args:
-            lately: Whether the reward must have risen within the last `_LATELY` points instead of
-                since the beginning.
-        """
-        self._before: deque[float] = deque(maxlen=_LATELY + _SCORES if lately else None)
-        """What the newest rewards are held against begins here."""
-        self._lately = lately
-        self._newest: deque[float] = deque(maxlen=_SCORES)
-        self._first: _RewardLevel | None = None
-        """What the first rewards were, once there are enough of them."""
-        self._best: _RewardLevel | None = None
-        """The best that the newest rewards ever were since then."""
-        self._low, self._high = math.inf, -math.inf
-        self._seen = 0
-
-    def __call__(self, kl: float, reward: float) -> float:
-        """Take in a point; return the KL, 0 where the reward has risen for it."""
-        if math.isfinite(reward):
-            if self._lately or len(self._before) < _SCORES:
-                self._before.append(reward)
-            self._newest.append(reward)
-            self._low, self._high = min(self._low, reward), max(self._high, reward)
-        self._seen += 1
-        if self._seen >= 2 * _SCORES and not self._lately:
-            self._note_best()
-        early = kl <= _FAR and self._seen < 2 * _SCORES
-        return 0.0 if kl > _NEAR and (early or self._bought(sure=kl > _FAR)) else kl
-
-    def peek(self, kl: float, reward: float) -> float:
-        """Return what a point would give, without taking it in."""
-        twin = copy(self)
-        twin._before, twin._newest = self._before.copy(), self._newest.copy()
-        return twin(kl, reward)
-
-    def _note_best(self) -> None:
-        if self._best is None or sum(self._newest) > self._best.mean * len(self._newest):
-            self._best = _level(self._newest)
-
-    def _bought(self, *, sure: bool) -> bool:
-        """Return whether the reward has risen; if not `sure`, whether it may have."""
-        size = _SCORES if self._seen >= 2 * _SCORES else self._seen // 2
-        if min(size, len(self._before), len(self._newest)) < _FEWEST:
-            return False
-        last = _level(self._newest if size == _SCORES else list(self._newest)[-size:])
-        if self._low >= 0 and self._high <= 1 and last.mean >= _SOLVED:
-            return True
-        first = self._opening(size)
-        if sure:
-            return first.surely_below(last, size) or self._has_bought(first, last)
-        error = math.sqrt((first.variance + last.variance) / size)
-        return last.mean - first.mean + error > _GAIN * max(map(abs, self._newest))
-
-    def _opening(self, size: int) -> _RewardLevel:
-        if self._lately or size < _SCORES:
-            return _level(list(islice(self._before, size)))
-        if self._first is None:
-            self._first = _level(self._before)
-        return self._first
-
-    def _has_bought(self, first: _RewardLevel, last: _RewardLevel) -> bool:
-        """Return whether the reward had surely risen and has not surely fallen since."""
-        best = self._best
-        if best is None or last.mean <= first.mean:
-            return False
-        return first.surely_below(best, _SCORES) and not last.surely_below(best, _SCORES)
-
-
-def _level(values: Collection[float]) -> _RewardLevel:
-    count = len(values)
-    mean = sum(values) / count
-    return _RewardLevel(
-        mean, sum([(value - mean) * (value - mean) for value in values]) / (count - 1)
-    )
-
-
-_MAKERS: Mapping[str, Callable[[float], Callable[[float, float], float]]] = {
+_COMBINATIONS: Mapping[str, Combine] = {
     "ratio": _ratio,
     "difference": _difference,
     "product": _product,
     "widest": _widest,
-    "at limit": _at_limit,
-    "or no spread": _or_no_spread,
-    "unbought": lambda _: _Unbought(),
-    "unbought lately": lambda _: _Unbought(lately=True),
 }
+"""Name in the guide -> how one number is made of two."""
+
+
+def stream(kind: str, scale: float = 1.0, limit: float = math.inf) -> Stream:
+    """Return a fresh stream of a kind.
+
+    Args:
+        kind: `value`, `absolute` or `mean of all`; of two metrics a name in `_COMBINATIONS`,
+            `at limit`, or `unbought` and `unbought lately`, see `KlWithoutGain`.
+        scale: Factor of all values.
+        limit: The limit of `at limit`.
+    """
+    if kind in _COMBINATIONS:
+        return CombinedStream(lambda: _COMBINATIONS[kind], scale)
+    if kind == "mean of all":
+        return MeanStream(scale)
+    if kind == "at limit":
+        return CombinedStream(lambda: partial(_at_limit, limit=limit), scale)
+    if kind in ("unbought", "unbought lately"):
+        return CombinedStream(lambda: KlWithoutGain(lately=kind == "unbought lately"), scale)
+    return SingleStream(scale, abs if kind == "absolute" else None)

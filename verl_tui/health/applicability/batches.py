@@ -7,7 +7,7 @@ from statistics import fmean, median
 from typing import TYPE_CHECKING
 
 from verl_tui.health.conditions.swings import swing, width
-from verl_tui.health.limits import figure
+from verl_tui.health.limits import positive_setting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -119,13 +119,16 @@ def _times(series: Series, step: int, usual: float) -> float:
 
 def prompts_a_step(run: Run) -> float | None:
     """Return how many prompts a step works on at least, None where the settings do not state it."""
-    if (stated := figure(run, _PROMPTS)) is not None:
+    if (stated := positive_setting(run, _PROMPTS)) is not None:
         return stated[1]
     # TRL counts answers, for each device; how many devices there are is not stated.
-    answers = figure(run, ("per_device_train_batch_size",))
+    answers = positive_setting(run, ("per_device_train_batch_size",))
     if answers is None:
         return None
-    rounds, each = figure(run, ("gradient_accumulation_steps",)), figure(run, ("num_generations",))
+    rounds, each = (
+        positive_setting(run, ("gradient_accumulation_steps",)),
+        positive_setting(run, ("num_generations",)),
+    )
     return max(1.0, answers[1] * (rounds[1] if rounds else 1.0) / (each[1] if each else _GROUP))
 
 

@@ -29,7 +29,7 @@ def rate_rounded(context: RuleContext, key: str) -> str | None:
 
 def few_digits(context: RuleContext, key: str) -> str | None:
     """Exempt a figure of 0 that may be rounded, in a log without any number of many digits."""
-    rate = next((context.names[name] for name in RATES if name in context.names), None)
+    rate = context.first_key(RATES)
     for whole in (*(context.indicators.get(indicator) for indicator in _WHOLE_LOG), rate):
         series = context.run.present(whole)
         newest = series.tail(_NEWEST) if series is not None else ()

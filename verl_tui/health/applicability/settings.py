@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from verl_tui.health.limits import (
     known_response_limit,
     no_staleness_limit,
-    setting,
     stated_limit,
     v1_trainer,
 )
@@ -71,7 +70,7 @@ def clips_sequences(context: RuleContext, key: str) -> str | None:
     2507.18071).
     """
     for names in (["policy_loss.loss_mode", "loss_mode"], ["importance_sampling_level"]):
-        stated = setting(context.run, names)
+        stated = context.run.config.find(names)
         if stated is not None and isinstance(stated[1], str) and _SEQUENCES.match(stated[1]):
             clips = f"{stated[0]} is {stated[1]}: it clips whole sequences"
             return f"{clips}, so that {key} is large by design"
@@ -80,7 +79,7 @@ def clips_sequences(context: RuleContext, key: str) -> str | None:
 
 def no_sequence_weights(context: RuleContext, _key: str) -> str | None:
     """Exempt what is only true of importance weights by sequence."""
-    stated = setting(context.run, ["rollout_correction.rollout_is", "rollout_is"])
+    stated = context.run.config.find(["rollout_correction.rollout_is", "rollout_is"])
     if stated is None:
         return "whether importance weights are by sequence is not known: no settings were found"
     if stated[1] == "sequence":

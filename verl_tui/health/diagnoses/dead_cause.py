@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.conditions.condition import number
 from verl_tui.health.diagnoses.dead_share import NO_SPREAD, SHARES
-from verl_tui.health.limits import setting
 from verl_tui.runs.settings import number as as_number
 
 if TYPE_CHECKING:
@@ -160,7 +159,7 @@ def seen_by(context: RuleContext) -> Hashable:
     """
     indicators = (context.indicators.get(id) for id in ("reward", "reward_std"))
     keys = (*indicators, *(context.names.get(name) for name in (*_SAMPLES, *SHARES)))
-    series = (context.series(key) if key is not None else None for key in keys)
+    series = (context.run.series(key) if key is not None else None for key in keys)
     return (
         keys,
         tuple(one.revision if one is not None else 0 for one in series),
@@ -219,7 +218,9 @@ def _variety(context: RuleContext, step: int) -> DeadCause | None:
 
 def _temperature(context: RuleContext) -> tuple[str, float] | None:
     """Return the setting that makes sampling cold, None where it is warm or unknown."""
-    stated = setting(context.run, ["rollout.temperature"]) or setting(context.run, ["temperature"])
+    stated = context.run.config.find(["rollout.temperature"]) or context.run.config.find(
+        ["temperature"]
+    )
     if stated is None or "val" in stated[0]:
         return None  # validation may be as cold as it likes
     value = as_number(stated[1])

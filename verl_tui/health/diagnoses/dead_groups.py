@@ -16,7 +16,7 @@ from verl_tui.health.diagnoses.diagnosis import Diagnosis
 from verl_tui.health.finding import Finding, NotJudged, Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator
+    from collections.abc import Hashable, Sequence
 
     from verl_tui.health.conditions.condition import Report
     from verl_tui.health.finding import Episode
@@ -44,12 +44,14 @@ class DeadGroups(Diagnosis):
         """What they depend on beside that step."""
 
     @property
-    def episodes(self) -> Iterator[Episode]:
-        """All that was found so far, oldest first."""
-        for one in super().episodes:
-            cause = self._causes.get(one.raised_step or 0)
-            words = f"{one.message}; {cause.words}" if cause is not None else one.message
-            yield replace(one, severity=self._severity(cause), message=words)
+    def episodes(self) -> Sequence[Episode]:
+        """All findings so far, oldest first, with their causes."""
+        return [self._with_cause(one) for one in super().episodes]
+
+    def _with_cause(self, episode: Episode) -> Episode:
+        cause = self._causes.get(episode.raised_step or 0)
+        words = f"{episode.message}; {cause.words}" if cause is not None else episode.message
+        return replace(episode, severity=self._severity(cause), message=words)
 
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
         """Look at the share, and at why it is so large."""
@@ -58,7 +60,9 @@ class DeadGroups(Diagnosis):
         if isinstance(share, str):
             return NotJudged(rule.id, share)
         key = share.key
-        series = [one for name in (key, *share.beside) if (one := context.series(name)) is not None]
+        series = [
+            one for name in (key, *share.beside) if (one := context.run.series(name)) is not None
+        ]
         window = self._window(context, key)
         basis = (key, share.figures, window)
         watch = self._watches.setdefault(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.conditions.condition import number
-from verl_tui.health.limits import figure, setting
-from verl_tui.health.streams import Stream
+from verl_tui.health.limits import positive_setting
+from verl_tui.health.streams import CombinedStream, SingleStream, Stream, without_spread
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,34 +47,30 @@ class DeadShare(NamedTuple):
     """The share of dead groups and where it comes from."""
 
     key: str
-    """The metric that it is read or worked out from."""
+    """The metric that it is read or derived from."""
     figures: tuple[float, ...] = ()
-    """What it is worked out with; where one of these changes, it is another figure."""
-    work_out: Callable[[float], float] | None = None
-    """Makes the share of the metric's value; None where that is the share."""
+    """Settings that it is derived with; if one of them changes, it is another figure."""
+    derive: Callable[[float], float] | None = None
+    """Derives the share from the metric's value; None where that is the share."""
     words: str = ""
-    """How it was worked out."""
+    """How it was derived."""
     beside: tuple[str, ...] = ()
-    """The metric that holds the scores' spread: where there is none, all groups are dead whatever
-    the share says.
-    """
+    """Metric of the scores' spread: where it is 0, all groups are dead whatever the share says."""
 
     def stream(self) -> Stream:
         """Return a stream of the share."""
-        return (
-            Stream("or no spread", limit=NO_SPREAD)
-            if self.beside
-            else Stream("value", work_out=self.work_out)
-        )
+        if self.beside:
+            return CombinedStream(lambda: partial(without_spread, limit=NO_SPREAD))
+        return SingleStream(derive=self.derive)
 
 
 def dead_share(context: RuleContext) -> DeadShare | str:
     """Return the best figure that a log has, or why it has none."""
     names = context.names
-    if key := next((names[name] for name in SHARES if name in names), None):
+    if key := context.first_key(SHARES):
         spread = context.indicators.get("reward_std") if key != names.get(SAMPLES) else None
         return DeadShare(key, beside=(spread,) if spread is not None else ())
-    batch = figure(context.run, ("data.train_batch_size", "train_batch_size"))
+    batch = positive_setting(context.run, ("data.train_batch_size", "train_batch_size"))
     if _EVICTED in names and batch is not None:
         return _filtered(names[_EVICTED], batch[1])
     return _bound(context, batch[1] if batch is not None else None)
@@ -96,14 +93,14 @@ def _bound(context: RuleContext, batch: float | None) -> DeadShare | str:
     """
     nothing = "neither samples in groups nor the trainer tell the share of dead groups"
     reward = context.run.present(context.names.get("critic/score/mean"))
-    samples = figure(context.run, ("rollout.n",))
+    samples = positive_setting(context.run, ("rollout.n",))
     if reward is None or samples is None or batch is None:
         return nothing
     n = samples[1]
-    estimator = setting(context.run, ["adv_estimator"])
+    estimator = context.run.config.find(["adv_estimator"])
     if n < 2 or (estimator is not None and estimator[1] in _UNGROUPED):
         return "samples of one prompt are not compared: there are no groups"
-    filtered = setting(context.run, ["filter_groups.enable"])
+    filtered = context.run.config.find(["filter_groups.enable"])
     if filtered is not None and filtered[1] is True:
         return "dead groups are filtered out, and how many is not logged"
     if not _zeros_and_ones(reward, batch * n):

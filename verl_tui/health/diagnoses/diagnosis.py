@@ -14,8 +14,9 @@ from verl_tui.health.conditions.trend import trend
 from verl_tui.health.finding import Episode, Finding, NotJudged
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Sequence
+    from collections.abc import Hashable, Sequence
 
+    from verl_tui.health.conditions.condition import Breach
     from verl_tui.health.conditions.trend import Trend
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
@@ -49,18 +50,15 @@ class Diagnosis(ABC):
         """Return what is found now, why nothing can be said, or None where nothing is found."""
 
     @property
-    def episodes(self) -> Iterator[Episode]:
-        """All that was found so far, oldest first."""
-        return self.episodes_of(self.breaches)
+    def episodes(self) -> Sequence[Episode]:
+        """All findings so far, oldest first."""
+        return [self.episode(breach) for breach in self.breaches.all]
 
-    def episodes_of(self, breaches: Breaches) -> Iterator[Episode]:
-        """Yield what was found in some spans."""
+    def episode(self, breach: Breach) -> Episode:
+        """Return a breach as a finding of the past."""
         rule = self.rule
-        for breach in breaches.all:
-            finding = breach.what if self.sentences else f"{rule.title} {breach.what}"
-            yield Episode(
-                rule.id, rule.severity, breach.since, breach.raised, breach.cleared, finding
-            )
+        message = breach.what if self.sentences else f"{rule.title} {breach.what}"
+        return Episode(rule.id, rule.severity, breach.since, breach.raised, breach.cleared, message)
 
     def remember(self, finding: Finding | None, step: int | None) -> None:
         """Note what holds now, for diagnoses that look at the present only."""
@@ -129,14 +127,13 @@ class BlockDiagnosis(Diagnosis):
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
         """Look at the blocks that are new."""
         inputs = self.inputs(context)
+        known = None if isinstance(inputs, NotJudged) else inputs
+        if known != self._inputs:
+            self._inputs = known
+            self._start_over()
         if isinstance(inputs, NotJudged):
-            self._inputs = None
-            self._start_over()
             return inputs
-        if inputs != self._inputs:
-            self._inputs = inputs
-            self._start_over()
-        series = [context.series(key) if key else None for key in inputs.keys]
+        series = [context.run.series(key) if key else None for key in inputs.keys]
         over, fresh = self._blocks.advance(series, context.end)
         if over:
             self._forget()

@@ -23,7 +23,7 @@ from verl_tui.health.diagnoses.diagnosis import (
 from verl_tui.health.finding import Finding, NotJudged
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from verl_tui.health.blocks import Block
     from verl_tui.health.finding import Episode
@@ -77,13 +77,11 @@ class EntropyCollapse(BlockDiagnosis):
         self._first_steps = Breaches(cooldown=0)
 
     @property
-    def episodes(self) -> Iterator[Episode]:
-        """All that was found so far; what began with the first steps is told once."""
-        early = list(self.episodes_of(self._first_steps))
-        yield from early
-        yield from (
-            one for one in super().episodes if not any(_within(one, first) for first in early)
-        )
+    def episodes(self) -> Sequence[Episode]:
+        """All findings so far; a collapse in the first steps is not repeated by the blocks."""
+        early = [self.episode(breach) for breach in self._first_steps.all]
+        later = [one for one in super().episodes if not any(_within(one, first) for first in early)]
+        return [*early, *later]
 
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
         """Look at the first steps, and at the blocks where these tell nothing."""
@@ -93,7 +91,7 @@ class EntropyCollapse(BlockDiagnosis):
 
     def _early(self, context: RuleContext) -> Finding | None:
         key = context.indicators["entropy"]
-        entropy, reward = context.series(key), context.series(context.indicators["reward"])
+        entropy, reward = context.run.series(key), context.run.series(context.indicators["reward"])
         if entropy is None or reward is None:
             return None
         if key != self._of:

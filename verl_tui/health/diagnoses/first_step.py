@@ -39,8 +39,8 @@ class FirstStep(Diagnosis):
 
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
         """Look at the first value, where it is that of the first step."""
-        key = next((context.names[name] for name in _NAMES if name in context.names), None)
-        series = context.series(key) if key else None
+        key = context.first_key(_NAMES)
+        series = context.run.series(key) if key else None
         if key is None or series is None or not len(series):
             return NotJudged(self.rule.id, f"the log has no {' or '.join(_NAMES)}")
         step, value = series.steps[0], series.values[0]

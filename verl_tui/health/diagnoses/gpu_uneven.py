@@ -50,7 +50,9 @@ class GpuUneven(BlockDiagnosis):
             return NotJudged(
                 self.rule.id, "the log tells of fewer than two devices that the run uses"
             )
-        highest = max(series.highest for key in used if (series := context.series(key)) is not None)
+        highest = max(
+            series.highest for key in used if (series := context.run.series(key)) is not None
+        )
         return BlockInputs(tuple(used), 100.0 if highest <= 1.0 else 1.0)
 
     def judge_blocks(self, blocks: Sequence[Block], inputs: BlockInputs) -> BlockFinding | None:

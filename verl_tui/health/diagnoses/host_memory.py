@@ -10,7 +10,7 @@ from verl_tui.health.conditions.condition import number
 from verl_tui.health.conditions.trend import trend
 from verl_tui.health.diagnoses.diagnosis import Diagnosis
 from verl_tui.health.finding import Finding, NotJudged, Severity
-from verl_tui.health.limits import figure
+from verl_tui.health.limits import positive_setting
 from verl_tui.health.rule_context import minutes
 from verl_tui.runs.views.state import State
 from verl_tui.text import one_line
@@ -222,5 +222,5 @@ def _full(context: RuleContext) -> float | None:
         point = series.last_finite if series is not None else None
         if point is not None and point.value > 0:
             return _FULL * point.value
-    stated = figure(context.run, ("cpu_memory_total_gb", "wandb.memory_total_gb"))
+    stated = positive_setting(context.run, ("cpu_memory_total_gb", "wandb.memory_total_gb"))
     return _FULL * stated[1] if stated is not None else None

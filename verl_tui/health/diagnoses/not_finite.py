@@ -1,4 +1,4 @@
-"""Numbers that turned NaN or infinite, over all metrics of the log."""
+"""Metrics that turned NaN or infinite, over the whole log."""
 
 from __future__ import annotations
 
@@ -22,20 +22,18 @@ if TYPE_CHECKING:
     from verl_tui.runs.series import Series
 
 _NEEDED = ("reward", "policy_loss", "grad_norm")
-"""Indicators without which there is no training: for these a log that never had a number is broken,
-too.
-"""
+"""Indicators that every training has: if one of these never had a number, it is broken, too."""
 _PART = re.compile(r"(?:train/)?rewards/.+|samples/.+")
 _NEVER = 10
-"""Points after which one of these counts as broken from the first on: a heuristic, exports pad
-their first rows.
+"""Points without a number after which one of these counts as broken from the start: heuristic, as
+exports pad their first rows.
 """
 _PACE = "train/learning_rate"
-"""In Hugging Face's TensorBoard files it stands beside every loss, gradient norm and reward; what
+"""Hugging Face's TensorBoard files have it beside every loss, gradient norm and reward. A value that
 turned NaN is None in transformers 5, and `TensorBoardCallback` leaves None out.
 """
 _KEPT_PACE = 20
-"""Points in a row that a metric came with it, so that its absence means something: heuristic."""
+"""Points in a row at which a metric came with it before a missing one counts: heuristic."""
 _MOST_STEPS = 5
 """Steps named one by one."""
 _MOST_NAMED = 8
@@ -43,13 +41,13 @@ _MOST_NAMED = 8
 
 
 class _BrokenStretch(NamedTuple):
-    """Broken points with no longer pause between them than the window."""
+    """Broken points with no pause between them longer than the window."""
 
     first: int
     last: int
     """Steps."""
     end: int
-    """Place of the last one among the points."""
+    """Index of the last one among the points."""
 
 
 class _GappedSeries(NamedTuple):
@@ -68,22 +66,20 @@ class _BrokenPoints:
     window: int
     revision: Hashable
     needed: bool = False
-    """Whether it must have values; any other that never had a finite one does not apply rather than
-    is broken.
-    """
+    """Whether it must have values; any other metric without a finite value does not apply."""
     optional: bool = False
-    """Whether it began without a value: some metrics have one only now and then."""
+    """Whether it began without a value: some metrics have values only now and then."""
     count: int = 0
     """Points that will not change any more."""
     finite: bool = False
-    """Whether it ever had a finite value, or has gone without for too long."""
+    """Whether it ever had a finite value, or has lacked one for too long."""
     stretches: list[_BrokenStretch] = field(default_factory=list)
     steps: deque[tuple[int, int]] = field(default_factory=deque)
     """The newest broken points: step and place."""
     last: tuple[int, float] = (0, 0.0)
 
     def read(self, series: Series | _GappedSeries, length: int) -> None:
-        """Take in what is new; the newest point may still change and is kept apart."""
+        """Take in new points; the newest may still change and is kept separately."""
         if not self.count and length > 1:
             self.optional = not self.needed and not math.isfinite(series.values[0])
         self._read_settled(series, length - 1)
@@ -118,7 +114,7 @@ class _BrokenPoints:
 
     @property
     def ever(self) -> bool:
-        """Whether it ever broke; a value that another took the place of does not count."""
+        """Whether it ever broke; a value that was replaced later does not count."""
         return bool(self.stretches) or self.broken
 
     @property
@@ -156,24 +152,23 @@ class NotFinite(Diagnosis):
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
         """Find metrics that broke."""
         keys = context.run.keys
-        seen = self._read_all(context)
-        self.breaches = _spans(seen, self.rule.window)
-        if not keys or sum(not one.finite for one in seen) == len(keys):
-            return NotJudged(
-                self.rule.id, "no metric ever had a value" if keys else "the log has no numbers yet"
-            )
-        broken = [one for one in seen if one.recent()]
-        if not broken:
-            return None
+        read = self._read_all(context)
+        self.breaches = _spans(read, self.rule.window) if read else Breaches(cooldown=0)
+        if not keys:
+            return NotJudged(self.rule.id, "the log has no numbers yet")
+        if sum(not one.finite for one in read) == len(keys):
+            return NotJudged(self.rule.id, "no metric ever had a value")
+        broken = [one for one in read if one.recent()]
         broken.sort(key=lambda one: (math.isfinite(one.last[1]), one.since))
-        return self._finding(broken)
+        return self._finding(broken) if broken else None
 
     def _read_all(self, context: RuleContext) -> list[_BrokenPoints]:
         """Read the metrics that may be broken, and those that were left out at some steps."""
-        left_out = _left_out(context)
-        odd = [key for key in self._odd(context) if key not in left_out]
-        read = [self._read(context, key, context.series(key)) for key in odd]
-        read += [self._read(context, key, points) for key, points in left_out.items()]
+        series: dict[str, Series | _GappedSeries | None] = {
+            key: context.run.series(key) for key in self._odd(context)
+        }
+        series |= _left_out(context)
+        read = (self._read(context, key, points) for key, points in series.items())
         return [one for one in read if one is not None]
 
     def _odd(self, context: RuleContext) -> Sequence[str]:
@@ -184,9 +179,9 @@ class NotFinite(Diagnosis):
         fault.
         """
         odd, reward = context.run.odd, context.run.indicators.get("reward")
-        if reward is None:
+        if reward is None or not odd:
             return odd
-        total = self._read(context, reward, context.series(reward)) if reward in odd else None
+        total = self._read(context, reward, context.run.series(reward)) if reward in odd else None
         if total is not None and total.ever:
             return odd
         return [key for key in odd if _PART.fullmatch(key) is None]
@@ -241,26 +236,24 @@ class NotFinite(Diagnosis):
 
 
 def _left_out(context: RuleContext) -> Mapping[str, _GappedSeries]:
-    """Return the metrics of Hugging Face's TensorBoard files that were left out at some steps, with
-    nan there.
-    """
-    pace = context.series(_PACE) if _PACE in context.run.keys else None
+    """Return the metrics that Hugging Face's TensorBoard files lack at some steps, with nan there."""
+    pace = context.run.series(_PACE) if _PACE in context.run.keys else None
     if pace is None:
         return {}
     found = (
         (key, _gaps(series, pace))
         for key in _needed(context.run)
-        if (series := context.series(key)) is not None
+        if (series := context.run.series(key)) is not None
     )
     return {key: points for key, points in found if points is not None}
 
 
 def _gaps(series: Series, pace: Series) -> _GappedSeries | None:
-    """Return a metric with nan where only the other came, None where it lacks nothing or comes at a
-    pace of its own.
+    """Return a metric with nan where only the other has a point; None if it lacks none, or has steps
+    of its own.
     """
     start = bisect_left(pace.steps, series.steps[0]) if len(series) else len(pace)
-    # The newest step may still be on its way.
+    # The newest step may still be incomplete.
     stop = len(pace) - 1
     if stop - start < _KEPT_PACE or len(series) >= stop - start + (
         series.steps[-1] >= pace.steps[-1]
@@ -288,7 +281,7 @@ def _count(one: _BrokenPoints) -> str:
 
 
 def _spans(seen: Sequence[_BrokenPoints], window: int) -> Breaches:
-    """Return when anything was broken: breaches of several metrics that overlap are one."""
+    """Return the breaches of all metrics; those that overlap are one."""
     cases = sorted(
         (first, last, lasts, one.key) for one in seen for first, last, lasts in one.cases()
     )

@@ -131,7 +131,7 @@ class NothingLearns(BlockDiagnosis):
         if reward is None:
             return NotJudged(self.rule.id, "the log has no reward")
         ends = [context.names.get(reward.removesuffix("mean") + end) for end in ("max", "min")]
-        rate = next((context.names[name] for name in RATES if name in context.names), None)
+        rate = context.first_key(RATES)
         parts = components(context.run.keys, reward)
         known = weights(context.run, parts)
         others = [

@@ -18,7 +18,7 @@ from verl_tui.health.finding import Finding, NotJudged
 from verl_tui.health.limits import kl_band, target_kl
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Sequence
 
     from verl_tui.health.conditions.condition import Breach
     from verl_tui.health.guide import Rule
@@ -144,27 +144,24 @@ class PolicyCollapse(Diagnosis):
         few, _ = self._few_points.update([reward], context.end)
         if few.seen < few.needs:
             return NotJudged(self.rule.id, f"needs {few.needs} points, has {few.seen}")
-        shown = _signs_of(cliff, context, reward, few=False)
-        strong = _signs_of(few, context, reward, few=True)
-        self._note([*_seen(cliff, shown), *_seen(few, strong)])
-        for one, signs in ((cliff, shown), (few, strong)):
-            if one.fall is not None and signs.get(one.fall[0]) is not None:
+        collapses = _collapses(cliff, context, reward, few=False)
+        in_few = _collapses(few, context, reward, few=True)
+        self._note([*collapses.values(), *in_few.values()])
+        for one, known in ((cliff, collapses), (few, in_few)):
+            if one.fall is not None and one.fall[0] in known:
                 return self._finding(context, reward, one.fall, step)
         return None
 
-    def _note(self, seen: Sequence[tuple[Breach, int]]) -> None:
+    def _note(self, collapses: list[Breach]) -> None:
         self.breaches = Breaches(cooldown=0)
         at = 0
-        for breach, sign in sorted(
-            seen, key=lambda one: (max(one[0].raised, one[1]), one[0].since)
-        ):
-            raised = max(breach.raised, sign)
+        for breach in sorted(collapses, key=lambda one: (one.raised, one.since)):
             if self.breaches.all and breach.since <= (
                 self.breaches.all[-1].cleared or breach.since
             ):
                 continue  # both windows saw the same fall
             at += 2
-            self.breaches.begin(breach.since, raised, f"collapsed: reward {breach.what}", at)
+            self.breaches.begin(breach.since, breach.raised, f"collapsed: reward {breach.what}", at)
             if breach.cleared is not None:
                 self.breaches.end(breach.cleared, at + 1)
 
@@ -216,24 +213,24 @@ def _has_signs(context: RuleContext) -> bool:
     return has_kl or _loops_key(context) is not None
 
 
-def _signs_of(
+def _collapses(
     cliff: Cliff, context: RuleContext, reward: Series, *, few: bool
-) -> dict[int, int | None]:
-    """Return for each fall, by its first step, the step of the first sign; None without one."""
-    starts = (breach.since for breach in cliff.breaches.all)
-    return {since: _shown(context, reward, since, few=few) for since in starts}
-
-
-def _seen(cliff: Cliff, signs: Mapping[int, int | None]) -> Iterator[tuple[Breach, int]]:
-    """Yield the falls that are the policy's, each with the step of the first sign of that."""
+) -> dict[int, Breach]:
+    """Return the falls with a sign that they are the policy's, by their first step; each is raised
+    when both were known.
+    """
+    found = {}
     for breach in cliff.breaches.all:
-        if (sign := signs[breach.since]) is not None:
-            yield breach, sign
+        sign = _first_sign(context, reward, breach.since, few=few)
+        if sign is not None:
+            found[breach.since] = breach._replace(raised=max(breach.raised, sign))
+    return found
 
 
-def _shown(context: RuleContext, reward: Series, edge: int, *, few: bool = False) -> int | None:
-    """Return the step of the first sign, around the edge of a cliff, that it is the policy; None
-    where none is.
+def _first_sign(
+    context: RuleContext, reward: Series, edge: int, *, few: bool = False
+) -> int | None:
+    """Return the step of the first sign around a cliff that it is the policy's fault, if any.
 
     Args:
         context: The run.
@@ -342,7 +339,7 @@ def _loops(context: RuleContext, stretch: tuple[int, int]) -> _Loops | None:
     not.
     """
     key = _loops_key(context)
-    series = context.series(key) if key else None
+    series = context.run.series(key) if key else None
     if key is None or series is None:
         return None
     start, stop = bisect_left(series.steps, stretch[0]), bisect_right(series.steps, stretch[1])

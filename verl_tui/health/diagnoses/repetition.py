@@ -13,7 +13,7 @@ from verl_tui.health.finding import Finding, NotJudged, Severity
 from verl_tui.health.learnt import has_learnt, right_or_wrong
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
     from verl_tui.health.finding import Episode
     from verl_tui.health.guide import Rule
@@ -73,15 +73,14 @@ class Repetition(Diagnosis):
         """What that depends on beside the step."""
 
     @property
-    def episodes(self) -> Iterator[Episode]:
-        """All that was found so far, oldest first."""
-        for one in super().episodes:
-            calm = self._calm.get(one.raised_step or 0, False)
-            yield (
-                replace(one, severity=Severity.INFO, message=f"{one.message}, {_LEARNT}")
-                if calm
-                else one
-            )
+    def episodes(self) -> Sequence[Episode]:
+        """All findings so far, oldest first; information where answers had become better."""
+        return [
+            replace(one, severity=Severity.INFO, message=f"{one.message}, {_LEARNT}")
+            if self._calm.get(one.raised_step or 0, False)
+            else one
+            for one in super().episodes
+        ]
 
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
         """Judge repetition and n-gram entropy of the samples."""
@@ -103,7 +102,7 @@ class Repetition(Diagnosis):
         """Feed the figures that the log has; yield each as it is now."""
         for figure in _FIGURES:
             key = context.names.get(figure.name)
-            series = context.series(key) if key else None
+            series = context.run.series(key) if key else None
             if key is not None and series is not None:
                 feed = self._feeds.setdefault(key, ConditionFeed(_make(figure.way)))
                 yield _JudgedFigure(key, figure.title, *feed.update([series], context.end))
@@ -159,6 +158,6 @@ def _better(context: RuleContext) -> bool:
 
 def _seen_by(context: RuleContext) -> Hashable:
     series = (
-        context.series(key) for name in _SCORED if (key := context.names.get(name)) is not None
+        context.run.series(key) for name in _SCORED if (key := context.names.get(name)) is not None
     )
     return context.end, tuple(one.revision for one in series if one is not None)

@@ -129,7 +129,7 @@ class SlowPhase(BlockDiagnosis):
 
 @lru_cache(256)
 def _phases(keys: tuple[str, ...]) -> tuple[str, ...]:
-    # Asked for at each judging, while keys hardly ever change.
+    # Called at each judgement, while keys hardly ever change.
     return tuple(key for key in keys if _is_phase(key))[:_MOST]
 
 

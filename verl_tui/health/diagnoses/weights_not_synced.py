@@ -157,7 +157,7 @@ class WeightsNotSynced(Diagnosis):
 
 
 def _rate_key(context: RuleContext) -> str | None:
-    return next((context.names[name] for name in _RATES if name in context.names), None)
+    return context.first_key(_RATES)
 
 
 def _again(before: _Same | None, key: str, step: int, value: float) -> _Same:
