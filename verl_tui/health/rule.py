@@ -29,16 +29,24 @@ if TYPE_CHECKING:
 
 _MEAN_OF_ALL = "mean of all"
 _MANY = 5
-"""Measurements whose mean says more than one: GPUs dip within every step."""
+"""Measurements a point from which on fewer points are enough: GPUs dip within every step."""
 _FEWEST = 3
-"""Points that a lasting breach has at least, however many measurements each is of."""
+"""Fewest points of a lasting breach, however many measurements each is the mean of."""
 _MOST_PARTS = 12
 _MOST_KEYS = 50
 """Most keys that a rule with a wildcard judges."""
 
 
+class _RuleInputs(NamedTuple):
+    """The log's own keys of the metrics that a rule judges."""
+
+    keys: Sequence[str]
+    beside: str | None
+    """The second input of a stream of two metrics."""
+
+
 class _Basis(NamedTuple):
-    """All that a feed depends on beside the points: where one of these changes, it starts over."""
+    """All that a feed depends on beside the points: if it changes, the feed starts over."""
 
     keys: tuple[str, ...]
     limit: float
@@ -48,7 +56,7 @@ class _Basis(NamedTuple):
     scale: float
     restarts: tuple[int, ...]
     window: int
-    """Points that make the evidence."""
+    """Points that the rule looks at."""
 
 
 class RuleOnRun:
@@ -56,14 +64,11 @@ class RuleOnRun:
 
     def __init__(self, rule: Rule) -> None:
         self.rule = rule
-        self._patterns = [pattern for pattern in rule.metric if "*" in pattern]
-        self._matching: tuple[int, list[str]] = (-1, [])
-        """Number of names, and the keys of those that match: a log gets further names, and never
-        loses one.
-        """
+        self._inputs: tuple[object, object, _RuleInputs | str] = (None, None, "")
+        """The metrics to judge, with the log's names and indicators that they were found by."""
         self._feeds: dict[str, tuple[_Basis, ConditionFeed[Condition]]] = {}
         self._filters: dict[str, tuple[ConditionFeed[Condition], int, BreachFilter]] = {}
-        """By key, with the feed and its turn that it belongs to."""
+        """By key, with its feed and how often that had started over."""
         self._breaches: dict[str, Sequence[Breach]] = {}
         """The breaches of the latest judgement, by key."""
         self._by_values = [name for name in rule.unless if name in DEPEND_ON_VALUES]
@@ -90,19 +95,25 @@ class RuleOnRun:
     def judge(self, context: RuleContext) -> tuple[Finding, ...] | NotJudged:
         """Return what the rule finds now, or why it does not judge."""
         self._breaches = {}
-        rule = self.rule
-        if (reason := self._other_dialect(context.run.dialect)) is not None:
-            return NotJudged(rule.id, reason)
-        keys = self._keys(context)
-        beside = context.key_of(rule.beside_indicator, rule.beside_metric)
-        if (reason := self._missing(keys, beside)) is not None:
-            return NotJudged(rule.id, reason)
-        groups = [keys] if rule.stream == _MEAN_OF_ALL else [[key] for key in keys]
-        judged = [self._judge_metrics(context, group, beside) for group in groups]
+        inputs = self._inputs_of(context)
+        if isinstance(inputs, str):
+            return NotJudged(self.rule.id, inputs)
+        keys = inputs.keys
+        groups = [keys] if self.rule.stream == _MEAN_OF_ALL else [[key] for key in keys]
+        judged = [self._judge_metrics(context, group, inputs.beside) for group in groups]
         not_judged = [one for one in judged if isinstance(one, NotJudged)]
         if len(not_judged) == len(judged):
             return not_judged[0]
         return tuple([one for one in judged if isinstance(one, Finding)])
+
+    def _inputs_of(self, context: RuleContext) -> _RuleInputs | str:
+        """Return the metrics to judge, or why there are none; found again when a key is new."""
+        names, indicators, inputs = self._inputs
+        # The parts of the reward depend on settings, too, which may come later.
+        if names is not context.names or indicators is not context.indicators or self.rule.parts:
+            inputs = self._other_dialect(context.run.dialect) or self._find_inputs(context)
+            self._inputs = context.names, context.indicators, inputs
+        return inputs
 
     def _other_dialect(self, spoken: str) -> str | None:
         """Return why the rule does not judge logs of a dialect, None if it does."""
@@ -113,26 +124,17 @@ class RuleOnRun:
             return None
         return f"judges only logs with {_whose(rule.dialects)} names; these are {_whose((spoken,))}"
 
-    def _missing(self, keys: Sequence[str], beside: str | None) -> str | None:
-        """Return which input the log lacks, None if it has all."""
+    def _find_inputs(self, context: RuleContext) -> _RuleInputs | str:
         rule = self.rule
+        keys = _parts(context) if rule.parts else _keys(context, rule)
+        beside = context.key_of(rule.beside_indicator, rule.beside_metric)
         if not keys and rule.parts:
             return "the log has no components of the reward"
         if not keys:
             return f"the log has no {_names(rule.indicator, rule.metric)}"
         if beside is None and (rule.beside_indicator or rule.beside_metric):
             return f"the log has no {_names(rule.beside_indicator, rule.beside_metric)}"
-        return None
-
-    def _keys(self, context: RuleContext) -> list[str]:
-        if self.rule.parts:
-            return _parts(context)
-        if self._patterns:
-            if self._matching[0] != len(context.names):
-                self._matching = (len(context.names), _matching(context.names, self._patterns))
-            return self._matching[1]
-        key = context.key_of(self.rule.indicator, self.rule.metric)
-        return [key] if key else []
+        return _RuleInputs(keys, beside)
 
     def _judge_metrics(
         self, context: RuleContext, keys: Sequence[str], beside: str | None
@@ -196,7 +198,7 @@ class RuleOnRun:
         feed: ConditionFeed[Condition],
         condition: Condition,
     ) -> Sequence[Breach]:
-        """Return the breaches, without those that were exempt by the numbers at the time."""
+        """Return the breaches without those that were exempt by the values known at the time."""
         breaches, known = condition.breaches, context.known(keys[0])
         if not self._by_values or not breaches.all or known is None:
             return breaches.all
@@ -265,6 +267,14 @@ def _parts(context: RuleContext) -> list[str]:
     )
 
 
+def _keys(context: RuleContext, rule: Rule) -> Sequence[str]:
+    """Return the key of the rule's indicator or metric, or all keys that match its wildcards."""
+    if patterns := [pattern for pattern in rule.metric if "*" in pattern]:
+        return _matching(context.names, patterns)
+    key = context.key_of(rule.indicator, rule.metric)
+    return [key] if key else []
+
+
 def _matching(names: Mapping[str, str], patterns: Sequence[str]) -> list[str]:
     found = (
         key
@@ -275,11 +285,10 @@ def _matching(names: Mapping[str, str], patterns: Sequence[str]) -> list[str]:
 
 
 def _window(rule: Rule, series: Series) -> int:
-    """Return the points that make the rule's evidence: fewer where each is the mean of many
-    measurements of its own.
+    """Return the points that the rule looks at: fewer where each is the mean of many measurements.
 
-    Only of percentages, which are measured by the clock: the scores of one batch have that batch's
-    prompts in common.
+    That holds for percentages only, which are sampled over time; the scores of one batch share its
+    prompts.
     """
     # The first ones only: the window must not change while a run goes on.
     if not rule.percent or len(series.counts) < _FEWEST or min(series.counts[:_FEWEST]) < _MANY:

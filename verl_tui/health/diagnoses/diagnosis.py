@@ -1,4 +1,4 @@
-"""What all diagnoses share: they look at a run, and remember what they have told and since when."""
+"""Base of all diagnoses: they judge a run, and remember their findings of the past."""
 
 from __future__ import annotations
 
@@ -20,21 +20,20 @@ if TYPE_CHECKING:
     from verl_tui.health.conditions.trend import Trend
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
+    from verl_tui.runs.series import Series
 
 
 _MANY = 100
-"""Blocks that a breach is described by at most."""
+"""Most blocks that describe a breach."""
 
 
 class Diagnosis(ABC):
     """A failure that is seen in several signals of one run."""
 
     alive: ClassVar[bool] = False
-    """Whether it depends on the time of day too, as a hang does, and not only on what the log
-    says.
-    """
+    """Whether it depends on the clock, as a hang does, and not only on the log."""
     sentences: ClassVar[bool] = False
-    """Whether what it remembers are whole sentences, and not words behind the rule's title."""
+    """Whether the messages of its history are whole sentences, not words after the rule's title."""
 
     def __init__(self, rule: Rule) -> None:
         """Prepare a diagnosis.
@@ -61,7 +60,7 @@ class Diagnosis(ABC):
         return Episode(rule.id, rule.severity, breach.since, breach.raised, breach.cleared, message)
 
     def remember(self, finding: Finding | None, step: int | None) -> None:
-        """Note what holds now, for diagnoses that look at the present only."""
+        """Note the present finding, for diagnoses that look at the present only."""
         at = step if step is not None else 0
         if finding is None:
             self.breaches.end(at, at)
@@ -71,22 +70,22 @@ class Diagnosis(ABC):
 
 
 class BlockInputs(NamedTuple):
-    """What a diagnosis by blocks looks at."""
+    """The metrics that a diagnosis by blocks judges."""
 
     keys: tuple[str | None, ...]
     """The log's own keys; the first one sets the pace, others may be None."""
     depends_on: Hashable = None
-    """Whatever else it depends on: where it changes, all is looked at anew."""
+    """Anything else that it depends on: if it changes, judging starts over."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockFinding:
-    """What is seen in the blocks so far."""
+    """What a diagnosis finds in the blocks so far."""
 
     since: int
     """First step of the failure."""
     what: str
-    """A few words for the history, behind the rule's title."""
+    """A few words for the history, after the rule's title."""
     message: str
     evidence: tuple[str, ...]
     key: str | None = None
@@ -94,18 +93,16 @@ class BlockFinding:
 
 
 class BlockDiagnosis(Diagnosis):
-    """A diagnosis that compares metrics block by block: each block is looked at once, when it is
-    full.
-    """
+    """A diagnosis that compares metrics block by block; each block is judged once, when full."""
 
     size: ClassVar[int] = 10
-    """Points a block: enough to tell a level from noise, few enough to be told soon."""
+    """Points a block: enough to tell a level from noise, few enough to find failures soon."""
     patience: ClassVar[int] = 5
-    """Blocks without the signs after which it is over: it must not come and go with the noise."""
+    """Blocks without the signs after which it is over: it must not come and go with noise."""
     needs: ClassVar[int] = 4
-    """Blocks below which nothing is said."""
+    """Fewest blocks to judge."""
     errors: ClassVar[bool] = False
-    """Whether it asks how sure the levels of its blocks are."""
+    """Whether its blocks need the standard errors of their levels."""
 
     def __init__(self, rule: Rule) -> None:
         super().__init__(rule)
@@ -118,14 +115,14 @@ class BlockDiagnosis(Diagnosis):
 
     @abstractmethod
     def judge_blocks(self, blocks: Sequence[Block], inputs: BlockInputs) -> BlockFinding | None:
-        """Return what is seen at the last of the blocks, None where nothing is."""
+        """Return the finding at the last of the blocks, None if there is none."""
 
     def causes(self, context: RuleContext) -> Sequence[str]:  # noqa: ARG002 - most need no settings
-        """Return what the run's settings have to do with it, one sentence each."""
+        """Return the settings that may be to blame, one sentence each."""
         return ()
 
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
-        """Look at the blocks that are new."""
+        """Judge the new blocks."""
         inputs = self.inputs(context)
         known = None if isinstance(inputs, NotJudged) else inputs
         if known != self._inputs:
@@ -134,7 +131,18 @@ class BlockDiagnosis(Diagnosis):
         if isinstance(inputs, NotJudged):
             return inputs
         series = [context.run.series(key) if key else None for key in inputs.keys]
-        over, fresh = self._blocks.advance(series, context.end)
+        self._advance(series, context.end, inputs)
+        if len(self._history) < self.needs:
+            needed = self.needs * self.size + 1
+            count = len(series[0]) if series[0] is not None else 0
+            return NotJudged(self.rule.id, f"needs {needed} points, has {count}")
+        return self._finding(context)
+
+    def _advance(
+        self, series: Sequence[Series | None], end: int | None, inputs: BlockInputs
+    ) -> None:
+        """Judge each new block once."""
+        over, fresh = self._blocks.advance(series, end)
         if over:
             self._forget()
         for block in fresh:
@@ -142,11 +150,6 @@ class BlockDiagnosis(Diagnosis):
             self._widen(block)
             if len(self._history) >= self.needs:
                 self._note(self.judge_blocks(self._history, inputs), block.settled_step)
-        if len(self._history) < self.needs:
-            needed = self.needs * self.size + 1
-            count = len(series[0]) if series[0] is not None else 0
-            return NotJudged(self.rule.id, f"needs {needed} points, has {count}")
-        return self._finding(context)
 
     def _start_over(self) -> None:
         self._blocks = Blocks(self.size, errors=self.errors)
@@ -160,8 +163,8 @@ class BlockDiagnosis(Diagnosis):
         self.breaches = Breaches(cooldown=self.patience)
 
     def began(self, step: int) -> int:
-        """Return the first step of a failure that is seen to begin at a step: of one that comes
-        back, its own first.
+        """Return the first step of a failure that seems to begin at `step`: an earlier one if it
+        continues a recent breach.
         """
         known = self.breaches.recent(len(self._history))
         return step if known is None else min(step, known.since)
@@ -214,9 +217,7 @@ class BlockDiagnosis(Diagnosis):
 
 
 def since(blocks: Sequence[Block], step: int) -> Sequence[Block]:
-    """Return the blocks from a step on, thinned out where they are many: a long breach must not
-    cost ever more.
-    """
+    """Return the blocks from a step on; many are thinned out, so that a long breach costs no more."""
     stretch = blocks[bisect_left(blocks, step, key=lambda block: block.last) :]
     stride = len(stretch) // _MANY + 1
     return [*stretch[:-1:stride], stretch[-1]] if stride > 1 else stretch

@@ -29,8 +29,8 @@ _NEVER = 10
 exports pad their first rows.
 """
 _PACE = "train/learning_rate"
-"""Hugging Face's TensorBoard files have it beside every loss, gradient norm and reward. A value that
-turned NaN is None in transformers 5, and `TensorBoardCallback` leaves None out.
+"""Hugging Face's TensorBoard files have it beside every loss, gradient norm and reward. A NaN becomes
+None in transformers 5, and `TensorBoardCallback` leaves None out.
 """
 _KEPT_PACE = 20
 """Points in a row at which a metric came with it before a missing one counts: heuristic."""
@@ -236,7 +236,7 @@ class NotFinite(Diagnosis):
 
 
 def _left_out(context: RuleContext) -> Mapping[str, _GappedSeries]:
-    """Return the metrics that Hugging Face's TensorBoard files lack at some steps, with nan there."""
+    """Return metrics that Hugging Face's TensorBoard files lack at some steps, with nan there."""
     pace = context.run.series(_PACE) if _PACE in context.run.keys else None
     if pace is None:
         return {}
@@ -249,8 +249,8 @@ def _left_out(context: RuleContext) -> Mapping[str, _GappedSeries]:
 
 
 def _gaps(series: Series, pace: Series) -> _GappedSeries | None:
-    """Return a metric with nan where only the other has a point; None if it lacks none, or has steps
-    of its own.
+    """Return a metric with nan where only `pace` has a point; None if it lacks none, or has its own
+    steps.
     """
     start = bisect_left(pace.steps, series.steps[0]) if len(series) else len(pace)
     # The newest step may still be incomplete.
