@@ -29,7 +29,7 @@ _NEVER = 10
 exports pad their first rows.
 """
 _PACE = "train/learning_rate"
-"""Hugging Face's TensorBoard files have it beside every loss, gradient norm and reward. A NaN becomes
+"""Hugging Face's TensorBoard files have it beside every loss, gradient norm and reward. What was NaN is
 None in transformers 5, and `TensorBoardCallback` leaves None out.
 """
 _KEPT_PACE = 20
