@@ -46,7 +46,7 @@ def test_the_rate_stands_beside_each_rule(rule) -> None:
 
 def test_the_guide_tells_the_rates() -> None:
     said = list(describe(load_guide()))
-    assert sum(line.startswith("    on runs without a fault: spoke of ") for line in said) == len(
+    assert sum(line.startswith("    found on runs without a fault: ") for line in said) == len(
         RULES
     )
     changed = load_guide({"rules": {"kl-high": {"threshold": 0.05}}})

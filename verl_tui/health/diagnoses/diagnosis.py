@@ -217,7 +217,7 @@ class BlockDiagnosis(Diagnosis):
 
 
 def since(blocks: Sequence[Block], step: int) -> Sequence[Block]:
-    """Return the blocks from a step on, at most some hundred of them: a long breach costs no more."""
+    """Return the blocks from a step on; many are thinned out, so that cost stays bounded."""
     stretch = blocks[bisect_left(blocks, step, key=lambda block: block.last) :]
     stride = len(stretch) // _MANY + 1
     return [*stretch[:-1:stride], stretch[-1]] if stride > 1 else stretch

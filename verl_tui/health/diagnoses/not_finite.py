@@ -29,8 +29,8 @@ _NEVER = 10
 exports pad their first rows.
 """
 _PACE = "train/learning_rate"
-"""Hugging Face's TensorBoard files have it beside every loss, gradient norm and reward. What was NaN is
-None in transformers 5, and `TensorBoardCallback` leaves None out.
+"""Hugging Face's TensorBoard files have it beside every loss, gradient norm and reward. In place of
+NaN transformers 5 has None, which `TensorBoardCallback` leaves out.
 """
 _KEPT_PACE = 20
 """Points in a row at which a metric came with it before a missing one counts: heuristic."""
