@@ -6,7 +6,7 @@ import itertools
 from typing import TYPE_CHECKING
 
 from verl_tui.evaluation import PREFIX
-from verl_tui.records import Batch, Histogram, Rows
+from verl_tui.records import Batch, Histogram, MetricRows
 from verl_tui.runs.run import Run
 from verl_tui.sources.feed import Feed
 from verl_tui.sources.source import FileSource
@@ -60,7 +60,7 @@ def without_figures(records: Iterable[Record]) -> list[Record]:
 def _is_figure(record: Record) -> bool:
     if isinstance(record, Histogram):
         return record.key.removeprefix("val_") == f"{PREFIX}score"
-    return isinstance(record, Rows) and not record.progress
+    return isinstance(record, MetricRows) and not record.progress
 
 
 def own_keys(run: Run) -> set[str]:

@@ -6,7 +6,7 @@ import math
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
-from verl_tui.records import Batch, Progress, Rows, SourceStatus
+from verl_tui.records import Batch, MetricRows, Progress, SourceStatus
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.runs.run import Run
 from verl_tui.runs.views.devices import DeviceHistory
@@ -43,7 +43,7 @@ def make_run(
     data = {"critic/score/mean": [1 - math.exp(-n / 60) for n in numbers], **(columns or {})}
     times = [NOW - quiet - (steps - n) * 30.0 for n in numbers]
     values = [list(column)[:steps] for column in data.values()]
-    table = Rows(tuple(data), numbers, values, list(range(steps)), times)
+    table = MetricRows(tuple(data), numbers, values, list(range(steps)), times)
     status = SourceStatus(f"/logs/{name}", "verl", modified=NOW - quiet, size=100, bytes_read=45)
     run.apply(Batch(name, status, (table, Progress(steps, total)) if steps else ()), NOW)
     return run

@@ -12,7 +12,7 @@ import pytest
 from verl_tui.config import Config
 from verl_tui.exporters.following import follow
 from verl_tui.monitor import Monitor
-from verl_tui.reading import looks
+from verl_tui.reading import refreshes
 from verl_tui.runs.views.state import State, state
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def append(path: Path, *steps: int) -> None:
 @pytest.mark.parametrize(("each", "found"), [(5.0, State.ENDED), (3600.0, State.RUNNING)])
 def test_silence_counts_only_while_somebody_looks(log: Path, each: float, found: State) -> None:
     clock, monitor = Clock(), Monitor(Config())
-    following = looks([str(log)], monitor, between=0.0, clock=clock, stop=threading.Event())
+    following = refreshes([str(log)], monitor, between=0.0, clock=clock, stop=threading.Event())
     next(following)
     while clock.now < NOW + 1000:  # a host that sleeps for an hour looks once
         clock.now += each

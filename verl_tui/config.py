@@ -178,8 +178,8 @@ def documented_defaults() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kind:
-    """What a type asks of a TOML value."""
+class _TomlType:
+    """The requirement that a field's type makes of a TOML value."""
 
     expected: str
     """In words, as they stand behind `must be`."""
@@ -209,19 +209,21 @@ def _is_keys(value: object) -> bool:
     return isinstance(value, dict) and all(isinstance(item, str) for item in value.values())
 
 
-_TRUTH = _Kind("true or false", lambda value: isinstance(value, bool))
-_SECONDS = _Kind("a number of seconds", _is_number, float)
-_KINDS: Mapping[Any, _Kind] = {
-    tuple[str, ...]: _Kind("a list of texts", _is_words, tuple),
-    int | None: _Kind("a whole number", _is_count),
+_TRUTH = _TomlType("true or false", lambda value: isinstance(value, bool))
+_SECONDS = _TomlType("a number of seconds", _is_number, float)
+_TOML_TYPES: Mapping[Any, _TomlType] = {
+    tuple[str, ...]: _TomlType("a list of texts", _is_words, tuple),
+    int | None: _TomlType("a whole number", _is_count),
     float: _SECONDS,
     float | None: _SECONDS,
-    str: _Kind("a text", lambda value: isinstance(value, str)),
+    str: _TomlType("a text", lambda value: isinstance(value, str)),
     bool | None: _TRUTH,
     bool: _TRUTH,
-    Mapping[str, float]: _Kind("a table of numbers", _is_numbers, MappingProxyType, "a number"),
-    Mapping[str, str]: _Kind("a table of texts", _is_keys, MappingProxyType, "a text"),
-    Mapping[str, Any]: _Kind("a table", lambda value: isinstance(value, dict), MappingProxyType),
+    Mapping[str, float]: _TomlType("a table of numbers", _is_numbers, MappingProxyType, "a number"),
+    Mapping[str, str]: _TomlType("a table of texts", _is_keys, MappingProxyType, "a text"),
+    Mapping[str, Any]: _TomlType(
+        "a table", lambda value: isinstance(value, dict), MappingProxyType
+    ),
 }
 """Type of a field -> what its value must be. A new field of one of these types needs no code."""
 
@@ -235,13 +237,13 @@ def _config(path: Path, data: Mapping[str, Any]) -> Config:
             near = difflib.get_close_matches(key, known, 1)
             hint = f"did you mean `{near[0]}`?" if near else f"known are {', '.join(known)}"
             raise ConfigError(f"{path}: unknown key `{key}`; {hint}")
-        values[key] = _value(path, known[key], _KINDS[hints[key]], value)
+        values[key] = _value(path, known[key], _TOML_TYPES[hints[key]], value)
     if "response_limit" in values.get("guide", ()):
         raise ConfigError(f"{path}: `response_limit` stands at the top of the file, not in [guide]")
     return Config(**values)
 
 
-def _value(path: Path, item: Field[Any], kind: _Kind, value: Any) -> Any:
+def _value(path: Path, item: Field[Any], kind: _TomlType, value: Any) -> Any:
     """Return a setting's value, or raise ConfigError if it is no such value."""
     least, choices = item.metadata.get("least"), item.metadata.get("choices")
     if choices is not None and value not in choices:
@@ -254,7 +256,7 @@ def _value(path: Path, item: Field[Any], kind: _Kind, value: Any) -> Any:
     return kind.convert(value)
 
 
-def _check_entries(path: Path, name: str, kind: _Kind, values: dict[str, Any]) -> None:
+def _check_entries(path: Path, name: str, kind: _TomlType, values: dict[str, Any]) -> None:
     """Raise ConfigError for the first entry of a table that is no such value."""
     for key, one in values.items():
         if not kind.fits({key: one}):

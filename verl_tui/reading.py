@@ -46,7 +46,7 @@ class NewsSource(Protocol):
         ...
 
 
-class Reading:
+class ReadingThreads:
     """The threads behind a front end. What they find waits in a queue until its loop takes it."""
 
     def __init__(
@@ -108,7 +108,7 @@ class Reading:
             return
 
 
-def looks(
+def refreshes(
     specs: Sequence[str],
     monitor: Monitor,
     *,
@@ -128,7 +128,7 @@ def looks(
     """
     news = threading.Event()
     config = monitor.config
-    reading = Reading(
+    reading = ReadingThreads(
         specs,
         gpu_interval=config.gpu_interval,
         poll_interval=config.poll_interval,

@@ -21,7 +21,7 @@ an evaluation.
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class MetricRows:
     """Numbers of one or more steps that share the same keys.
 
     `columns[i][j]` is the value of `keys[i]` at `steps[j]`. A missing key is simply not in `keys`;
@@ -181,7 +181,7 @@ class Pulse:
 
     time: float | None
     """When, as the line states it."""
-    said: str = ""
+    counters: str = ""
     """The counters, empty if it is only a time."""
 
 
@@ -223,7 +223,16 @@ class Restart:
 
 
 Record = (
-    Rows | Histogram | Sample | Dump | Progress | Event | Pulse | Settings | Unreadable | Restart
+    MetricRows
+    | Histogram
+    | Sample
+    | Dump
+    | Progress
+    | Event
+    | Pulse
+    | Settings
+    | Unreadable
+    | Restart
 )
 
 
@@ -319,7 +328,7 @@ class Batch:
         """
         found: dict[bool, int] = {}
         for rows in self.records if self.status.bytes_read >= self.status.size else ():
-            if isinstance(rows, Rows):
+            if isinstance(rows, MetricRows):
                 found[rows.progress] = max(*rows.steps, found.get(rows.progress, rows.steps[0]))
         return found
 

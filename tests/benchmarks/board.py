@@ -16,7 +16,7 @@ from statistics import median
 from tensorboardX import SummaryWriter
 
 from verl_tui.exporters.tensorboard import RunLogDirectory
-from verl_tui.records import Batch, Rows, SourceStatus
+from verl_tui.records import Batch, MetricRows, SourceStatus
 from verl_tui.runs.run import Run
 
 NOW = 1_790_000_000.0
@@ -26,7 +26,7 @@ TRIES = 3
 def run_of(keys: list[str], columns: list[list[float]]) -> Run:
     """Return a run with these metrics."""
     run, steps = Run("run"), range(len(columns[0]))
-    rows = Rows(tuple(keys), steps, columns, steps, [NOW + step for step in steps])
+    rows = MetricRows(tuple(keys), steps, columns, steps, [NOW + step for step in steps])
     run.apply(Batch("run", SourceStatus("log", "test"), (rows,)), NOW)
     return run
 

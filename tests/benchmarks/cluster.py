@@ -27,7 +27,7 @@ from terminal import Terminal
 from verl_tui.config import Config
 from verl_tui.monitor import Monitor
 from verl_tui.prometheus_names import named
-from verl_tui.reading import Reading
+from verl_tui.reading import ReadingThreads
 from verl_tui.runs.views.devices import logged_devices
 from verl_tui.sources.http import addresses
 from verl_tui.sources.http.client import Client
@@ -113,7 +113,7 @@ def server_time(asked: list[tuple[Address, str | None]]) -> tuple[list[float], i
 def watched(address: str) -> tuple[float, float, Monitor]:
     """Return the seconds until the first run is there and until all are, as a front end sees it."""
     monitor = Monitor(Config())
-    reading = Reading([address], gpu_interval=3600.0, clock=time.time, notify=lambda: None)
+    reading = ReadingThreads([address], gpu_interval=3600.0, clock=time.time, notify=lambda: None)
     begin = time.perf_counter()
     first = last = 0.0
     reading.start()

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 import psutil
 
 from verl_tui.on_demand.sample_browser import Page, SampleBrowser
-from verl_tui.reading import Reading
+from verl_tui.reading import ReadingThreads
 from verl_tui.records import Batch
 from verl_tui.runs.run import Run
 
@@ -72,7 +72,7 @@ class _Screen:
     def __init__(self, folder: Path) -> None:
         self.news = threading.Event()
         self.browser, self.run = SampleBrowser(self.news.set), Run("r")
-        self.reading = Reading(
+        self.reading = ReadingThreads(
             [str(folder)], gpu_interval=60.0, clock=time.monotonic, notify=self.news.set
         )
         self.peak = 0

@@ -22,7 +22,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.summary.writer.record_writer import RecordWriter
 
-from verl_tui.records import Rows
+from verl_tui.records import MetricRows
 from verl_tui.sources.formats.tensorboard import reader as tensorboard
 from verl_tui.sources.source import FileSource
 
@@ -55,7 +55,7 @@ def ours(path: Path) -> int:
     source, found, more = FileSource(path, tensorboard), 0, True
     while more:
         records, more = source.read()
-        found += sum(len(record.steps) for record in records if isinstance(record, Rows))
+        found += sum(len(record.steps) for record in records if isinstance(record, MetricRows))
     return found
 
 

@@ -15,7 +15,7 @@ import pytest
 from verl_tui.config import Config
 from verl_tui.exporters.csv import ExportError, export, write_csv
 from verl_tui.monitor import load
-from verl_tui.records import Batch, Restart, Rows, SourceStatus
+from verl_tui.records import Batch, MetricRows, Restart, SourceStatus
 from verl_tui.runs.run import Run
 
 if TYPE_CHECKING:
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 NOW = 1_790_000_000.0
 
 
-def run_of(*records: Rows | Restart, name: str = "run") -> Run:
+def run_of(*records: MetricRows | Restart, name: str = "run") -> Run:
     run = Run(name)
     run.apply(Batch(name, SourceStatus("log", "test"), records), NOW)
     return run
 
 
-def rows(keys: str, *lines: tuple[float, ...], first: int = 0) -> Rows:
+def rows(keys: str, *lines: tuple[float, ...], first: int = 0) -> MetricRows:
     """Return rows of which each line begins with its step."""
     columns = tuple(tuple(line[1 + i] for line in lines) for i in range(len(keys.split())))
     steps = tuple(int(line[0]) for line in lines)
-    return Rows(tuple(keys.split()), steps, columns, tuple(range(first, first + len(lines))))
+    return MetricRows(tuple(keys.split()), steps, columns, tuple(range(first, first + len(lines))))
 
 
 def text_of(run: Run) -> str:
@@ -95,7 +95,7 @@ def test_a_metric_called_step_does_not_double_the_header() -> None:
 
 
 def test_keys_are_quoted_where_csv_needs_it() -> None:
-    run = run_of(Rows(('val/a,b"c',), (1,), ((0.5,),), (0,)))
+    run = run_of(MetricRows(('val/a,b"c',), (1,), ((0.5,),), (0,)))
     assert text_of(run) == 'step,"val/a,b""c"\n1,0.5\n'
 
 

@@ -16,7 +16,7 @@ from verl_tui.exporters.prometheus import ExpositionBuilder, Limits
 from verl_tui.health.finding import Episode, Finding, Severity, Verdict
 from verl_tui.monitor import Monitor
 from verl_tui.prometheus_names import named
-from verl_tui.records import Batch, Gpu, GpuReading, Rows, SourceStatus
+from verl_tui.records import Batch, Gpu, GpuReading, MetricRows, SourceStatus
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,7 +31,9 @@ def feed(
     """Have a monitor take a run's columns, a row a step from 1; each step takes ten seconds."""
     count = len(next(iter(columns.values())))
     times = [NOW - 10 * (count - at) for at in range(count)]
-    rows = Rows(tuple(columns), range(1, count + 1), tuple(columns.values()), range(count), times)
+    rows = MetricRows(
+        tuple(columns), range(1, count + 1), tuple(columns.values()), range(count), times
+    )
     said = SourceStatus(run, "test", records=count, modified=NOW - 5, **status)  # type: ignore[arg-type]
     monitor.apply(Batch(run, said, (rows,)), NOW)
 
@@ -89,7 +91,7 @@ def test_every_metric_is_there_in_base_units_and_leads_back_to_its_key(monitor: 
 def test_the_newest_validation_has_its_step(monitor: Monitor) -> None:
     feed(monitor, "a", {"critic/score/mean": [0.1, 0.2, 0.3]})
     assert "verl_last_validation_step" not in scraped(monitor)
-    validation = Rows(("val-core/gsm8k/acc/mean@1",), (2,), ((0.5,),), (9,), (NOW - 20,))
+    validation = MetricRows(("val-core/gsm8k/acc/mean@1",), (2,), ((0.5,),), (9,), (NOW - 20,))
     monitor.apply(
         Batch("a", SourceStatus("a", "test", records=4, modified=NOW), (validation,)), NOW
     )

@@ -10,7 +10,7 @@ from prometheus_client import generate_latest
 from verl_tui.config import Config
 from verl_tui.exporters.prometheus import ExpositionBuilder
 from verl_tui.monitor import Monitor
-from verl_tui.records import Batch, Rows, SourceStatus
+from verl_tui.records import Batch, MetricRows, SourceStatus
 from verl_tui.sources.formats.prometheus_text.reader import read_page
 from verl_tui.sources.formats.prometheus_text.scraped_rows import runs_in
 from verl_tui.sources.formats.prometheus_text.scrapes import Scrapes
@@ -36,7 +36,7 @@ SAID = {
 def test_a_page_reads_back_as_what_the_logs_said(runs: tuple[str, ...]) -> None:
     monitor = Monitor(Config())
     for run in runs:
-        rows = Rows(
+        rows = MetricRows(
             tuple(SAID), (7,), tuple((value,) for value in SAID.values()), (0,), (NOW - 10,)
         )
         monitor.apply(Batch(run, SourceStatus(run, "test", records=1, modified=NOW), (rows,)), NOW)

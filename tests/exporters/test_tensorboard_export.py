@@ -16,7 +16,7 @@ from verl_tui.distributions import of_values
 from verl_tui.exporters import event_files
 from verl_tui.exporters.tensorboard import LogDirectories, RunLogDirectory
 from verl_tui.monitor import load
-from verl_tui.records import Batch, Dump, Restart, Rows, Sample, SourceStatus
+from verl_tui.records import Batch, Dump, MetricRows, Restart, Sample, SourceStatus
 from verl_tui.records import Histogram as HistogramRecord
 from verl_tui.runs.run import Run
 
@@ -36,12 +36,14 @@ def taken(run: Run, *records: Record) -> Run:
     return run
 
 
-def rows(keys: str, *lines: tuple[float, ...], first: int = 0) -> Rows:
+def rows(keys: str, *lines: tuple[float, ...], first: int = 0) -> MetricRows:
     """Return rows of which each line begins with its step; each step takes ten seconds."""
     columns = tuple(tuple(line[1 + i] for line in lines) for i in range(len(keys.split())))
     steps = tuple(int(line[0]) for line in lines)
     times = tuple(NOW - 7200 + 10 * (first + at) for at in range(len(lines)))
-    return Rows(tuple(keys.split()), steps, columns, tuple(range(first, first + len(lines))), times)
+    return MetricRows(
+        tuple(keys.split()), steps, columns, tuple(range(first, first + len(lines))), times
+    )
 
 
 def dumped(path: Path, modified: float) -> Dump:
@@ -140,7 +142,7 @@ def test_distributions_are_histograms_and_not_their_quantiles(tmp_path: Path) ->
     figures = {f"ppo/grad_norm/{name}": value for name, value in distribution.figures.items()}
     run = taken(
         Run("a"),
-        Rows(tuple(figures), (7,), tuple((value,) for value in figures.values()), (0,)),
+        MetricRows(tuple(figures), (7,), tuple((value,) for value in figures.values()), (0,)),
         HistogramRecord("ppo/grad_norm", 7, *distribution.bins),
     )
     accumulator = found(written(run, tmp_path))
@@ -186,7 +188,7 @@ def test_a_dump_that_is_gone_costs_nothing_else(tmp_path: Path) -> None:
 
 
 def test_steps_without_a_time_are_told(tmp_path: Path) -> None:
-    run = taken(Run("a"), Rows(("a",), (1, 2), ((1.0, 2.0),), (0, 1)))
+    run = taken(Run("a"), MetricRows(("a",), (1, 2), ((1.0, 2.0),), (0, 1)))
     (said,) = LogDirectories(tmp_path).write([run], NOW)
     assert "states no time for 2 steps" in said
 

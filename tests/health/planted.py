@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.health import Guide, Judge, Verdict, load_guide
-from verl_tui.records import Batch, Record, Rows, Settings, SourceStatus
+from verl_tui.records import Batch, MetricRows, Record, Settings, SourceStatus
 from verl_tui.runs.run import Run
 
 if TYPE_CHECKING:
@@ -29,10 +29,10 @@ def rows(
     steps: Sequence[int] | None = None,
     order: int = 0,
     **more: Any,
-) -> Rows:
+) -> MetricRows:
     count = len(next(iter(columns.values())))
     at = list(steps) if steps is not None else list(range(1, count + 1))
-    return Rows(
+    return MetricRows(
         keys=tuple(columns),
         steps=at,
         columns=[list(values) for values in columns.values()],

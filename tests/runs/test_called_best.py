@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from verl_tui.records import Batch, Event, EventKind, Rows, SourceStatus
+from verl_tui.records import Batch, Event, EventKind, MetricRows, SourceStatus
 from verl_tui.runs.run import Run
 from verl_tui.runs.views.best import best
 from verl_tui.runs.views.checkpoints import called_best, checkpoints
@@ -18,7 +18,7 @@ VALIDATION = [0.25, 0.5, 0.75, 0.5, 0.5, 0.5, 0.5]
 
 def run_with(*names: str, suffix: str = "") -> Run:
     run = Run("r")
-    rows = Rows(
+    rows = MetricRows(
         ("rollout/reward_mean", "eval/acc"), range(10, 80, 10), (REWARDS, VALIDATION), range(7)
     )
     events = (Event(EventKind.BEST, f"/c/{name}{suffix}", 0) for name in names)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from verl_tui.records import Batch, Gpu, GpuProcess, GpuReading, Rows, Settings, SourceStatus
+from verl_tui.records import Batch, Gpu, GpuProcess, GpuReading, MetricRows, Settings, SourceStatus
 from verl_tui.runs.run import Run
 from verl_tui.runs.views.devices import (
     COLUMNS,
@@ -38,7 +38,7 @@ def logged(columns: Mapping[str, list[float]], *, steps: list[int] | None = None
     """
     run = Run("run")
     count = len(next(iter(columns.values())))
-    rows = Rows(
+    rows = MetricRows(
         tuple(columns),
         steps or list(range(count)),
         list(columns.values()),
@@ -132,7 +132,7 @@ def test_measured_values_of_several_tables_are_in_the_order_of_writing() -> None
     run = Run("run")
     status = SourceStatus(LOG, "W&B run")
     for order, keys in enumerate((("a",), ("a", "b"), ("a",))):
-        rows = Rows(keys, [5 - order], [[float(order)] for _ in keys], [order], mean=True)
+        rows = MetricRows(keys, [5 - order], [[float(order)] for _ in keys], [order], mean=True)
         run.apply(Batch("run", status, (rows,)), 0.0)
     assert list(run.measured("a", 2)) == [1.0, 2.0]
     assert list(run.measured("a", 0)) == list(run.measured("c", 2)) == []

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from verl_tui.records import Batch, Dump, Pulse, Record, Rows, SourceStatus
+from verl_tui.records import Batch, Dump, MetricRows, Pulse, Record, SourceStatus
 from verl_tui.runs.run import Run
 from verl_tui.runs.views.state import State, state
 from verl_tui.times import trusted_time
@@ -25,9 +25,9 @@ EVENTS = SourceStatus(
 CONSOLE = SourceStatus("run/train.log", "verl console", modified=COPIED)
 
 
-def rows(steps: Sequence[int], *, at: float | None = None) -> Rows:
+def rows(steps: Sequence[int], *, at: float | None = None) -> MetricRows:
     times = [at + step for step in steps] if at is not None else []
-    return Rows(("actor/loss",), list(steps), [[0.5] * len(steps)], list(steps), times)
+    return MetricRows(("actor/loss",), list(steps), [[0.5] * len(steps)], list(steps), times)
 
 
 def run_of(*told: tuple[SourceStatus, Record], live: bool = False, now: float = COPIED) -> Run:

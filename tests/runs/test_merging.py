@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from log_reading import NOW, values
 
-from verl_tui.records import Batch, Event, EventKind, Progress, Restart, Rows, SourceStatus
+from verl_tui.records import Batch, Event, EventKind, MetricRows, Progress, Restart, SourceStatus
 from verl_tui.runs.run import Run
 from verl_tui.runs.time.step_clocks import clocks
 from verl_tui.runs.views.provenance import leading, origin, shares, words
@@ -22,7 +22,7 @@ def status(path, kind, ordinal=0, modified=1000.0):
 
 
 def rows(key, points, *, order=0, times=()):
-    return Rows(
+    return MetricRows(
         (key,), list(points), (list(points.values()),), range(order, order + len(points)), times
     )
 
@@ -156,7 +156,7 @@ def test_files_that_begin_together_or_tell_of_other_things_are_no_restart(run):
 
 
 def test_a_training_begun_again_from_scratch_is_a_restart(run):
-    first = Rows(
+    first = MetricRows(
         ("a",), range(1, 61), ([1.0] * 60,), range(60), [100.0 + step for step in range(60)]
     )
     tell(run, status("tb/1", EVENTS), first)
@@ -236,7 +236,7 @@ def test_what_a_console_says_of_the_end_weighs_more_than_an_exit_code(run):
 
 def record(*keys):
     """Return one record of a trainer at step 1 with these metrics."""
-    return Rows(keys, (1,), tuple((0.5,) for _ in keys), (0,))
+    return MetricRows(keys, (1,), tuple((0.5,) for _ in keys), (0,))
 
 
 @pytest.mark.parametrize("console_first", [True, False])

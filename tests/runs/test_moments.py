@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import pytest
 
-from verl_tui.records import Batch, Progress, Rows, SourceStatus
+from verl_tui.records import Batch, MetricRows, Progress, SourceStatus
 from verl_tui.runs.run import Run
 from verl_tui.runs.time.elapsed import ElapsedTimes
 from verl_tui.runs.time.step_clocks import clocks
@@ -20,7 +20,7 @@ KEY = "critic/score/mean"
 
 
 def row(*steps, key=KEY, value=0.5):
-    return Rows((key,), list(steps), [[value] * len(steps)], range(len(steps)))
+    return MetricRows((key,), list(steps), [[value] * len(steps)], range(len(steps)))
 
 
 def take(run, *records, now=NOW, live=True, path="train.log", modified=NOW, unread=0):

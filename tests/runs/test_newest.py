@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verl_tui.records import Batch, Restart, Rows, SourceStatus
+from verl_tui.records import Batch, MetricRows, Restart, SourceStatus
 from verl_tui.runs.run import Run
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def filled(files: Sequence[Sequence[tuple[int, bool]]], *, mean: bool = False) -
                 run.apply(Batch("run", status, (Restart("again"),)), 0.0)
             before = step
             keys = ("loss", "acc") if tested else ("loss",)
-            record = Rows(
+            record = MetricRows(
                 keys, [step], [[float(order * 10 + number)]] * len(keys), [order], mean=mean
             )
             run.apply(Batch("run", status, (record,)), 0.0)

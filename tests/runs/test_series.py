@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 
-from verl_tui.records import Batch, Rows, SourceStatus
+from verl_tui.records import Batch, MetricRows, SourceStatus
 from verl_tui.runs.run import Run
 
 STATUS = SourceStatus(path="x", format="f")
 
 
 def put(run: Run, step: int, value: float, order: int) -> None:
-    rows = Rows(keys=("x",), steps=(step,), columns=((value,),), orders=(order,))
+    rows = MetricRows(keys=("x",), steps=(step,), columns=((value,),), orders=(order,))
     run.apply(Batch("r", STATUS, (rows,)), now=0.0)
 
 

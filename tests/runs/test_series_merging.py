@@ -11,7 +11,7 @@ from bisect import bisect_left
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verl_tui.records import Rows
+from verl_tui.records import MetricRows
 from verl_tui.runs.series import Series
 from verl_tui.runs.table import Table, precedence
 
@@ -71,7 +71,9 @@ def columns(series):
 def write(table, number, segment, rows, at):
     orders = range(at, at + len(rows))
     table.extend(
-        Rows(("x",), [step for step, _, _ in rows], ([value for _, value, _ in rows],), orders),
+        MetricRows(
+            ("x",), [step for step, _, _ in rows], ([value for _, value, _ in rows],), orders
+        ),
         precedence(number, 0, segment),
         array("d", [time for _, _, time in rows]),
     )

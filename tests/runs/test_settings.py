@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from verl_tui.records import Settings
-from verl_tui.runs.settings import Layer, RunSettings, layer, number, whole
+from verl_tui.runs.settings import RunSettings, SettingsLayer, layer_of, number, whole
 
 SOURCES = {
     "console": 1,
@@ -27,24 +27,24 @@ def test_the_most_trusted_source_holds_in_whatever_order_they_are_read(count: in
             known.apply(Settings({"lr": value}, origin))
         assert known.values == {"lr": said[0][1]}
         assert known.origin("lr") == said[0][0]
-        assert [value for _, value in known.said("lr")] == [value for _, value in said]
+        assert [value for _, value in known.statements("lr")] == [value for _, value in said]
 
 
 @pytest.mark.parametrize(
     ("origin", "expected"),
     [
-        ("console", Layer.TRAINER),
-        ("out/checkpoint-250/trainer_state.json", Layer.TRAINER),
-        ("wandb/run-x/run-x.wandb", Layer.WANDB),
-        ("wandb/run-x/files/config.yaml", Layer.WANDB),
-        ("out/.hydra/overrides.yaml", Layer.OVERRIDES),
-        ("overrides.yaml", Layer.OVERRIDES),
-        ("out/.hydra/config.yaml", Layer.HYDRA),
-        ("run_7/config.yaml", Layer.FILE),
+        ("console", SettingsLayer.TRAINER),
+        ("out/checkpoint-250/trainer_state.json", SettingsLayer.TRAINER),
+        ("wandb/run-x/run-x.wandb", SettingsLayer.WANDB),
+        ("wandb/run-x/files/config.yaml", SettingsLayer.WANDB),
+        ("out/.hydra/overrides.yaml", SettingsLayer.OVERRIDES),
+        ("overrides.yaml", SettingsLayer.OVERRIDES),
+        ("out/.hydra/config.yaml", SettingsLayer.HYDRA),
+        ("run_7/config.yaml", SettingsLayer.FILE),
     ],
 )
-def test_what_kind_of_source_a_path_is(origin: str, expected: Layer) -> None:
-    assert layer(origin) is expected
+def test_what_kind_of_source_a_path_is(origin: str, expected: SettingsLayer) -> None:
+    assert layer_of(origin) is expected
 
 
 def test_what_is_not_resolved_gives_way_to_what_is() -> None:

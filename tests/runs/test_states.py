@@ -17,10 +17,10 @@ from verl_tui.records import (
     EventKind,
     Gpu,
     GpuReading,
+    MetricRows,
     Progress,
     Pulse,
     Record,
-    Rows,
     SourceStatus,
     Writer,
 )
@@ -46,10 +46,10 @@ def steps(
     *,
     key: str = "actor/entropy",
     **more: Any,
-) -> Rows:
+) -> MetricRows:
     at = list(range(first, first + count))
     columns = [[0.5] * count, [3.0] * count]
-    return Rows((key, "timing_s/step"), at, columns, at, times, **more)
+    return MetricRows((key, "timing_s/step"), at, columns, at, times, **more)
 
 
 def run_of(
@@ -136,7 +136,7 @@ def test_heartbeats_of_another_time_zone_tell_for_how_long_all_the_same() -> Non
 
 def test_system_figures_are_no_progress_but_make_the_hang_certain() -> None:
     status = SourceStatus("run-1.wandb", "W&B run", rank=4, modified=T + 600, writer=ALIVE)
-    figures = Rows(("system/cpu",), [20], [[5.0]], [21], [T + 599], mean=True, progress=False)
+    figures = MetricRows(("system/cpu",), [20], [[5.0]], [21], [T + 599], mean=True, progress=False)
     run = run_of(steps(20, times=[T - 60 + 3 * at for at in range(20)]), figures, status=status)
     assert run.last_record == pytest.approx(T - 3)
     assert state(run, T + 600) is State.STALLED
@@ -300,7 +300,7 @@ def test_why_a_run_exited_with_a_code_stands_in_its_console(kind: EventKind, tex
 def test_the_last_validation_belongs_to_the_end_and_another_start_does_not() -> None:
     end = Event(EventKind.FINISHED, "Final validation metrics: {}", 9)
     run = run_of(steps(20), end)
-    take(run, Rows(("val/test_score/gsm8k",), [21], [[0.5]], [21]))
+    take(run, MetricRows(("val/test_score/gsm8k",), [21], [[0.5]], [21]))
     assert state(run, T + 1) is State.FINISHED
     take(run, steps(1, 22))
     assert state(run, T + 1) is State.RUNNING
@@ -327,7 +327,7 @@ def test_a_debugger_at_the_end_is_no_end() -> None:
 def test_a_checkpoint_that_the_run_died_over_is_not_offered(tracker: int | None) -> None:
     saves = [Event(EventKind.CHECKPOINT, f"ckpt/global_step_{at}", 9 * at, at) for at in (10, 20)]
     tracked = [Event(EventKind.SAVED, "complete", 0, tracker)] if tracker else []
-    rows = Rows(
+    rows = MetricRows(
         ("critic/score/mean",), range(1, 20), [[0.1 * at for at in range(1, 20)]], range(19)
     )
     run = run_of(rows, *saves, *tracked)
@@ -389,7 +389,11 @@ def test_system_figures_beside_an_event_file_do_not_stand_for_its_process() -> N
     run = run_of(
         steps(20, times=[T] * 20), Progress(total=100), status=replace(EVENTS, writer=BEGAN_GONE)
     )
-    take(run, Rows(("system/cpu",), [20], [[0.5]], [20], [T + 400], progress=False), status=beside)
+    take(
+        run,
+        MetricRows(("system/cpu",), [20], [[0.5]], [20], [T + 400], progress=False),
+        status=beside,
+    )
     assert state(run, T + 401) is State.ENDED
     assert found(run, T + 401) == {"crash": Severity.WARNING}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.records import Batch, Progress, Restart, Rows, Settings, SourceStatus
+from verl_tui.records import Batch, MetricRows, Progress, Restart, Settings, SourceStatus
 from verl_tui.runs.run import Run
 
 if TYPE_CHECKING:
@@ -40,10 +40,13 @@ def training(
     at = list(steps) if steps is not None else list(range(1, count + 1))
     if count:
         values = [list(column) for column in columns.values()]
-        put(run, Rows(tuple(columns), at, values, range(count), times))
+        put(run, MetricRows(tuple(columns), at, values, range(count), times))
     for name, taken in ((name, taken) for name, taken in rare.items() if taken):
         put(
-            run, Rows((f"timing_s/{name}",), list(taken), [list(taken.values())], range(len(taken)))
+            run,
+            MetricRows(
+                (f"timing_s/{name}",), list(taken), [list(taken.values())], range(len(taken))
+            ),
         )
     if total is not None:
         put(run, Progress(None, total))
@@ -56,7 +59,7 @@ def again(run: Run, columns: Mapping[str, Sequence[float]]) -> Run:
     put(
         run,
         Restart("steps went back"),
-        Rows(tuple(columns), at, list(columns.values()), [10_000 + n for n in at]),
+        MetricRows(tuple(columns), at, list(columns.values()), [10_000 + n for n in at]),
     )
     return run
 

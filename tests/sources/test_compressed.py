@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from log_reading import drain, read_run, read_runs, values
 
-from verl_tui.records import Restart, Rows
+from verl_tui.records import MetricRows, Restart
 from verl_tui.sources.feed import Feed
 from verl_tui.sources.files import compressed
 from verl_tui.sources.files.compressed import CompressedTail
@@ -132,7 +132,7 @@ def test_a_file_that_is_replaced_begins_anew(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(b'{"step": 1, "data": {"a": 2}}\n'))
     restart, rows = drain(source)
     assert isinstance(restart, Restart)
-    assert isinstance(rows, Rows)
+    assert isinstance(rows, MetricRows)
     assert rows.keys == ("a",)
 
 
@@ -164,7 +164,7 @@ def test_damage_is_a_problem_of_the_source(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl.gz"
     path.write_bytes(packed[:middle] + b"\xff" * 40 + packed[middle + 40 :])
     source = FileSource(path, filelogger)
-    steps = [step for rows in drain(source) if isinstance(rows, Rows) for step in rows.steps]
+    steps = [step for rows in drain(source) if isinstance(rows, MetricRows) for step in rows.steps]
     assert steps[:1500] == list(range(1, 1501))
     assert (source.status().problem or "").startswith("damaged gzip data near byte")
     assert source.status().bytes_read == source.status().size

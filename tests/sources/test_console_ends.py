@@ -204,7 +204,7 @@ def test_heartbeats_and_times_are_signs_of_life() -> None:
         for minute in (31, 32)
     )
     first, second = (one for one in records(text) if isinstance(one, Pulse))
-    assert first.said == second.said == "pending: 0, running: 8, finished: 0, failure: 0"
+    assert first.counters == second.counters == "pending: 0, running: 8, finished: 0, failure: 0"
     assert (second.time or 0) - (first.time or 0) == 60.0
     lines = "".join(
         f"[2026-11-22 10:51:{second},648 E 3 3] logging.cc:474: x\n" for second in (37, 38, 39, 40)

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from log_reading import drain, feed_in_pieces, read_run, values
 
-from verl_tui.records import Event, EventKind, Rows
+from verl_tui.records import Event, EventKind, MetricRows
 from verl_tui.runs.views.state import State, state
 from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.formats.console import decoder as console
@@ -278,7 +278,7 @@ def test_a_dict_is_shown_as_soon_as_the_bar_behind_it_is_painted(tmp_path: Path)
     for text in (bar(0, 20), bar(5, 20), CLEAR, "{'loss': 0.5, 'epoch': 0.1}\n", bar(5, 20)):
         with path.open("a") as file:
             file.write(text)
-        shown.append([list(one.steps) for one in drain(source) if isinstance(one, Rows)])
+        shown.append([list(one.steps) for one in drain(source) if isinstance(one, MetricRows)])
     assert shown == [[], [], [], [], [[5]]]
 
 

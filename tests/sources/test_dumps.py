@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from log_reading import NOW, read_run, values
 
 from verl_tui.evaluation import Evaluation
-from verl_tui.records import Batch, Dump, Record, Restart, Rows, Sample, Unreadable
+from verl_tui.records import Batch, Dump, MetricRows, Record, Restart, Sample, Unreadable
 from verl_tui.runs.run import Run
 from verl_tui.runs.samples import Place
 from verl_tui.sources.folders import dumps
@@ -67,7 +67,7 @@ def told(records: Sequence[Record]) -> list[tuple[int, float]]:
     figures = [
         (r.steps[0], dict(zip(r.keys, r.columns, strict=True)))
         for r in records
-        if isinstance(r, Rows)
+        if isinstance(r, MetricRows)
     ]
     return [
         (step, next(c[0] for key, c in found.items() if key.endswith("samples/score")))

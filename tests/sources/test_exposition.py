@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from verl_tui.config import Config
 from verl_tui.monitor import load
-from verl_tui.records import Rows, Unreadable
+from verl_tui.records import MetricRows, Unreadable
 from verl_tui.runs.views.devices import logged_devices
 from verl_tui.sources.discovery.finder import Finder
 from verl_tui.sources.formats import FORMATS
@@ -61,7 +61,7 @@ def read(*pieces: bytes) -> list[object]:
 
 
 def values(records: list[object]) -> dict[str, float]:
-    rows = [record for record in records if isinstance(record, Rows)]
+    rows = [record for record in records if isinstance(record, MetricRows)]
     return {
         key: column[-1] for one in rows for key, column in zip(one.keys, one.columns, strict=True)
     }
@@ -83,7 +83,7 @@ def test_a_page_is_known_by_what_it_holds() -> None:
 
 def test_the_tutorials_names_become_steps_rewards_devices_and_quantiles() -> None:
     records = read(TUTORIAL)
-    rows = [record for record in records if isinstance(record, Rows)]
+    rows = [record for record in records if isinstance(record, MetricRows)]
     assert {step for one in rows for step in one.steps} == {120}
     assert values(records) == {
         "verl_average_reward": 0.42,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from log_reading import drain_all, feed_in_pieces, read_run, values
 
 from verl_tui.indicators import dialect, resolve
-from verl_tui.records import Rows
+from verl_tui.records import MetricRows
 from verl_tui.sources.formats import rollouts, samples
 from verl_tui.sources.source import FileSource
 
@@ -68,7 +68,7 @@ def test_a_dump_written_again_begins_anew(tmp_path: Path) -> None:
     drain_all(source)
     path.write_text(line(3, 0.0))
     *_, figures = drain_all(source)
-    assert isinstance(figures, Rows)
+    assert isinstance(figures, MetricRows)
     found = dict(zip(figures.keys, figures.columns, strict=True))
     assert list(found["samples/score"]) == [0.0]
     assert list(found["samples/count"]) == [1.0]

@@ -14,7 +14,7 @@ from log_reading import NOW, drain, values
 
 from verl_tui.config import Config
 from verl_tui.monitor import Monitor
-from verl_tui.records import Batch, Restart, Rows, Unreadable
+from verl_tui.records import Batch, MetricRows, Restart, Unreadable
 from verl_tui.runs.run import Run
 from verl_tui.sources.discovery.finder import Discovery
 from verl_tui.sources.feed import Feed
@@ -340,7 +340,7 @@ def test_what_a_search_raises_is_told_and_ends_nothing(tmp_path, monkeypatch):
 
 def test_rows_are_handed_on_in_blocks(log):
     append(log.path, "".join(line(n) for n in range(500)))
-    rows = [record for record in log.read() if isinstance(record, Rows)]
+    rows = [record for record in log.read() if isinstance(record, MetricRows)]
     assert sum(len(r.steps) for r in rows) == 500
     assert len(rows) == 1
 

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from log_reading import NOW, read_run, values
 
-from verl_tui.records import Rows
+from verl_tui.records import MetricRows
 from verl_tui.runs.run import Run
 from verl_tui.sources import pipe
 from verl_tui.sources.feed import Feed
@@ -122,7 +122,7 @@ def points(pieces: list[bytes]) -> list[tuple[str, int, str]]:
     return sorted(
         (key, step, repr(value))
         for rows in records
-        if isinstance(rows, Rows)
+        if isinstance(rows, MetricRows)
         for key, column in zip(rows.keys, rows.columns, strict=True)
         for step, value in zip(rows.steps, column, strict=True)
     )
@@ -136,7 +136,9 @@ def test_a_silence_before_the_format_is_known_decides_nothing(end: int) -> None:
     assert source.status().format == "standard input"
     os.write(end, FLAT)
     os.close(end)
-    assert [rows.steps.tolist() for rows in source.read()[0] if isinstance(rows, Rows)] == [[1, 2]]
+    assert [rows.steps.tolist() for rows in source.read()[0] if isinstance(rows, MetricRows)] == [
+        [1, 2]
+    ]
     assert source.status().format == "tutorial JSONL"
 
 
@@ -158,7 +160,7 @@ def test_a_console_is_known_by_its_first_telling_line() -> None:
     assert [
         record
         for record in reader.feed(b"{'loss': 0.5, 'epoch': 0.1}\n")
-        if isinstance(record, Rows)
+        if isinstance(record, MetricRows)
     ]
     assert not console.matches(Path("stdin"), b"pip install\n")
 

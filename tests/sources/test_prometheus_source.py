@@ -22,7 +22,7 @@ from prometheus_server import SCRAPE, needs_prometheus, serving
 from verl_tui.check import NOTHING_READABLE, exit_code, report
 from verl_tui.config import Config
 from verl_tui.monitor import Monitor, load
-from verl_tui.records import Batch, Rows, SourceStatus
+from verl_tui.records import Batch, MetricRows, SourceStatus
 from verl_tui.runs.views.devices import logged_devices
 from verl_tui.runs.views.state import State, state
 from verl_tui.sources.formats.prometheus_text.reader import read_page
@@ -61,7 +61,7 @@ def exported(
         logged = {
             key: [value] for key, column in columns.items() if (value := column[at]) is not None
         }
-        rows = Rows(tuple(logged), (at + 1,), list(logged.values()), (at,), (time - 1.5,))
+        rows = MetricRows(tuple(logged), (at + 1,), list(logged.values()), (at,), (time - 1.5,))
         status = SourceStatus(
             f"{name}.jsonl", "test", records=at + 1, modified=time - 1.5, absolute=True
         )
@@ -276,7 +276,7 @@ def test_a_run_is_followed_and_its_points_come_once(tmp_path: Path) -> None:
         client.close()
         run = server.runs["grpo"]
         for record in (record for records in run.waiting for record in records):
-            if isinstance(record, Rows):
+            if isinstance(record, MetricRows):
                 for key in record.keys:
                     gather.setdefault(key, []).extend(record.steps)
     assert gather["critic/score/mean"] == list(range(40))

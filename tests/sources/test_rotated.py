@@ -10,7 +10,7 @@ import shutil
 import pytest
 from log_reading import drain, read_runs, values
 
-from verl_tui.records import Rows
+from verl_tui.records import MetricRows
 from verl_tui.sources.discovery.finder import Finder
 from verl_tui.sources.files.rotated import base, parts
 from verl_tui.sources.formats import filelogger
@@ -22,7 +22,7 @@ def lines(*steps):
 
 
 def steps(records):
-    return [step for record in records if isinstance(record, Rows) for step in record.steps]
+    return [step for record in records if isinstance(record, MetricRows) for step in record.steps]
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_rotation_while_it_is_followed(tmp_path, way, unread, times):
     log.write(4)
     found += drain(log.source)
     assert steps(found) == list(range(1, log.last + 1))
-    assert all(isinstance(record, Rows) for record in found), "no restart, nothing unreadable"
+    assert all(isinstance(record, MetricRows) for record in found), "no restart, nothing unreadable"
     assert log.source.status().problem is None
     assert log.source.status().bytes_read == log.source.status().size
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from log_reading import read_run
 
-from verl_tui.records import Event, EventKind, Restart, Rows
+from verl_tui.records import Event, EventKind, MetricRows, Restart
 from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher
 
 if TYPE_CHECKING:
@@ -145,6 +145,6 @@ def test_another_process_shows_by_its_words_or_the_order_of_its_keys(
     batcher.add(items)
     found = batcher.take()
     assert [one.reason for one in found if isinstance(one, Restart)] == reasons
-    assert sum(len(one.steps) for one in found if isinstance(one, Rows)) == sum(
+    assert sum(len(one.steps) for one in found if isinstance(one, MetricRows)) == sum(
         isinstance(one, MetricRow) for one in items
     )

@@ -23,13 +23,13 @@ from verl_tui.config import Config
 from verl_tui.exporters.endpoint import MetricsServer, encryption
 from verl_tui.exporters.prometheus import ExpositionBuilder
 from verl_tui.monitor import Monitor, load
-from verl_tui.records import Batch, Rows
+from verl_tui.records import Batch, MetricRows
 from verl_tui.sources.feed import Feed
 from verl_tui.sources.fields.row_batcher import RowBatcher
 from verl_tui.sources.http import addresses
 from verl_tui.sources.http.addresses import NoAnswerError
 from verl_tui.sources.http.client import AUTHORIZATION, CA_FILE, Client
-from verl_tui.sources.http.prometheus_answers import AnswerSeries, RunRows, series_of
+from verl_tui.sources.http.prometheus_answers import AnswerRows, AnswerSeries, series_of
 from verl_tui.sources.http.prometheus_server import duration
 from verl_tui.sources.http.served import Poller, Served
 
@@ -439,14 +439,14 @@ def test_any_json_is_an_answer_or_a_sentence(answer: object) -> None:
 @given(st.lists(_SERIES, max_size=6))
 def test_any_series_make_rows_or_nothing(series: list[dict[str, object]]) -> None:
     body = json.dumps({"status": "success", "data": {"result": series}}).encode()
-    rows = RunRows()
+    rows = AnswerRows()
     batcher = RowBatcher()
     lines = series_of(body)
     for _ in range(2):
         batcher.add(rows.metrics(lines, {}))
         batcher.add(rows.readings(lines, "devices"))
     for record in batcher.take():
-        if isinstance(record, Rows):
+        if isinstance(record, MetricRows):
             assert all(step >= 0 for step in record.steps)
 
 
@@ -468,7 +468,7 @@ def test_durations_are_read_as_prometheus_writes_them(text: object, seconds: flo
 
 
 def test_a_step_that_goes_on_over_several_answers_is_said_once() -> None:
-    rows, batcher = RunRows(), RowBatcher()
+    rows, batcher = AnswerRows(), RowBatcher()
     for begin in (0, 4, 8):
         steps = {float(at): str(at // 6) for at in range(begin, begin + 4)}
         rewards = {float(at): str(at // 6 / 10) for at in range(begin, begin + 4)}
@@ -479,7 +479,7 @@ def test_a_step_that_goes_on_over_several_answers_is_said_once() -> None:
         batcher.add(rows.metrics(lines, {}))
         batcher.add(rows.metrics(lines, {}))  # an answer that overlaps brings nothing
     (told,) = batcher.take()
-    assert isinstance(told, Rows)
+    assert isinstance(told, MetricRows)
     assert (list(told.steps), list(told.columns[0]), list(told.times)) == (
         [0, 1],
         [0.0, 0.1],

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from log_reading import read_run, values
 
-from verl_tui.records import Histogram, Restart, Rows, Sample, Unreadable
+from verl_tui.records import Histogram, MetricRows, Restart, Sample, Unreadable
 from verl_tui.sources.fields import protobuf
 from verl_tui.sources.fields.protobuf import fields
 from verl_tui.sources.formats import FORMATS
@@ -134,7 +134,7 @@ def read(
     others: list[object] = []
     for start, stop in itertools.pairwise(edges):
         for record in reader.feed(data[start:stop]):
-            if not isinstance(record, Rows):
+            if not isinstance(record, MetricRows):
                 others += [] if isinstance(record, Histogram) else [record]
                 continue
             (key,), (column,) = record.keys, record.columns

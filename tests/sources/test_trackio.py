@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from log_reading import read_run, read_runs, values
 
-from verl_tui.records import Rows, Sample
+from verl_tui.records import MetricRows, Sample
 from verl_tui.sources.feed import Feed, explain
 from verl_tui.sources.formats.trackio.run_follower import TrackioSource
 
@@ -111,7 +111,7 @@ def test_it_is_read_while_it_is_written_and_nothing_is_left_beside_it(tmp_path: 
     assert drained(source) == []
     writer.log(3, **{"train/loss": 0.5, "train/global_step": 30})
     (rows,) = drained(source)
-    assert isinstance(rows, Rows)
+    assert isinstance(rows, MetricRows)
     assert list(rows.steps) == [30]
     writer.database.close()
     before = sorted(path.name for path in tmp_path.iterdir())

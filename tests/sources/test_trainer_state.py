@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from log_reading import NOW, drain, feed_in_pieces, read_run, read_runs, values
 
-from verl_tui.records import Batch, EventKind, Restart, Rows, Unreadable
+from verl_tui.records import Batch, EventKind, MetricRows, Restart, Unreadable
 from verl_tui.runs.run import Run
 from verl_tui.runs.views.state import State, state
 from verl_tui.sources.formats import trainer_state
@@ -149,7 +149,9 @@ def test_a_document_written_anew_tells_only_what_is_new(tmp_path: Path) -> None:
 
     read()
     write(path, text(12))
-    assert sorted(step for rows in read() if isinstance(rows, Rows) for step in rows.steps) == [
+    assert sorted(
+        step for rows in read() if isinstance(rows, MetricRows) for step in rows.steps
+    ) == [
         9,
         10,
         11,
@@ -157,7 +159,7 @@ def test_a_document_written_anew_tells_only_what_is_new(tmp_path: Path) -> None:
         12,
     ]
     os.utime(path, (1, 1))
-    assert not [record for record in read() if isinstance(record, Rows)]
+    assert not [record for record in read() if isinstance(record, MetricRows)]
     assert run.restarts == []
     assert values(run, "loss") == {step: step / 8 for step in range(1, 13)}
     write(path, text(10, shift=1.0))
@@ -175,7 +177,7 @@ def test_half_a_document_is_told_once(tmp_path: Path) -> None:
     assert complaint.reason.startswith("not JSON")
     assert source.finish() == ()
     write(path, text(8))
-    assert [record for record in drain(source) if isinstance(record, Rows)]
+    assert [record for record in drain(source) if isinstance(record, MetricRows)]
     assert source.finish() == ()
 
 
@@ -184,9 +186,9 @@ def test_half_a_document_is_told_once(tmp_path: Path) -> None:
 )
 def test_no_history(tmp_path: Path, data: bytes) -> None:
     source = FileSource(write(tmp_path / "trainer_state.json", data), trainer_state)
-    assert [type(record) for record in drain(source) if isinstance(record, Rows | Unreadable)] == [
-        Unreadable
-    ]
+    assert [
+        type(record) for record in drain(source) if isinstance(record, MetricRows | Unreadable)
+    ] == [Unreadable]
 
 
 def test_a_file_without_end_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,11 +242,13 @@ def test_checkpoints_in_a_folder_of_their_own(tmp_path: Path) -> None:
 def test_a_checkpoint_that_makes_way_for_a_newer_one(tmp_path: Path) -> None:
     old = write(tmp_path / "checkpoint-4" / "trainer_state.json", text(4))
     source = FileSource(tmp_path / "checkpoint-*" / "trainer_state.json", trainer_state)
-    assert [record for record in drain(source) if isinstance(record, Rows)]
+    assert [record for record in drain(source) if isinstance(record, MetricRows)]
     write(tmp_path / "checkpoint-8" / "trainer_state.json", text(8))
     old.unlink()
     found = drain(source)
-    assert sorted(step for rows in found if isinstance(rows, Rows) for step in rows.steps) == [
+    assert sorted(
+        step for rows in found if isinstance(rows, MetricRows) for step in rows.steps
+    ) == [
         5,
         6,
         7,
@@ -278,7 +282,7 @@ def test_any_damage_is_survived(tmp_path: Path, at: int, byte: int, end: int) ->
     data[at % len(data)] = byte
     for damaged in (bytes(data), text(8)[: end % len(data)]):
         _, records = feed_in_pieces(tmp_path / "trainer_state.json", trainer_state, damaged, [])
-        assert len([record for record in records if isinstance(record, Rows)]) <= 20
+        assert len([record for record in records if isinstance(record, MetricRows)]) <= 20
 
 
 @pytest.mark.skipif(not LOGS.is_dir(), reason="no real logs here")

@@ -20,7 +20,7 @@ from log_reading import drain, drain_all, feed_in_pieces, read_run, values
 from wandb_writing import field, history, item, stats, written
 
 from verl_tui.distributions import quantiles
-from verl_tui.records import Event, EventKind, Histogram, Rows, Sample, Settings, Unreadable
+from verl_tui.records import Event, EventKind, Histogram, MetricRows, Sample, Settings, Unreadable
 from verl_tui.runs.views.state import State, state
 from verl_tui.sources.formats.wandb import reader as wandb
 from verl_tui.sources.formats.wandb import tables as wandb_tables
@@ -46,7 +46,7 @@ def said(records: list[object]) -> dict[str, dict[int, list[str]]]:
     """Return every value that rows hold, by key and step, in their order."""
     found: dict[str, dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
     for rows in records:
-        if isinstance(rows, Rows):
+        if isinstance(rows, MetricRows):
             for key, column in zip(rows.keys, rows.columns, strict=True):
                 for step, value in zip(rows.steps, column, strict=True):
                     found[key][step].append(repr(value))

@@ -15,7 +15,7 @@ import pytest
 from rich.color import ColorSystem
 from watching import NOW, lines, loaded, press, settle
 
-from verl_tui.records import Batch, Rows
+from verl_tui.records import Batch, MetricRows
 from verl_tui.tui.app import VerlApp
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ async def step(pilot: Pilot[int], terminal: Terminal, number: int) -> None:
     batch = Batch(
         run.name,
         replace(source.status, modified=NOW, size=size, bytes_read=size),
-        (Rows(NAMES, (number,), columns, (number,)),),
+        (MetricRows(NAMES, (number,), columns, (number,)),),
         live=True,
     )
     app._monitor.apply(batch, NOW)

@@ -6,7 +6,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from verl_tui.monitor import Monitor
-from verl_tui.reading import looks
+from verl_tui.reading import refreshes
 
 if TYPE_CHECKING:
     import threading
@@ -48,7 +48,7 @@ def follow(
     monitor = Monitor(config)
     due = soon = monotonic()
     written, exported = 0, -1
-    for _ in looks(specs, monitor, between=_BETWEEN, clock=clock, stop=stop):
+    for _ in refreshes(specs, monitor, between=_BETWEEN, clock=clock, stop=stop):
         began, known = monotonic(), sum(run.revision for run in monitor.runs.values())
         if began < due and not (newest and began >= soon and known != exported):
             continue

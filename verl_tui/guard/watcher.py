@@ -11,7 +11,7 @@ from verl_tui.guard.bests import BestKeeper
 from verl_tui.guard.commands import event, start, variables
 from verl_tui.health import Severity
 from verl_tui.monitor import Monitor
-from verl_tui.reading import looks
+from verl_tui.reading import refreshes
 from verl_tui.runs.views.signs_of_life import unattended
 from verl_tui.runs.views.state import State, patience, state, waited
 
@@ -254,7 +254,7 @@ def follow(
         stop: Ends the watching.
     """
     guard = Guard(Monitor(config), orders)
-    following = looks(specs, guard.monitor, between=_BETWEEN, clock=clock, stop=stop)
+    following = refreshes(specs, guard.monitor, between=_BETWEEN, clock=clock, stop=stop)
     with closing(following):
         for _ in following:
             for event in guard.tick(clock()):

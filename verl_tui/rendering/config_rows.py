@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from verl_tui.rendering.text.printable import middle, printable, wrapped
 from verl_tui.rendering.text.wrap import ellipsis, fit, fit_left
-from verl_tui.runs.settings import Layer, is_open, layer
+from verl_tui.runs.settings import SettingsLayer, is_open, layer_of
 from verl_tui.runs.views.facts import short
 from verl_tui.runs.views.identity import identity
 from verl_tui.runs.views.settings_diff import ABSENT, alike, difference
@@ -171,15 +171,15 @@ def differing_facts(runs: Sequence[Run]) -> list[SettingEntry]:
 
 def _setting(run: Run, key: str) -> SettingEntry:
     value, origin = run.settings[key], run.settings_origin.get(key, "")
-    stated = list(run.config.said(key))
+    stated = list(run.config.statements(key))
     others = [
         f"{origin_word(where)} says {_plain(other)}" for where, other in stated if where != origin
     ]
     about = "; ".join([origin or "unknown", *others])
     note, role = origin_word(origin), "value"
-    if any(layer(where) is Layer.OVERRIDES for where, _ in stated):
+    if any(layer_of(where) is SettingsLayer.OVERRIDES for where, _ in stated):
         role = "override"
-        note += "" if layer(origin) is Layer.OVERRIDES else ", override"
+        note += "" if layer_of(origin) is SettingsLayer.OVERRIDES else ", override"
     if value is None or is_open(value):
         role = "dim"
     return SettingEntry(key, (value,), note, about, role)
@@ -199,7 +199,7 @@ def origin_word(origin: str) -> str:
     """Return the short name of a settings origin."""
     if not origin or origin == "console":
         return origin
-    if layer(origin) is Layer.WANDB:
+    if layer_of(origin) is SettingsLayer.WANDB:
         return "W&B"
     path = PurePath(origin)
     return f".hydra/{path.name}" if path.parent.name == ".hydra" else path.name

@@ -11,7 +11,7 @@ from itertools import chain, pairwise
 from typing import TYPE_CHECKING
 
 from verl_tui.monitor import Monitor
-from verl_tui.records import Dump, Progress, Restart, Rows
+from verl_tui.records import Dump, MetricRows, Progress, Restart
 from verl_tui.replay.timing import Timing
 from verl_tui.replay.track import Layout, RunSpan, TimedRecord, Track
 from verl_tui.runs.run import Run
@@ -102,7 +102,7 @@ def _marked(
     """Yield moments with the step that was reached, None if the source began anew."""
     for piece in pieces:
         record = track.records[piece.record]
-        if isinstance(record, Rows) and (record.progress or dumps):
+        if isinstance(record, MetricRows) and (record.progress or dumps):
             yield piece.moment, record.steps[piece.row]
         elif isinstance(record, Dump if dumps else Progress) and record.step is not None:
             yield piece.moment, record.step
@@ -117,7 +117,7 @@ def _has_steps(track: Track) -> bool:
 
 def _tells(record: object) -> bool:
     """Return whether a record shows that training has reached a step."""
-    return (isinstance(record, Rows) and record.progress) or (
+    return (isinstance(record, MetricRows) and record.progress) or (
         isinstance(record, Progress) and record.step is not None
     )
 

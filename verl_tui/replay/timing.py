@@ -7,7 +7,7 @@ from itertools import accumulate, pairwise
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.records import Dump, Progress, Record, Rows, Sample
+from verl_tui.records import Dump, MetricRows, Progress, Record, Sample
 from verl_tui.runs.clock import Clock, counted_back
 from verl_tui.runs.time.elapsed import TIMERS
 from verl_tui.runs.time.step_clocks import bar_clock, clocks
@@ -55,7 +55,7 @@ def source_pass(records: Iterable[Record]) -> SourcePass:
     steps: set[int] = set()
     bars: list[tuple[int, float]] = []
     for record in records:
-        if isinstance(record, Rows) and record.progress:
+        if isinstance(record, MetricRows) and record.progress:
             steps.update(record.steps)
         elif isinstance(record, Progress) and record.step is not None:
             steps.add(record.step)

@@ -15,10 +15,10 @@ from verl_tui.records import (
     Dump,
     Event,
     Histogram,
+    MetricRows,
     Progress,
     Record,
     Restart,
-    Rows,
     Sample,
     Settings,
     SourceStatus,
@@ -132,10 +132,10 @@ class Track:
             yield self._moved(self.records[place])
         yield from self._slices(spans)
 
-    def _slices(self, spans: dict[int, tuple[int, int]]) -> Iterator[Rows]:
+    def _slices(self, spans: dict[int, tuple[int, int]]) -> Iterator[MetricRows]:
         for place, (first, end) in spans.items():
             rows = self.records[place]
-            assert isinstance(rows, Rows)
+            assert isinstance(rows, MetricRows)
             if (first, end) != (0, len(rows.steps)) or (self._shift and rows.times):
                 rows = replace(
                     rows,
@@ -190,7 +190,7 @@ def _parts(record: Record) -> Iterator[Record]:
 
 
 def _size(record: Record) -> int:
-    return len(record.steps) if isinstance(record, Rows) else 1
+    return len(record.steps) if isinstance(record, MetricRows) else 1
 
 
 def _between(before: int, after: int, share: float) -> int:
@@ -246,7 +246,7 @@ class Layout:
 
     def _place(self, place: int, clock: Clock, over: float) -> Iterator[TimedRecord]:
         record = self._track.records[place]
-        if isinstance(record, Rows):
+        if isinstance(record, MetricRows):
             yield from self._place_rows(record, place, clock, over)
             return
         step = (
@@ -265,7 +265,7 @@ class Layout:
             self._reached = _later(self._reached, moment)
 
     def _place_rows(
-        self, rows: Rows, place: int, clock: Clock, over: float
+        self, rows: MetricRows, place: int, clock: Clock, over: float
     ) -> Iterator[TimedRecord]:
         reached = math.nan
         times = rows.times or [math.nan] * len(rows.steps)
@@ -293,7 +293,7 @@ class Layout:
         return [
             piece._replace(moment=end)
             if piece.record > self._last
-            and not isinstance(records[piece.record], Dump | Progress | Rows | Settings)
+            and not isinstance(records[piece.record], Dump | Progress | MetricRows | Settings)
             else piece
             for piece in pieces
         ]
@@ -317,7 +317,9 @@ def _later(reached: float, moment: float) -> float:
 
 def _first(records: Sequence[Record]) -> float:
     """Return the first time that rows state, nan where none does."""
-    times = (record.times[0] for record in records if isinstance(record, Rows) and record.times)
+    times = (
+        record.times[0] for record in records if isinstance(record, MetricRows) and record.times
+    )
     return min(filter(stated, times), default=math.nan)
 
 

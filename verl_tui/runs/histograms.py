@@ -29,7 +29,7 @@ class Histograms:
     def __init__(self, budget: int = 200_000) -> None:
         self.budget = budget
         """Histograms kept at most, of 160 bytes each."""
-        self._columns: dict[str, _Columns] = {}
+        self._columns: dict[str, _BinColumns] = {}
         self._count = 0
 
     @property
@@ -46,7 +46,7 @@ class Histograms:
         """
         columns = self._columns.get(found.key)
         if columns is None:
-            columns = self._columns[found.key] = _Columns()
+            columns = self._columns[found.key] = _BinColumns()
         self._count += columns.add(found, precedence)
         if self._count > self.budget:
             for one in self._columns.values():
@@ -64,7 +64,7 @@ class Histograms:
         return columns.since(step) if columns is not None else iter(())
 
 
-class _Columns:
+class _BinColumns:
     """The histograms of one key, ascending in step."""
 
     def __init__(self) -> None:

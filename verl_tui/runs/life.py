@@ -39,7 +39,7 @@ class Life:
     """The first time that it states for or after the last progress."""
     grew: float | None = None
     """When it last grew while we watched."""
-    said: str = ""
+    counters: str = ""
     """Counters of the last heartbeat since the last progress."""
     stood: float | None = None
     """Since when they stand still, as the log states it."""
@@ -77,7 +77,7 @@ class Life:
         elif (written := trusted_time(stated, modified, absolute=absolute)) is not None:
             self.read = written if self.read is None else max(self.read, written)
         self.since = stated
-        self.said, self.stood, self.beats = "", None, 0
+        self.counters, self.stood, self.beats = "", None, 0
         self.note(stated)
 
     def note(self, stated: float | None) -> None:
@@ -95,11 +95,11 @@ class Life:
         self.note(pulse.time)
         if self.since is None:
             self.since = pulse.time
-        if pulse.said and pulse.said == self.said:
+        if pulse.counters and pulse.counters == self.counters:
             self.beats += 1
             self.idle = pulse.time if pulse.time is not None else self.idle
-        elif pulse.said:
-            self.said, self.stood, self.beats = pulse.said, pulse.time, 1
+        elif pulse.counters:
+            self.counters, self.stood, self.beats = pulse.counters, pulse.time, 1
 
     def last(self, modified: float | None) -> float | None:
         """Return the time of the newest record of training, None where there is none or nothing

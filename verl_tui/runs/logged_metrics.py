@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from verl_tui.distributions import Spread
-    from verl_tui.records import Rows
+    from verl_tui.records import MetricRows
 
 
 class LoggedMetrics:
@@ -29,7 +29,7 @@ class LoggedMetrics:
         self.keys_revision = 0
         """Grows with every new key."""
 
-    def add_table(self, rows: Rows, path: str) -> Table:
+    def add_table(self, rows: MetricRows, path: str) -> Table:
         """Return a new table for rows of a source, known by the names of its keys."""
         table = Table(rows.keys, mean=rows.mean, estimated=rows.estimated)
         for column, key in enumerate(rows.keys):

@@ -13,11 +13,11 @@ from verl_tui.records import (
     Event,
     EventKind,
     Histogram,
+    MetricRows,
     Progress,
     Pulse,
     Record,
     Restart,
-    Rows,
     Sample,
     Settings,
     Unreadable,
@@ -185,7 +185,7 @@ class Run(LoggedMetrics):
         arrival = now if batch.live else None
         newest = batch.newest()
         for record in batch.records:
-            if isinstance(record, Rows):
+            if isinstance(record, MetricRows):
                 self._apply_rows(state, record, arrival, newest.get(record.progress))
             elif isinstance(record, Pulse):
                 state.life.pulse(record)
@@ -260,7 +260,7 @@ class Run(LoggedMetrics):
                 self._apply_event(state, record)
 
     def _apply_rows(
-        self, state: SourceState, rows: Rows, arrival: float | None, newest: int | None
+        self, state: SourceState, rows: MetricRows, arrival: float | None, newest: int | None
     ) -> None:
         if (stated := dated(rows.times)) is not rows.times:
             rows = replace(rows, times=stated)
@@ -271,7 +271,7 @@ class Run(LoggedMetrics):
         elif rows.times:
             state.life.figures(rows.times[-1])
 
-    def _table(self, state: SourceState, rows: Rows) -> Table:
+    def _table(self, state: SourceState, rows: MetricRows) -> Table:
         """Return the table of a source's segment that holds rows with these keys."""
         kind = rows.keys, rows.mean, rows.estimated
         table = state.tables.get(kind)
@@ -281,7 +281,7 @@ class Run(LoggedMetrics):
         return table
 
     def _note_steps(
-        self, state: SourceState, rows: Rows, times: array[float], arrival: float | None
+        self, state: SourceState, rows: MetricRows, times: array[float], arrival: float | None
     ) -> None:
         """Note the steps of rows that show progress, and when they were reached."""
         if state.restarted is not None:
@@ -367,7 +367,7 @@ def _precedence(state: SourceState, *, estimated: bool = False) -> int:
 
 
 def _arrivals(
-    state: SourceState, rows: Rows, arrival: float | None, newest: int | None
+    state: SourceState, rows: MetricRows, arrival: float | None, newest: int | None
 ) -> array[float]:
     """Return when rows without times arrived, nan where that says nothing of their steps."""
     arrived = arrival if arrival is not None else _NAN

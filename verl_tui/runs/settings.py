@@ -32,7 +32,7 @@ _DEEPEST = 8
 """References followed one after the other."""
 
 
-class Layer(IntEnum):
+class SettingsLayer(IntEnum):
     """Where settings were read, the most trusted first."""
 
     TRAINER = 0
@@ -47,16 +47,16 @@ class Layer(IntEnum):
     """A configuration beside the log, which may be older than the command line."""
 
 
-def layer(origin: str) -> Layer:
+def layer_of(origin: str) -> SettingsLayer:
     """Return what kind of source settings came from, as its path tells."""
     path = PurePath(origin)
     if origin == CONSOLE or path.name == "trainer_state.json":
-        return Layer.TRAINER
+        return SettingsLayer.TRAINER
     if path.suffix == ".wandb" or path.parent.name == "files":
-        return Layer.WANDB
+        return SettingsLayer.WANDB
     if path.stem in ("overrides", LAUNCH):
-        return Layer.OVERRIDES
-    return Layer.HYDRA if path.parent.name == ".hydra" else Layer.FILE
+        return SettingsLayer.OVERRIDES
+    return SettingsLayer.HYDRA if path.parent.name == ".hydra" else SettingsLayer.FILE
 
 
 class RunSettings:
@@ -69,7 +69,7 @@ class RunSettings:
         """Setting -> where its value was read."""
         self.revision = 0
         """Grows with every change."""
-        self._said: dict[str, dict[str, Any]] = {}
+        self._by_origin: dict[str, dict[str, Any]] = {}
         """Origin -> what it says, the source that spoke last at the end."""
         self._by_last: dict[str, list[str]] = {}
         """Last part of a dotted name -> the names that end so."""
@@ -81,9 +81,9 @@ class RunSettings:
 
         What gives access is hidden here, before anything is shown of it.
         """
-        known = self._said.pop(settings.origin, {})
+        known = self._by_origin.pop(settings.origin, {})
         shown = {key: hide_setting(key, value) for key, value in settings.values.items()}
-        self._said[settings.origin] = {**known, **shown}
+        self._by_origin[settings.origin] = {**known, **shown}
         self.revision += 1
         self._merge()
 
@@ -91,11 +91,11 @@ class RunSettings:
         """Return where the value that holds was read, empty for a key that nobody states."""
         return self.origins.get(key, "")
 
-    def said(self, key: str) -> Iterator[tuple[str, Any]]:
+    def statements(self, key: str) -> Iterator[tuple[str, Any]]:
         """Yield what each source says of a setting, the most trusted first."""
         for origin in self._trusted():
-            if key in self._said[origin]:
-                yield origin, self._said[origin][key]
+            if key in self._by_origin[origin]:
+                yield origin, self._by_origin[origin][key]
 
     def find(self, names: Sequence[str]) -> tuple[str, Any] | None:
         """Return a setting by the last parts of its dotted name; earlier names first, then the
@@ -115,8 +115,8 @@ class RunSettings:
         return None if key is None else (key, self.values[key])
 
     def _trusted(self) -> Sequence[str]:
-        newest_first = list(self._said)[::-1]
-        return sorted(newest_first, key=layer)
+        newest_first = list(self._by_origin)[::-1]
+        return sorted(newest_first, key=layer_of)
 
     def _merge(self) -> None:
         self.values.clear()
@@ -124,7 +124,7 @@ class RunSettings:
         self._found.clear()
         for resolved in (True, False):
             for origin in self._trusted():
-                for key, value in self._said[origin].items():
+                for key, value in self._by_origin[origin].items():
                     if key not in self.values and is_open(value) is not resolved:
                         self.values[key], self.origins[key] = value, origin
         self._by_last = {}

@@ -7,7 +7,7 @@ from collections import deque
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from verl_tui.records import Event, EventKind, Progress, Rows, SourceStatus, Unreadable
+from verl_tui.records import Event, EventKind, MetricRows, Progress, SourceStatus, Unreadable
 from verl_tui.runs.life import Life
 from verl_tui.runs.reported_errors import ReportedErrors
 
@@ -84,7 +84,7 @@ class SourceState:
         """Whether its process waits in a debugger."""
         return self.stage is not None and self.stage.text.startswith(("(Pdb)", "ipdb>"))
 
-    def note_steps(self, rows: Rows) -> None:
+    def note_steps(self, rows: MetricRows) -> None:
         """Note the steps of rows that show how far training is."""
         top = max(rows.steps)
         # After its last step verl validates once more, and logs that as a step of its own.
@@ -162,7 +162,7 @@ class SourceState:
         return True
 
 
-def _validates(rows: Rows) -> bool:
+def _validates(rows: MetricRows) -> bool:
     return all(key.startswith(("val-", "val/", "test_score")) for key in rows.keys)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from verl_tui.records import Rows
+    from verl_tui.records import MetricRows
 
 _ROW_BITS = 40
 _SEGMENT_BITS = 9
@@ -75,7 +75,7 @@ class Table:
     def __len__(self) -> int:
         return len(self.steps)
 
-    def extend(self, rows: Rows, precedence: int, times: array[float]) -> None:
+    def extend(self, rows: MetricRows, precedence: int, times: array[float]) -> None:
         """Append rows.
 
         Args:

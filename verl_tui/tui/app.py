@@ -18,7 +18,7 @@ from textual.message import Message
 
 from verl_tui.monitor import Monitor
 from verl_tui.on_demand.sample_browser import SampleBrowser
-from verl_tui.reading import Reading
+from verl_tui.reading import ReadingThreads
 from verl_tui.records import Batch, GpuReading
 from verl_tui.rendering.charts.plan import unknown_charts
 from verl_tui.rendering.session.acknowledgements import Acknowledgements
@@ -196,7 +196,7 @@ class VerlApp(TerminalApp):
             self._reading.stop()
 
     def _new_reading(self) -> NewsSource:
-        return Reading(
+        return ReadingThreads(
             self._specs,
             gpu_interval=self.config.gpu_interval,
             poll_interval=self.config.poll_interval,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from verl_tui.records import Batch, Progress, Rows, SourceStatus
+from verl_tui.records import Batch, MetricRows, Progress, SourceStatus
 from verl_tui.rendering.charts.axes import fill_window, fit_window, sliding_window
 from verl_tui.rendering.charts.x_axes import on_axis
 from verl_tui.runs.run import Run
@@ -14,7 +14,7 @@ from verl_tui.times import EARLIEST, LATEST
 def run_at(times: list[float]) -> Run:
     """Return a run with a step at each of these times."""
     run, steps = Run("run"), list(range(1, len(times) + 1))
-    rows = Rows(("loss",), steps, [[float(step) for step in steps]], steps, times)
+    rows = MetricRows(("loss",), steps, [[float(step) for step in steps]], steps, times)
     run.apply(Batch("run", SourceStatus("/logs/run", "verl"), (rows, Progress(steps[-1], None))), 0)
     return run
 

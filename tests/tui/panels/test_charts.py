@@ -16,7 +16,7 @@ from textual.geometry import Size
 
 from verl_tui.health.finding import Finding, Severity, Verdict
 from verl_tui.metrics import describe
-from verl_tui.records import Batch, Progress, Rows, SourceStatus
+from verl_tui.records import Batch, MetricRows, Progress, SourceStatus
 from verl_tui.rendering.charts.axes import fit_window
 from verl_tui.rendering.charts.plan import (
     _GROUPS,
@@ -294,7 +294,7 @@ def test_times_that_are_counted_back_say_so() -> None:
     run = make_run(steps=0)
     status = SourceStatus("/logs/grpo", "verl console", modified=NOW)
     for step in (1, 2, 3):
-        rows = Rows(("critic/score/mean",), [step], [[0.5]], [0], [math.nan])
+        rows = MetricRows(("critic/score/mean",), [step], [[0.5]], [0], [math.nan])
         run.apply(
             Batch(run.name, status, (Progress(step, 3, elapsed=step * 60.0), rows), live=False), NOW
         )
@@ -337,7 +337,9 @@ def test_a_log_without_times_is_drawn_over_its_steps_and_says_so_once() -> None:
 def add(run: Run, step: int, value: float = 0.5, time: float = NOW) -> None:
     status = SourceStatus(f"/logs/{run.name}", "verl", modified=NOW)
     run.apply(
-        Batch(run.name, status, (Rows(("critic/score/mean",), [step], [[value]], [0], [time]),)),
+        Batch(
+            run.name, status, (MetricRows(("critic/score/mean",), [step], [[value]], [0], [time]),)
+        ),
         NOW,
     )
 

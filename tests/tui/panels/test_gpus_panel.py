@@ -14,8 +14,8 @@ from verl_tui.records import (
     Gpu,
     GpuProcess,
     GpuReading,
+    MetricRows,
     Restart,
-    Rows,
     Settings,
     SourceStatus,
 )
@@ -104,7 +104,7 @@ async def test_after_a_restart_what_the_run_has_logged_is_of_its_newest_segment(
     key = "perf/max_memory_allocated_gb"
     run = make_run(columns={key: [40.0] * 200})
     path, *_ = run.paths
-    again = Rows((key,), range(1, 10), [[50.0] * 9], range(1000, 1009))
+    again = MetricRows((key,), range(1, 10), [[50.0] * 9], range(1000, 1009))
     run.apply(
         Batch(run.name, replace(run.sources[path].status), (Restart("steps went back"), again)), NOW
     )

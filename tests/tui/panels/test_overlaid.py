@@ -11,7 +11,7 @@ from panel_host import Host
 from run_views import NOW, make_run, make_view
 from textual.app import App
 
-from verl_tui.records import Batch, Rows, SourceStatus
+from verl_tui.records import Batch, MetricRows, SourceStatus
 from verl_tui.rendering.charts.overlay import counterpart
 from verl_tui.rendering.charts.plan import ChartLook, chart_data, plan_charts
 from verl_tui.rendering.charts.renderer import ChartRenderer
@@ -297,7 +297,9 @@ def test_where_not_all_fit_the_shown_run_is_among_them() -> None:
 def test_runs_without_times_are_compared_over_steps() -> None:
     timed = three()[0]
     untimed = make_run("untimed", 0)
-    rows = Rows(("critic/score/mean",), [1, 2, 3], [[0.1, 0.2, 0.3]], [0, 1, 2], [math.nan] * 3)
+    rows = MetricRows(
+        ("critic/score/mean",), [1, 2, 3], [[0.1, 0.2, 0.3]], [0, 1, 2], [math.nan] * 3
+    )
     untimed.apply(Batch("untimed", SourceStatus("/logs/untimed", "verl"), (rows,)), NOW)
     data = reward(view_of(untimed, timed, selected="x-grpo untimed"), ChartLook(axis="time"))
     assert [len(line.points.steps) for line in data.lines] == [

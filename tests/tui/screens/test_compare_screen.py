@@ -17,7 +17,7 @@ from watching import NOW, check_layout, count_frames, loaded, names, press, sett
 
 from verl_tui.config import Config
 from verl_tui.health import Finding, Severity, Verdict, load_guide
-from verl_tui.records import Batch, Rows, Settings, SourceStatus
+from verl_tui.records import Batch, MetricRows, Settings, SourceStatus
 from verl_tui.rendering.compare_figures import sections, where
 from verl_tui.rendering.compare_rows import fit_columns, heading_rows, longest, share, table_rows
 from verl_tui.rendering.session.snapshot import View
@@ -58,7 +58,9 @@ def run_of(
         **{key.replace("__", "/"): [value] * count for key, value in more.items()},
     }
     times = None if every is None else [NOW - (count - at) * every for at in range(1, count + 1)]
-    rows = Rows(tuple(columns), range(1, count + 1), list(columns.values()), range(count), times)
+    rows = MetricRows(
+        tuple(columns), range(1, count + 1), list(columns.values()), range(count), times
+    )
     records = (*([rows] if count else []), Settings(said or {}, "console"))
     run.apply(Batch(name, SourceStatus(name, "verl console", modified=NOW), records), NOW)
     return run
@@ -182,7 +184,7 @@ def test_rewards_of_different_scales_are_not_held_against_each_other() -> None:
     scores = [0.2, 0.3, 0.4, 0.5] * 10
     binary, open_ = run_of("binary", scores), run_of("open", [2.1, 2.4, 3.0, 3.9] * 10)
     columns = [scores, [sqrt(m * (1 - m)) for m in scores]]
-    with_spread = Rows(("reward/mean", "reward/std"), range(1, 41), columns, range(40))
+    with_spread = MetricRows(("reward/mean", "reward/std"), range(1, 41), columns, range(40))
     told = Run("told")
     told.apply(Batch("told", SourceStatus("told", "verl console"), (with_spread,)), NOW)
     assert row(table(view_of(told, open_)), "reward, last") == ["0.5", "3.9"]

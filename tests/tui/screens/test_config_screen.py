@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from textual.app import App
 from watching import NOW, check_layout, loaded, press, settle, text
 
-from verl_tui.records import Batch, Rows, Settings, SourceStatus
+from verl_tui.records import Batch, MetricRows, Settings, SourceStatus
 from verl_tui.rendering.config_rows import (
     compared,
     detail_rows,
@@ -297,7 +297,9 @@ async def test_new_metrics_leave_it_alone_and_new_settings_do_not(
         screen.show(view)
         await settle(pilot)
         monkeypatch.setattr(screen._panel, "show_page", lambda *page, **_: drawn.append(page))
-        run.apply(Batch("grpo", SourceStatus("x", "f"), (Rows(("loss",), [1], [[0.5]], [0]),)), NOW)
+        run.apply(
+            Batch("grpo", SourceStatus("x", "f"), (MetricRows(("loss",), [1], [[0.5]], [0]),)), NOW
+        )
         drawn.clear()
         screen.show(view)
         screen.show(view)

@@ -22,7 +22,7 @@ from watching import (
 
 from verl_tui.config import Config
 from verl_tui.monitor import Monitor
-from verl_tui.records import Batch, Gpu, GpuReading, Rows, SourceStatus
+from verl_tui.records import Batch, Gpu, GpuReading, MetricRows, SourceStatus
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.runs.run import Run
 from verl_tui.tui.panels.charts import ChartsPanel
@@ -529,7 +529,7 @@ async def test_charts_behind_a_screen_keep_to_their_run_when_all_is_forgotten(
 @pytest.mark.parametrize("key", ["f3", "enter"])
 async def test_times_beyond_the_calendar_are_no_times(moment: float, key: str) -> None:
     run = Run("run")
-    rows = Rows(
+    rows = MetricRows(
         ("actor/entropy",),
         range(1, 11),
         ([0.5] * 10,),

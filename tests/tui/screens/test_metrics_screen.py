@@ -23,7 +23,7 @@ from watching import (
     write_run,
 )
 
-from verl_tui.records import Batch, Rows, SourceStatus
+from verl_tui.records import Batch, MetricRows, SourceStatus
 from verl_tui.rendering.session.preferences import StateFile, UserState
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.screens.metrics.grid import MetricGrid, Tile
@@ -348,7 +348,7 @@ async def test_a_new_step_shows(tmp_path: Path, view: str) -> None:
         batch = Batch(
             "run",
             SourceStatus("more.jsonl", "verl file logger"),
-            (Rows(KEYS, [21], [[-777.0]] * 36, [99]),),
+            (MetricRows(KEYS, [21], [[-777.0]] * 36, [99]),),
         )
         app._monitor.apply(batch, NOW)
         app._paint()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from textual.app import App
 
-from verl_tui.records import Batch, Rows, SourceStatus, Unreadable
+from verl_tui.records import Batch, MetricRows, SourceStatus, Unreadable
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.rendering.session.source_status import not_reached, passed_over
 from verl_tui.runs.run import Run
@@ -126,7 +126,7 @@ def test_table() -> None:
 def test_what_a_source_gives_and_what_else_is_to_be_known_of_it() -> None:
     run = Run("r")
     status = replace(LOG, path="x.log", note="only half of it is read")
-    run.apply(Batch("r", status, (Rows(("a", "b"), (1,), ((1.0,), (2.0,)), (0,)),)), NOW)
+    run.apply(Batch("r", status, (MetricRows(("a", "b"), (1,), ((1.0,), (2.0,)), (0,)),)), NOW)
     shown = texts(view_of(run), 120)
     assert shown[2].split()[6:8] == ["2", "2"], "two metrics, two unreadable lines"
     assert shown[3] == "  only half of it is read"

@@ -17,8 +17,8 @@ from verl_tui.records import (
     Batch,
     Event,
     EventKind,
+    MetricRows,
     Progress,
-    Rows,
     Sample,
     Settings,
     SourceStatus,
@@ -43,7 +43,7 @@ def timed(columns: Mapping[str, Sequence[float]], total: int | None = None, **sa
     count = len(next(iter(columns.values()), ()))
     values = [list(column) for column in columns.values()]
     records: list[Any] = (
-        [Rows(tuple(columns), range(1, count + 1), values, range(count))] if count else []
+        [MetricRows(tuple(columns), range(1, count + 1), values, range(count))] if count else []
     )
     run.apply(
         Batch("grpo", STATUS, (*records, Progress(None, total), Settings(said, "console"))), NOW
@@ -62,7 +62,7 @@ def validating(count: int = 43, total: int = 100) -> Run:
         "perf/mfu/actor": [0.0] * count,
     }
     run = timed(columns, total, **{"trainer.test_freq": 10, "trainer.n_gpus_per_node": 8})
-    tests = Rows(("timing_s/testing",), [10, 20, 30, 40], [[60.0] * 4], range(4))
+    tests = MetricRows(("timing_s/testing",), [10, 20, 30, 40], [[60.0] * 4], range(4))
     run.apply(Batch("grpo", STATUS, (tests,)), NOW)
     return run
 

@@ -12,7 +12,7 @@ import pytest
 from textual.widgets import Input
 from watching import NOW, check_layout, dashboard, lines, loaded, names, press, sample, settle, text
 
-from verl_tui.records import Batch, Rows, SourceStatus
+from verl_tui.records import Batch, MetricRows, SourceStatus
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.pick_metric import PickMetric, matching
@@ -126,7 +126,7 @@ async def test_the_newest_step_is_followed_while_it_is_in_sight(log: Path) -> No
 def _grow(app: VerlApp, steps: range) -> None:
     (name,) = names(app)
     status = SourceStatus("/more.jsonl", "tutorial JSONL", 5, 1)
-    rows = Rows(
+    rows = MetricRows(
         ("rollout/reward_mean",),
         [*steps],
         [[2.0] * len(steps)],

@@ -29,7 +29,7 @@ class Absent:
 ABSENT = Absent()
 
 
-class Row(NamedTuple):
+class ComparedSetting(NamedTuple):
     """One setting in several runs."""
 
     key: str
@@ -42,7 +42,9 @@ class Row(NamedTuple):
     """Whether it only names a place or the run itself."""
 
 
-def difference(runs: Sequence[Mapping[str, Any]], *, everything: bool = False) -> list[Row]:
+def difference(
+    runs: Sequence[Mapping[str, Any]], *, everything: bool = False
+) -> list[ComparedSetting]:
     """Return the settings in which runs differ: those people compare first, then others.
 
     What only some runs state comes after that, mere names at last.
@@ -57,11 +59,11 @@ def difference(runs: Sequence[Mapping[str, Any]], *, everything: bool = False) -
     return sorted(chosen, key=lambda row: (row.naming, row.silent, not is_known(row.key), row.key))
 
 
-def _row(key: str, values: tuple[Any, ...]) -> Row:
+def _row(key: str, values: tuple[Any, ...]) -> ComparedSetting:
     stated = [value for value in values if value is not ABSENT]
     silent = len(stated) < len(values) and all(alike(stated[0], value) for value in stated)
     differs = silent or any(not alike(values[0], value) for value in values[1:])
-    return Row(key, values, differs, silent, is_naming(key))
+    return ComparedSetting(key, values, differs, silent, is_naming(key))
 
 
 def is_naming(key: str) -> bool:

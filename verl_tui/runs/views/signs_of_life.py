@@ -138,7 +138,7 @@ def phase(run: Run) -> str | None:
     """Say what is last known of what the run is at: a heartbeat, a printed stage, a timer; None
     where nothing is.
     """
-    beats = [state for state in run.sources.values() if state.life.said]
+    beats = [state for state in run.sources.values() if state.life.counters]
     if beats:
         return _heartbeat(beats[0])
     stages = [state.stage for state in run.sources.values() if state.stage is not None]
@@ -165,6 +165,6 @@ def _timer(run: Run) -> str | None:
 def _heartbeat(state: SourceState) -> str:
     life = state.life
     if not life.stands() or life.stood is None or life.stamp is None:
-        return f"the last heartbeat: {life.said}"
+        return f"the last heartbeat: {life.counters}"
     still = age(life.stamp - life.stood)
-    return f"the heartbeat goes on, its counters have stood still for {still}: {life.said}"
+    return f"the heartbeat goes on, its counters have stood still for {still}: {life.counters}"

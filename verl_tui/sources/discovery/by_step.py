@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from verl_tui.sources.formats.format import Format
 
 
-class _Kind(NamedTuple):
+class _StepFiles(NamedTuple):
+    """A format with one file for each step."""
+
     format: Format
     step_of: Callable[[str], int | None]
     """Returns the step in a file's name, None if it names none."""
@@ -26,26 +28,26 @@ class _Kind(NamedTuple):
     """Stands for all files of a directory in the name of its source."""
 
 
-_KINDS = (
-    _Kind(rollouts, rollouts.dump_step, dumps.ALL),
-    _Kind(parquet, parquet.table_step, tables.ALL),
+_STEP_FILES = (
+    _StepFiles(rollouts, rollouts.dump_step, dumps.ALL),
+    _StepFiles(parquet, parquet.table_step, tables.ALL),
 )
 
 
 def is_of_a_step(name: str) -> bool:
     """Return by its name whether a file may hold the samples of one step."""
-    return any(kind.step_of(name) is not None for kind in _KINDS)
+    return any(files.step_of(name) is not None for files in _STEP_FILES)
 
 
 def formats(directory: Path, names: Sequence[str], probe: Probe) -> list[Format]:
     """Return of which formats a directory is a source; the first file that can be read tells."""
     return [
-        kind.format
-        for kind in _KINDS
+        files.format
+        for files in _STEP_FILES
         if any(
-            (known := probe.known(directory / name)) and known.format is kind.format
+            (known := probe.known(directory / name)) and known.format is files.format
             for name in names
-            if kind.step_of(name) is not None
+            if files.step_of(name) is not None
         )
     ]
 
@@ -56,6 +58,7 @@ def place(file: FoundFile) -> Path:
     """
     if is_folder(file.path):
         return next(
-            (file.path / kind.all for kind in _KINDS if kind.format is file.format), file.path
+            (file.path / files.all for files in _STEP_FILES if files.format is file.format),
+            file.path,
         )
     return file.path

@@ -14,7 +14,7 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from verl_tui.records import Rows
+from verl_tui.records import MetricRows
 from verl_tui.sources.discovery import naming, passed_over
 from verl_tui.sources.discovery.found import (
     WANDB,
@@ -76,7 +76,7 @@ def _made(records: Iterable[Record]) -> Iterable[int]:
     """Return the steps that records tell of; before the first many trainers validate, and call that
     0.
     """
-    told = (record for record in records if isinstance(record, Rows) and record.progress)
+    told = (record for record in records if isinstance(record, MetricRows) and record.progress)
     return (step for rows in told for step in rows.steps if step > 0)
 
 

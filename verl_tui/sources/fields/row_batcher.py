@@ -8,7 +8,7 @@ from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from verl_tui.records import Event, EventKind, Histogram, Record, Restart, Rows
+from verl_tui.records import Event, EventKind, Histogram, MetricRows, Record, Restart
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -193,7 +193,7 @@ class RowBatcher:
                 times = tuple([math.nan if time is None else time for time in stated])
             steps = array("q", [row.step for row in rows])
             self._out.append(
-                Rows(keys, steps, columns, block.orders, times, mean, progress, estimated)
+                MetricRows(keys, steps, columns, block.orders, times, mean, progress, estimated)
             )
             block.rows, block.orders = [], []
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.evaluation import PREFIX, Evaluation
-from verl_tui.records import Histogram, Progress, Record, Restart, Rows, Sample
+from verl_tui.records import Histogram, MetricRows, Progress, Record, Restart, Sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -50,7 +50,7 @@ class SampleFigures:
         for record in records:
             if isinstance(record, Sample):
                 out.extend(self._add(record))
-            elif isinstance(record, Rows):
+            elif isinstance(record, MetricRows):
                 self._reach(max(record.steps))
             elif isinstance(record, Progress) and record.step is not None:
                 self._reach(record.step)
@@ -132,7 +132,7 @@ def figure_records(
     """Yield the figures of a step's samples as rows, and how their scores are distributed."""
     found = sorted(figures.items())
     prefix = f"val_{PREFIX}" if validation else PREFIX
-    yield Rows(
+    yield MetricRows(
         keys=tuple(f"{prefix}{name}" for name, _ in found),
         steps=(step,),
         columns=tuple((value,) for _, value in found),

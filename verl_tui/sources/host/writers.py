@@ -63,7 +63,7 @@ class Holder(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Known:
+class _KnownWriter:
     """The processes that have had a file open for writing."""
 
     inode: Inode
@@ -97,7 +97,7 @@ class Writers:
         self._began: dict[Path, Writer] = {}
         self._processes = Processes(root)
         self._own = os.getpid() if own is None else own
-        self._known: dict[Path, _Known] = {}
+        self._known: dict[Path, _KnownWriter] = {}
         self._nobody: set[Path] = set()
 
     def held(self, path: Path) -> WriterState:
@@ -163,7 +163,7 @@ class Writers:
         """
         return any(known.stops for known in self._known.values())
 
-    def _note_stop(self, known: _Known) -> None:
+    def _note_stop(self, known: _KnownWriter) -> None:
         """Note whether a process that writes has been stopped since the last look: `cpulimit` does
         so for moments.
         """
@@ -188,7 +188,7 @@ class Writers:
         for path, holders in self._holders(wanted, unseen, pause).items():
             if (holder := self._named(holders)) is not None:
                 writer = Writer(holder.pid, self._processes.name(holder.pid))
-                known = self._known[path] = _Known(inodes[path], holders, holder, writer)
+                known = self._known[path] = _KnownWriter(inodes[path], holders, holder, writer)
                 self._note_stop(known)
                 named.add(path)
         ours = {wanted[inode] for inode, _ in self._open(self._own, wanted, unseen)}

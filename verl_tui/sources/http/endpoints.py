@@ -34,7 +34,7 @@ _KEPT = 16
 """Pages that wait at most: who takes them too slowly loses the oldest."""
 
 
-class Endpoint:
+class PolledEndpoint:
     """Asks one process for its page. `ask` is called by one thread, again and again; another takes
     from `pages`.
     """
@@ -137,7 +137,7 @@ class PageRun:
         self._batcher.add(records)
 
 
-class Endpoints:
+class PageRuns:
     """All endpoints that were named, as runs."""
 
     def __init__(self) -> None:
@@ -145,7 +145,7 @@ class Endpoints:
         self._nameless: str | None = None
         """The run of what names no run, once that is decided."""
 
-    def sort(self, endpoints: Iterable[Endpoint]) -> None:
+    def sort(self, endpoints: Iterable[PolledEndpoint]) -> None:
         """Give the pages that wait to their runs.
 
         A page that names no run belongs to the only run that is named; if there are several or

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from verl_tui.sources.fields.row_batcher import joined
 from verl_tui.sources.formats.prometheus_text.scrapes import Scrape
 from verl_tui.sources.http import addresses
-from verl_tui.sources.http.endpoints import Endpoint, PageRun
+from verl_tui.sources.http.endpoints import PageRun, PolledEndpoint
 from verl_tui.sources.http.served import PageSource, Poller, settle
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ class Engines:
         silent = []
         for address, source in self._sources[name].items():
             asked = source.poller.asked
-            while isinstance(asked, Endpoint) and asked.pages:
+            while isinstance(asked, PolledEndpoint) and asked.pages:
                 self._runs[name].put(address, *asked.pages.popleft())
             if source.poller.problem is not None or source.stop.is_set():
                 silent.append(address)

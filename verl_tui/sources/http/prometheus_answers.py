@@ -85,7 +85,7 @@ _ENDS = {"finished": EventKind.FINISHED, "crashed": EventKind.FATAL}
 """States that our exporter gives to runs that have ended for certain."""
 
 
-class RunRows:
+class AnswerRows:
     """Makes rows of the answers about one run, which come in the order of time."""
 
     def __init__(self) -> None:

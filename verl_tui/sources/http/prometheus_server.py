@@ -19,7 +19,7 @@ from verl_tui import prometheus_names
 from verl_tui.sources.fields.row_batcher import RowBatcher
 from verl_tui.sources.http import prometheus_queries as queries
 from verl_tui.sources.http.addresses import NoAnswerError
-from verl_tui.sources.http.prometheus_answers import AnswerSeries, RunRows, data_of, series_of
+from verl_tui.sources.http.prometheus_answers import AnswerRows, AnswerSeries, data_of, series_of
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class ServedRun:
     series: int = 0
     span: tuple[float, float] | None = None
     """When its steps were seen first and last."""
-    rows: RunRows = field(default_factory=RunRows)
+    rows: AnswerRows = field(default_factory=AnswerRows)
     batcher: RowBatcher = field(default_factory=RowBatcher)
     waiting: deque[tuple[Record, ...]] = field(default_factory=deque)
     """Batches of rows that wait to be read."""

@@ -17,7 +17,7 @@ from verl_tui.sources.formats.prometheus_text import reader as exposition
 from verl_tui.sources.http import addresses, endpoints
 from verl_tui.sources.http import prometheus_server as prometheus
 from verl_tui.sources.http.addresses import NoAnswerError, Unreached, asked_again
-from verl_tui.sources.http.endpoints import Endpoint, Endpoints
+from verl_tui.sources.http.endpoints import PageRuns, PolledEndpoint
 from verl_tui.sources.http.prometheus_server import Server
 from verl_tui.text import one_line
 
@@ -59,7 +59,7 @@ class Poller:
 
         self.address = address
         self.client = Client(address, login=login)
-        self.asked: Server | Endpoint | None = None
+        self.asked: Server | PolledEndpoint | None = None
         """Kind of server, once it has answered."""
         self.problem: str | None = None
         """Why it did not answer when it was asked last."""
@@ -124,7 +124,7 @@ class Poller:
             interval = max(self._every, interval) if isinstance(self.asked, Server) else self._every
         return min(max(_LONGEST_WAIT, interval), interval * 2.0 ** min(self._failures, 10))
 
-    def _meet(self, now: float) -> Server | Endpoint:
+    def _meet(self, now: float) -> Server | PolledEndpoint:
         """Return what is there: a Prometheus server, metrics at the address itself, or below it at
         `/metrics`.
         """
@@ -139,7 +139,7 @@ class Poller:
                 return self._below(now)
         return self._endpoint(self.address, now)
 
-    def _below(self, now: float) -> Endpoint:
+    def _below(self, now: float) -> PolledEndpoint:
         try:
             return self._endpoint(self.address.below(_METRICS), now)
         except NoAnswerError as error:
@@ -149,8 +149,8 @@ class Poller:
                 ) from error
             raise
 
-    def _endpoint(self, address: Address, now: float) -> Endpoint:
-        endpoint = Endpoint(address, self.client)
+    def _endpoint(self, address: Address, now: float) -> PolledEndpoint:
+        endpoint = PolledEndpoint(address, self.client)
         endpoint.ask(now)
         return endpoint
 
@@ -277,7 +277,7 @@ class Served:
         self.pollers: list[Poller] = []
         self.problems: tuple[str, ...] = ()
         """Addresses that cannot be asked, and why."""
-        self._endpoints = Endpoints()
+        self._endpoints = PageRuns()
         self._known: set[tuple[str, str]] = set()
         for spec in dict.fromkeys(specs):
             self._name(spec)
@@ -306,7 +306,7 @@ class Served:
     def grown(self) -> bool:
         """Whether there are sources that nobody has taken yet."""
         known = {address for _, address in self._known}
-        pages = [one for one in self.pollers if isinstance(one.asked, Endpoint)]
+        pages = [one for one in self.pollers if isinstance(one.asked, PolledEndpoint)]
         return any(self._loaded()) or (
             not self.awaited and any(one.address.text not in known for one in pages)
         )
@@ -366,7 +366,9 @@ class Served:
     def _pages(self) -> Iterator[tuple[str, PageSource]]:
         self._sort()
         by_address = {
-            one.asked.address.text: one for one in self.pollers if isinstance(one.asked, Endpoint)
+            one.asked.address.text: one
+            for one in self.pollers
+            if isinstance(one.asked, PolledEndpoint)
         }
         for run in self._endpoints.runs.values():
             for at, address in enumerate(run.workers):
@@ -375,7 +377,9 @@ class Served:
 
     def _sort(self) -> list[str]:
         """Give pages to their runs; return the addresses that do not answer."""
-        answered = [(one, one.asked) for one in self.pollers if isinstance(one.asked, Endpoint)]
+        answered = [
+            (one, one.asked) for one in self.pollers if isinstance(one.asked, PolledEndpoint)
+        ]
         self._endpoints.sort(asked for _, asked in answered)
         return [asked.address.text for one, asked in answered if one.problem is not None]
 

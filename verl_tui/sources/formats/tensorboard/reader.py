@@ -11,7 +11,7 @@ from itertools import pairwise
 from operator import eq
 from typing import TYPE_CHECKING
 
-from verl_tui.records import Histogram, Restart, Rows, Unreadable
+from verl_tui.records import Histogram, MetricRows, Restart, Unreadable
 from verl_tui.sources.fields.row_batcher import replaced_note
 from verl_tui.sources.formats.tensorboard.frames import RecordSplitter, length, sound
 from verl_tui.sources.formats.tensorboard.scalars import STEPS, ScalarBatcher, Scalars
@@ -200,7 +200,7 @@ class EventsReader:
         return found
 
 
-def _rows(scalars: Scalars) -> Rows:
+def _rows(scalars: Scalars) -> MetricRows:
     """Return the scalars of a tag as rows, and clear them.
 
     Rows are ordered by the hundredth of a second in which they were written: a resumed run writes a
@@ -213,7 +213,9 @@ def _rows(scalars: Scalars) -> Rows:
         usual = False
     if not usual:
         orders = array("q", map(_order, scalars.times))
-    rows = Rows((scalars.key,), scalars.steps[:], (scalars.values[:],), orders, scalars.times[:])
+    rows = MetricRows(
+        (scalars.key,), scalars.steps[:], (scalars.values[:],), orders, scalars.times[:]
+    )
     del scalars.steps[:], scalars.values[:], scalars.times[:]
     return rows
 
