@@ -1,4 +1,4 @@
-"""All that was ever found about the shown run: raised, cleared, acknowledged."""
+"""All findings that were ever raised about the shown run, over the dashboard."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding
 
-from verl_tui.health.finding import Severity
-from verl_tui.rendering.text.printable import middle, wrapped
+from verl_tui.rendering.history_rows import ROLES, caption, episode_name, history_rows
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.panels.panel import TextPanel
 from verl_tui.tui.screens.overlay import Overlay
@@ -19,10 +18,6 @@ if TYPE_CHECKING:
 
     from verl_tui.health.finding import Episode
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.rendering.text.piece import Pieces
-
-_ROLES = ("critical", "warning", "info", "text", "dim")
-_MARKS = {Severity.CRITICAL: ("✖", "X"), Severity.WARNING: ("▲", "!"), Severity.INFO: ("•", "i")}
 
 
 class HistoryPanel(TextPanel):
@@ -30,7 +25,7 @@ class HistoryPanel(TextPanel):
 
     TITLE = "finding history"
     PREFIX = "history"
-    STYLED_ROLES = _ROLES
+    STYLED_ROLES = ROLES
     DEFAULT_CSS = """
     HistoryPanel {
         border: round $accent;
@@ -50,56 +45,49 @@ class HistoryPanel(TextPanel):
         self.episodes: tuple[Episode, ...] = ()
         """What is listed, in this order."""
         self._chosen: tuple[object, ...] | None = None
-        """Which episode is chosen: newer ones push it down."""
+        """Name of the chosen episode: newer ones push it down."""
 
     def compose(self) -> ComposeResult:
         """Make the rows."""
         yield self._rows
 
     def show(self, view: View) -> None:
-        """List what has happened so far."""
+        """List the episodes so far."""
         self._view = view
         self.episodes = tuple(reversed(view.verdict.history))
         self.redraw()
 
     def chosen(self) -> Episode | None:
-        """Return the episode that the user has chosen, the newest if none."""
+        """Return the chosen episode, the newest if none was chosen; None if there is none."""
         entry = self._rows.entry if self._rows.entry is not None else 0
         return self.episodes[entry] if entry < len(self.episodes) else None
 
     def on_rows_chosen(self, message: Entries.Chosen) -> None:
-        """Stay with what the user chose."""
+        """Remember the episode that the user chose."""
         message.stop()
         episode = self.chosen()
-        self._chosen = _name(episode) if episode is not None else None
+        self._chosen = episode_name(episode) if episode is not None else None
 
     def redraw(self) -> None:
         """Write the rows of what was shown last."""
         view, width = self._view, self._rows.size.width
         if view is None or width < 1:
             return
-        lines: list[Pieces] = []
-        heads: list[int] = []
-        for episode in self.episodes:
-            heads.append(len(lines))
-            known = view.run is not None and view.acknowledgements.marked(view.run.name, episode)
-            lines += _entry(episode, width - 1, known=known, ascii_only=view.ascii)
-        if not lines:
-            words = "nothing was found so far" if view.run is not None else "no run yet"
-            lines = [[(part, "dim")] for part in wrapped(words, width)]
-        self._rows.set_entries(self.strips(lines), heads, len(lines) if heads else 0)
-        names = [_name(episode) for episode in self.episodes]
+        rows, starts = history_rows(view, self.episodes, width)
+        self._rows.set_entries(self.strips(rows), starts, len(rows) if starts else 0)
+        self._choose_again()
+        self.subtitle(caption(self.episodes))
+
+    def _choose_again(self) -> None:
+        """Mark the chosen episode where it is listed now, the newest one if it is gone."""
+        names = [episode_name(episode) for episode in self.episodes]
         at = names.index(self._chosen) if self._chosen in names else 0
         self._chosen = names[at] if names else None
         self._rows.choose(at if names else None)
-        lasting = sum(episode.cleared_step is None for episode in self.episodes)
-        self.subtitle(f"{len(self.episodes)} raised, {lasting} lasting" if self.episodes else "")
 
 
 class HistoryScreen(Overlay["Episode | None"]):
-    """The history of findings over the dashboard; ends with the episode that the user wants to see,
-    if any.
-    """
+    """The finding history over the dashboard; returns the episode that the user opened, if any."""
 
     HELP_SECTION = HelpSection("finding history", (Overlay,), rank=90)
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -113,35 +101,12 @@ class HistoryScreen(Overlay["Episode | None"]):
         super().__init__(HistoryPanel(), view)
 
     def draw(self, view: View) -> None:
-        """List what has happened so far."""
+        """Write the title and list the episodes."""
         keys = " · enter goes there · esc closes" if self.has_class("-wide") else ""
         self.entitle(f"{self._panel.TITLE}{keys}")
         self._panel.show(view)
 
     def on_entries_opened(self, message: Entries.Opened) -> None:
-        """Close, and say which episode was chosen."""
+        """Close and return the chosen episode."""
         message.stop()
         self.dismiss(self._panel.chosen())
-
-
-def _name(episode: Episode) -> tuple[object, ...]:
-    """Return what stays the same when an episode is cleared."""
-    return episode.id, episode.key, episode.since_step, episode.raised_step
-
-
-def _entry(episode: Episode, width: int, *, known: bool, ascii_only: bool) -> list[Pieces]:
-    role = "dim" if known or episode.cleared_step is not None else episode.severity.word
-    mark = _MARKS[episode.severity][ascii_only]
-    steps = [] if episode.since_step is None else [f"since step {episode.since_step}"]
-    steps += [] if episode.raised_step is None else [f"raised at step {episode.raised_step}"]
-    steps.append(
-        "lasting" if episode.cleared_step is None else f"cleared at step {episode.cleared_step}"
-    )
-    steps += ["acknowledged"] if known else []
-    told = (" - " if ascii_only else " · ").join(steps)
-    rows: list[Pieces] = [[(f"{mark} ", role), (middle(episode.id, width - 2), role)]]
-    rows += [
-        [("  ", ""), (part, "dim")] for part in wrapped(told, width - 2, ascii_only=ascii_only)
-    ]
-    words = wrapped(episode.message, width - 2, ascii_only=ascii_only)
-    return [*rows, *([("  ", ""), (part, "dim" if known else "text")] for part in words)]

@@ -1,0 +1,73 @@
+"""Rows of the finding history: every finding with the steps at which it was raised and cleared."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from verl_tui.health.finding import Severity
+from verl_tui.rendering.text.printable import middle, wrapped
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from verl_tui.health.finding import Episode
+    from verl_tui.rendering.session.snapshot import View
+    from verl_tui.rendering.text.piece import Pieces
+
+ROLES = ("critical", "warning", "info", "text", "dim")
+"""Roles of the pieces of a row."""
+_MARKS = {Severity.CRITICAL: ("✖", "X"), Severity.WARNING: ("▲", "!"), Severity.INFO: ("•", "i")}
+
+
+def episode_name(episode: Episode) -> tuple[object, ...]:
+    """Return the fields that stay the same when an episode is cleared."""
+    return episode.id, episode.key, episode.since_step, episode.raised_step
+
+
+def history_rows(
+    view: View, episodes: Sequence[Episode], width: int
+) -> tuple[list[Pieces], list[int]]:
+    """Return the rows of all episodes, and the row that each begins at; one cell is left to the
+    scroll bar.
+    """
+    rows: list[Pieces] = []
+    starts: list[int] = []
+    for episode in episodes:
+        starts.append(len(rows))
+        rows += _episode_rows(view, episode, width - 1)
+    if not starts:
+        words = "nothing was found so far" if view.run is not None else "no run yet"
+        rows = [[(part, "dim")] for part in wrapped(words, width)]
+    return rows, starts
+
+
+def caption(episodes: Sequence[Episode]) -> str:
+    """Count the episodes; empty where there is none."""
+    lasting = sum(episode.cleared_step is None for episode in episodes)
+    return f"{len(episodes)} raised, {lasting} lasting" if episodes else ""
+
+
+def _episode_rows(view: View, episode: Episode, width: int) -> list[Pieces]:
+    run, ascii_only = view.run, view.ascii
+    acknowledged = run is not None and view.acknowledgements.marked(run.name, episode)
+    active = episode.cleared_step is None and not acknowledged
+    role = episode.severity.word if active else "dim"
+    mark = _MARKS[episode.severity][ascii_only]
+    steps = (" - " if ascii_only else " · ").join(_steps(episode, acknowledged=acknowledged))
+    rows: list[Pieces] = [[(f"{mark} ", role), (middle(episode.id, width - 2), role)]]
+    for words, words_role in ((steps, "dim"), (episode.message, "dim" if acknowledged else "text")):
+        lines = wrapped(words, width - 2, ascii_only=ascii_only)
+        rows += [[("  ", ""), (line, words_role)] for line in lines]
+    return rows
+
+
+def _steps(episode: Episode, *, acknowledged: bool) -> list[str]:
+    """Return the steps at which a finding began, was raised and was cleared, as far as known."""
+    steps = []
+    if episode.since_step is not None:
+        steps.append(f"since step {episode.since_step}")
+    if episode.raised_step is not None:
+        steps.append(f"raised at step {episode.raised_step}")
+    cleared = episode.cleared_step
+    steps.append("lasting" if cleared is None else f"cleared at step {cleared}")
+    return [*steps, "acknowledged"] if acknowledged else steps

@@ -1,0 +1,245 @@
+"""Rows on where the shown run's records come from, and what of it could not be read."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from itertools import islice
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from rich.cells import cell_len
+
+from verl_tui.rendering.text.printable import cut, size_text
+from verl_tui.rendering.text.wrap import fit, fit_left, wrap
+from verl_tui.runs.views.provenance import leading
+from verl_tui.text import one_line
+from verl_tui.times import age
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from verl_tui.records import SourceStatus
+    from verl_tui.rendering.session.snapshot import View
+    from verl_tui.rendering.text.piece import Piece, Pieces
+    from verl_tui.runs.run import Run
+    from verl_tui.runs.source_state import SourceState
+    from verl_tui.sources.discovery.passed_over import PassedOver
+
+ROLES = ("heading", "dim", "path", "up", "down", "warning")
+"""Roles of the pieces of a row."""
+_TABLE = 110
+"""Least width of a table; in less each source takes two rows or more."""
+_SHOWN_LINES = 200
+"""Unreadable lines shown of one source, the newest, and paths shown that are passed over."""
+_GROUPED = 4
+"""More files than this of one directory and format share a row, unless something is wrong with
+them.
+"""
+_COLUMNS = ("format", "state", "records", "metrics", "unreadable", "read", "changed")
+"""`metrics`: of how many metrics the values in force come from the source, see
+`verl_tui.runs.views.provenance.leading`.
+"""
+_NUMBERS_FROM = 2
+"""The columns from this one on are aligned to the right."""
+
+
+def source_rows(view: View, width: int) -> list[Pieces]:
+    """Return all rows, each at most `width` cells wide, with an empty one between parts."""
+    monitor = view.monitor
+    parts = [
+        _sentences("problems", monitor.problems, "down", width),
+        list(_unreached(view, width)),
+        _sentences("waiting for", monitor.waiting, "warning", width),
+        list(_passed_over(monitor.passed, width, ascii=view.ascii)),
+    ]
+    if view.run is None:
+        words = wrap("No run yet, so nothing is being read.", width)
+        parts.append([[(line, "dim")] for line in words])
+    else:
+        parts.append([_heading("sources", width), *_sources(view.run, view, width)])
+        parts.append(list(_unreadable(view.run, width, ascii=view.ascii)))
+    rows: list[Pieces] = []
+    for part in filter(None, parts):
+        rows += [[], *part] if rows else part
+    return rows
+
+
+def _heading(words: str, width: int) -> Pieces:
+    return [(fit(words, width), "heading")]
+
+
+def _path(path: str, width: int, *, ascii: bool) -> str:
+    """Return the last part of a path."""
+    return fit_left(one_line(path, 4096), width, "..." if ascii else "…")
+
+
+def _sentences(heading: str, sentences: Sequence[str], role: str, width: int) -> list[Pieces]:
+    if not sentences:
+        return []
+    lines = [line for sentence in sentences for line in wrap(one_line(sentence, 1000), width)]
+    return [_heading(heading, width), *([(line, role)] for line in lines)]
+
+
+def _unreached(view: View, width: int) -> Iterator[Pieces]:
+    """Yield the addresses that do not answer, each with the reason and for how long."""
+    if not view.monitor.unreached:
+        return
+    yield _heading(f"not reached: {len(view.monitor.unreached):,}", width)
+    for one in view.monitor.unreached:
+        quiet = age(view.now - one.since) if one.since is not None else ""
+        since = f", for {quiet}; it is asked again" if quiet not in ("", "now") else ""
+        for line in wrap(one_line(f"{one.address}: {one.reason}{since}", 1000), width):
+            yield [(line, "warning")]
+
+
+def _passed_over(passed: Sequence[PassedOver], width: int, *, ascii: bool) -> Iterator[Pieces]:
+    """Yield the paths that are not read, each with the reason."""
+    if not passed:
+        return
+    yield _heading(f"passed over: {len(passed):,}", width)
+    for one in passed[:_SHOWN_LINES]:
+        reason = one_line(one.reason, max(8, width // 2))
+        room = max(8, width - cell_len(reason) - 2)
+        path = fit_left(one.path, min(room, cell_len(one.path)), "..." if ascii else "…")
+        yield cut([(path, "path"), (f"  {reason}", "warning")], width, "…")
+    if len(passed) > _SHOWN_LINES:
+        yield [(fit(f"  {len(passed) - _SHOWN_LINES:,} more, not listed", width), "dim")]
+
+
+# -- sources ---------------------------------------------------------------------------------------
+
+
+def _sources(run: Run, view: View, width: int) -> Iterator[Pieces]:
+    statuses = _grouped(run.sources.values())
+    if not statuses:
+        yield [(fit("none", width), "dim")]
+        return
+    leads = leading(run)
+    facts = [_facts(status, leads.get(status.path, 0), view) for status in statuses]
+    if width >= _TABLE:
+        yield from _table(statuses, facts, width, ascii=view.ascii)
+        return
+    for status, fact in zip(statuses, facts, strict=True):
+        yield [(_path(status.path, width, ascii=view.ascii), "path")]
+        yield from _stacked(fact, width)
+        yield from _problem_and_note(status, width)
+
+
+def _grouped(states: Iterable[SourceState]) -> list[SourceStatus]:
+    """Return the statuses to show: many sound files of a directory and format as one."""
+    groups: dict[tuple[str, str], list[SourceStatus]] = defaultdict(list)
+    for state in states:
+        status = state.status
+        faulty = status.problem is not None or status.unreadable
+        place = status.path if faulty else str(PurePath(status.path).parent)
+        groups[place, status.format].append(status)
+    shown: list[SourceStatus] = []
+    for members in groups.values():
+        shown += [_summed(members)] if len(members) > _GROUPED else members
+    return shown
+
+
+def _summed(members: Sequence[SourceStatus]) -> SourceStatus:
+    """Return one status for many files, with their sums and the newest time of change."""
+    first = PurePath(members[0].path)
+    times = [status.modified for status in members if status.modified is not None]
+    return replace(
+        members[0],
+        path=str(first.parent / f"*{first.suffix} ({len(members):,} files)"),
+        records=sum(status.records for status in members),
+        bytes_read=sum(status.bytes_read for status in members),
+        size=sum(status.size for status in members),
+        modified=max(times, default=None),
+    )
+
+
+def _facts(status: SourceStatus, leads: int, view: View) -> tuple[str, ...]:
+    """Return the words of one source for each of `_COLUMNS`."""
+    up, down = ("+ up", "! down") if view.ascii else ("● up", "✗ down")
+    read = size = size_text(status.size)
+    if status.bytes_read < status.size:
+        read = f"{size_text(status.bytes_read)} / {size}"
+    return (
+        status.title,
+        up if status.problem is None else down,
+        f"{status.records:,}",
+        f"{leads:,}" if leads else "-",
+        f"{status.unreadable:,}",
+        read,
+        age(max(0.0, view.now - status.modified)) if status.modified is not None else "-",
+    )
+
+
+def _table(
+    statuses: Sequence[SourceStatus], facts: Sequence[Sequence[str]], width: int, *, ascii: bool
+) -> Iterator[Pieces]:
+    """Yield one row a source below a heading; the path takes what the columns leave."""
+    widths = [max(map(cell_len, column)) for column in zip(_COLUMNS, *facts, strict=True)]
+    room = max(8, width - sum(widths) - 2 * len(widths))
+    paths = [_path(status.path, room, ascii=ascii) for status in statuses]
+    room = min(room, max(map(cell_len, paths)))
+    plain = ["dim"] * len(_COLUMNS)
+    yield [("path".ljust(room), "dim"), *_aligned(_COLUMNS, widths, plain)]
+    for status, path, fact in zip(statuses, paths, facts, strict=True):
+        roles = plain.copy()
+        roles[_COLUMNS.index("state")] = "up" if status.problem is None else "down"
+        roles[_COLUMNS.index("unreadable")] = "warning" if status.unreadable else "dim"
+        yield [(path + " " * (room - cell_len(path)), "path"), *_aligned(fact, widths, roles)]
+        yield from _problem_and_note(status, width)
+
+
+def _aligned(facts: Sequence[str], widths: Sequence[int], roles: Sequence[str]) -> Iterator[Piece]:
+    """Yield a cell of the table for each column: words to the left, numbers to the right."""
+    for at, (fact, size, role) in enumerate(zip(facts, widths, roles, strict=True)):
+        yield "  " + (fact.ljust(size) if at < _NUMBERS_FROM else fact.rjust(size)), role
+
+
+def _stacked(facts: Sequence[str], width: int) -> Iterator[Pieces]:
+    """Yield the facts of one source in as many rows as they take."""
+    kind, state, records, leads, unreadable, read, changed = facts
+    words = [(kind, "dim"), (f"{records} record{'' if records == '1' else 's'}", "dim")]
+    if leads != "-":
+        words.append((f"gives {leads} metric{'' if leads == '1' else 's'}", "dim"))
+    words.append((f"{unreadable} unreadable", "dim" if unreadable == "0" else "warning"))
+    words += [(read, "dim"), (f"changed {changed}", "dim")]
+    row: Pieces = [("  " + state, "up" if state.endswith("up") else "down")]
+    for word, role in words:
+        if sum(cell_len(text) for text, _ in row) + 2 + len(word) > width:
+            yield cut(row, width, "…")
+            row = []
+        row.append(("  " + word, role))
+    yield cut(row, width, "…")
+
+
+def _problem_and_note(status: SourceStatus, width: int) -> Iterator[Pieces]:
+    for sentence, role in ((status.problem, "down"), (status.note, "dim")):
+        if sentence is not None:
+            yield from ([("  " + line, role)] for line in wrap(one_line(sentence, 500), width - 2))
+
+
+# -- unreadable lines ------------------------------------------------------------------------------
+
+
+def _unreadable(run: Run, width: int, *, ascii: bool) -> Iterator[Pieces]:
+    """Yield the newest lines of each source that were not understood, with the reason."""
+    states = [one for one in run.sources.values() if one.status.unreadable or one.unreadable]
+    if not states:
+        yield [(fit("Every line was understood.", width), "dim")]
+        return
+    yield _heading(f"unreadable lines: {run.unreadable:,}", width)
+    for state in states:
+        yield [(_path(state.status.path, width, ascii=ascii), "path")]
+        yield from _unreadable_lines(state, width)
+
+
+def _unreadable_lines(state: SourceState, width: int) -> Iterator[Pieces]:
+    kept = len(state.unreadable)
+    hidden = max(state.status.unreadable, kept) - min(kept, _SHOWN_LINES)
+    if hidden:
+        yield [(fit(f"  {hidden:,} more, not listed", width), "dim")]
+    for line in islice(state.unreadable, max(0, kept - _SHOWN_LINES), None):
+        row: Pieces = [(f"  line {line.line:,}  ", "dim"), (one_line(line.reason, 200), "warning")]
+        if line.excerpt:
+            row.append((f"  {one_line(line.excerpt)}", ""))
+        yield cut(row, width, "…")
