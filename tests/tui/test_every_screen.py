@@ -19,6 +19,7 @@ from emulated import check_cells, emulated, emulator, resize
 from watching import check_layout, dashboard, press, settle, showing, until
 
 from verl_tui.on_demand import worker
+from verl_tui.tui.screens.log.screen import LogScreen
 from verl_tui.tui.screens.overlay import Overlay
 
 if TYPE_CHECKING:
@@ -115,8 +116,9 @@ def amount_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Monit
 
 def read_and_idle(pilot: Pilot[Any]) -> bool:
     """Tell whether all that the screen in front shows has been read."""
-    return pilot.app.browser.idle and getattr(
-        getattr(pilot.app.screen, "_reader", None), "idle", True
+    screen = pilot.app.screen
+    return pilot.app.browser.idle and (
+        not isinstance(screen, LogScreen) or screen.window.reader.idle
     )
 
 

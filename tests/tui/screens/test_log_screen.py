@@ -20,9 +20,9 @@ from watching import (
 )
 
 from verl_tui.on_demand import worker
+from verl_tui.rendering.log.status import KEYS
 from verl_tui.tui.panels.health import HealthPanel
 from verl_tui.tui.screens.log.line import LineScreen
-from verl_tui.tui.screens.log.screen import _KEYS as KEYS
 from verl_tui.tui.screens.log.screen import LogScreen
 from verl_tui.tui.widgets.log_rows import LogRows
 
@@ -75,7 +75,7 @@ async def opened(pilot: Pilot[Any], *keys: str) -> LogScreen:
     await press(pilot, *keys, "l")
     screen = pilot.app.screen
     assert isinstance(screen, LogScreen)
-    await until(pilot, lambda: screen._lines)
+    await until(pilot, lambda: screen.window.lines)
     await quiet(pilot)
     return screen
 
@@ -84,9 +84,9 @@ async def quiet(pilot: Pilot[Any]) -> None:
     """Wait until everything has been read and drawn."""
     screen = pilot.app.screen
     assert isinstance(screen, LogScreen)
-    await until(pilot, lambda: screen._reader.idle)
+    await until(pilot, lambda: screen.window.reader.idle)
     await pilot.pause(0.01)  # the last notice comes a moment after the last reading
-    await until(pilot, lambda: screen._reader.idle and screen._seeker.search is None)
+    await until(pilot, lambda: screen.window.reader.idle and screen.window.seeker.search is None)
     await settle(pilot)
 
 
@@ -211,7 +211,7 @@ async def test_search(log: Path) -> None:
         await pilot.press("escape", "escape")
         await settle(pilot)
         assert isinstance(app.screen, LogScreen)
-        assert app.screen._seeker.query is None
+        assert app.screen.window.seeker.query is None
 
 
 async def test_follows_and_writes_only_what_is_new(
@@ -222,14 +222,14 @@ async def test_follows_and_writes_only_what_is_new(
         screen = await opened(pilot)
         with log.open("a") as file:
             file.write("the first to overflow\n")
-        screen._look()
+        screen.look()
         await quiet(pilot)
         assert "the first to overflow" in text(app)
         frames = count_frames(monkeypatch)
         for _ in range(3):
-            screen._look()
+            screen.look()
             await quiet(pilot)
-            screen.show(screen._view)
+            screen.show(screen.window.view)
         assert frames["frames"] == 0, "nothing new, nothing sent"
         refreshed: list[Any] = []
         refresh = LogRows.refresh
@@ -244,7 +244,7 @@ async def test_follows_and_writes_only_what_is_new(
         before = rows(pilot)
         with log.open("a") as file:
             file.write("a new line\n")
-        screen._look()
+        screen.look()
         await quiet(pilot)
         after = rows(pilot)
         changed = [
@@ -265,7 +265,7 @@ async def test_stays_where_one_reads(log: Path) -> None:
         before = rows(pilot)
         with log.open("a") as file:
             file.write("more\n" * 100)
-        screen._look()
+        screen.look()
         await quiet(pilot)
         assert rows(pilot) == before
         await pilot.press("f")
@@ -278,12 +278,12 @@ async def test_truncated_and_gone(log: Path) -> None:
     async with app.run_test(size=(100, 20)) as pilot:
         screen = await opened(pilot)
         log.write_text("begun anew\n")
-        screen._look()
+        screen.look()
         await quiet(pilot)
         assert rows(pilot)[0].endswith("begun anew")
         assert not any(rows(pilot)[1:])
         log.unlink()
-        screen._look()
+        screen.look()
         await quiet(pilot)
         assert "train.log: no such file or directory" in text(app)
         for key in ("e", "n", "escape", "y", "j", "G", "w", "u", "f", "tab"):
@@ -487,5 +487,5 @@ async def test_news_may_come_while_the_screen_is_taken_down(log: Path) -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await opened(pilot)
         await screen.remove_children()
-        screen.show(screen._view)
+        screen.show(screen.window.view)
         await settle(pilot)

@@ -1,4 +1,4 @@
-"""The ways to a line of a log: where it was opened for, the next hit, the next error."""
+"""Ways to a line of a log: the one it was opened at, the next hit, the next error."""
 
 from __future__ import annotations
 
@@ -17,32 +17,33 @@ LogQuery = Alarms | StepLine | TextQuery
 
 
 class Seeker:
-    """Where one wants to go in a log, and the line one has gone to."""
+    """Finds lines of a log, and marks the one that was found last."""
 
-    def __init__(self, aim: LogTarget | None, say: Callable[[str], None]) -> None:
+    def __init__(self, target: LogTarget | None, say: Callable[[str], None]) -> None:
         """Begin.
 
         Args:
-            aim: Which line to begin at; at the newest if none.
-            say: Takes what the user is told.
+            target: The line to begin at; the newest if None.
+            say: Shows a sentence to the user.
         """
-        self.aim = aim
-        """What is still to be found."""
+        self.target = target
+        """The line that is still to be found."""
         self.query: TextQuery | None = None
+        """The user's search; its hits are highlighted."""
         self.search: SearchJob | None = None
-        """The search of which one waits for the end."""
+        """The search under way."""
         self.mark: int | None = None
-        """Where the line begins that one has gone to."""
+        """Where the marked line begins."""
         self._again = False
         """Whether the search has begun again at the other end of the log."""
         self._say = say
 
-    def drop(self) -> None:
-        """Look at another log."""
-        self.mark = self.aim = self.search = None
+    def forget(self) -> None:
+        """Forget target, search and mark: another log is shown."""
+        self.mark = self.target = self.search = None
 
     def marked(self, lines: Sequence[ScreenRow]) -> int | None:
-        """Return which row in sight is the one that one has gone to."""
+        """Return the index of the marked row in sight."""
         mark = self.mark
         if mark is None:
             return None
@@ -50,18 +51,20 @@ class Seeker:
             (at for at, line in enumerate(lines) if line.row.start <= mark < line.row.end), None
         )
 
-    def doing(self, log: Log) -> str:
+    def progress(self, log: Log) -> str:
         """Return what is being looked for, empty if nothing is."""
         if self.search is not None and self.search is log.search:
             return f"searching {self.search.share(log.size):.0%}"
-        if self.aim is not None and self.aim.line is not None:
-            return f"looking for line {self.aim.line}"
+        if self.target is not None and self.target.line is not None:
+            return f"looking for line {self.target.line}"
         return ""
 
     def next(
         self, pager: Pager, lines: Sequence[ScreenRow], query: Alarms | TextQuery, way: int
     ) -> None:
-        """Look for the next line of a kind from where one is."""
+        """Look for the next (1) or previous (-1) line that matches, from the marked one or those
+        in sight.
+        """
         at = self.marked(lines)
         if at is not None:
             origin = lines[at].row.end if way > 0 else lines[at].row.start
@@ -72,25 +75,25 @@ class Seeker:
         self._begin(pager, query, origin, way, again=False)
 
     def arrive(self, pager: Pager) -> None:
-        """Go where one wanted to, as soon as it is known where that is."""
-        self._take_aim(pager)
+        """Go to the line looked for as soon as its place is known."""
+        self._go_to_target(pager)
         self._end_search(pager)
 
-    def _take_aim(self, pager: Pager) -> None:
-        aim = self.aim
-        if aim is None:
+    def _go_to_target(self, pager: Pager) -> None:
+        target = self.target
+        if target is None:
             return
-        if aim.line is not None:
-            start = pager.log.start_of(aim.line)
+        if target.line is not None:
+            start = pager.log.start_of(target.line)
             if start is None:
                 return
             if start < 0:
-                self._say(f"{pager.log.path.name} has no line {aim.line}")
+                self._say(f"{pager.log.path.name} has no line {target.line}")
             else:
                 self._go(pager, start)
-        elif aim.step is not None:
-            self._begin(pager, StepLine(aim.step), pager.log.size, -1, again=True)
-        self.aim = None
+        elif target.step is not None:
+            self._begin(pager, StepLine(target.step), pager.log.size, -1, again=True)
+        self.target = None
 
     def _go(self, pager: Pager, start: int) -> None:
         self.mark = start
@@ -100,7 +103,7 @@ class Seeker:
         self.search, self._again = pager.log.find(query, origin, way), again
 
     def _end_search(self, pager: Pager) -> None:
-        """Go to what was searched for, or go on at the other end of the log."""
+        """Go to the line that a search has found, or search on from the other end of the log."""
         search, log = self.search, pager.log
         if search is None or not search.done:
             return

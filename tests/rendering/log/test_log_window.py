@@ -1,0 +1,134 @@
+"""The window on the logs of a run, and the lines above and below it."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+from run_views import NOW, make_view
+
+from verl_tui.on_demand import worker
+from verl_tui.records import Batch, SourceStatus
+from verl_tui.rendering.log import status
+from verl_tui.rendering.log.line_kinds import TextQuery
+from verl_tui.rendering.log.window import LogWindow
+from verl_tui.rendering.text.search import Search
+from verl_tui.runs.run import Run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from verl_tui.rendering.text.piece import Pieces
+
+
+class Opened:
+    """A window on some files, and what it shows once they have been read."""
+
+    def __init__(self, *paths: Path, run: bool = True) -> None:
+        shown = Run("grpo")
+        for path in paths:
+            source = SourceStatus(str(path), "verl console", size=path.stat().st_size)
+            shown.apply(Batch("grpo", source), NOW)
+        self._read = threading.Event()
+        self.said: list[str] = []
+        view = make_view(*([shown] if run else []))
+        self.window = LogWindow(view, None, on_read=self._read.set, say=self.said.append)
+        self.window.fold = False
+
+    def words(self, width: int = 80, height: int = 5) -> list[str]:
+        """Return the rows in sight as text."""
+        for _ in range(200):
+            self._read.clear()
+            rows = self.window.rows(width, height)
+            if rows is not None and self.window.reader.idle:
+                return ["".join(text for text, _ in row).rstrip() for row in rows]
+            self._read.wait(0.05)
+        raise AssertionError("never read")
+
+    def place(self, width: int = 80) -> str:
+        """Return the line above the log."""
+        return "|".join(text_of(pieces) for pieces in status.place(self.window, width))
+
+
+def text_of(pieces: Pieces) -> str:
+    return "".join(text for text, _ in pieces)
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Opened]]:
+    monkeypatch.setattr(worker, "_PAUSE", 0.0)
+    made: list[Opened] = []
+
+    def open_window(*paths: Path, run: bool = True) -> Opened:
+        made.append(Opened(*paths, run=run))
+        return made[-1]
+
+    yield open_window
+    for one in made:
+        one.window.reader.stop()
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "train.log"
+    path.write_text("".join(f"line number {at}\n" for at in range(1, 1201)))
+    return path
+
+
+def test_the_newest_lines_with_their_numbers(opened: Callable[..., Opened], log: Path) -> None:
+    shown = opened(log)
+    assert shown.words()[-1] == "  1200 line number 1200"
+    assert shown.words(50)[-1] == "  line number 1200"
+    assert shown.place() == "log grpo  train.log|following"
+    assert shown.place(40) == "train.log|following"
+
+
+def test_moving_leaves_the_newest_line(opened: Callable[..., Opened], log: Path) -> None:
+    shown = opened(log)
+    shown.words()
+    pager = shown.window.pager
+    assert pager is not None
+    pager.go_home()
+    assert shown.words(height=2) == ["     1 line number 1", "     2 line number 2"]
+    assert shown.place().endswith("|0%")
+
+
+def test_marking_takes_the_newest_line_while_it_is_followed(
+    opened: Callable[..., Opened], log: Path
+) -> None:
+    shown = opened(log)
+    assert shown.window.mark_current() is None
+    rows = shown.words()
+    row = shown.window.mark_current()
+    assert row is not None
+    assert row.whole == "line number 1200"
+    assert shown.window.marked == len(rows) - 1
+
+
+def test_files_of_a_run_in_turn(opened: Callable[..., Opened], log: Path) -> None:
+    other = log.with_name("other.log")
+    other.write_text("another\n")
+    shown = opened(log, other)
+    assert shown.words()[-1].endswith("1200")
+    assert "train.log 1/2" in shown.place()
+    shown.window.next_source(1)
+    assert shown.words() == ["     1 another"]
+    assert "other.log 2/2" in shown.place()
+
+
+def test_the_reason_where_there_is_no_text(opened: Callable[..., Opened], log: Path) -> None:
+    assert opened(run=False).words() == ["No run yet."]
+    assert opened().words() == ["No source of this run is text that can be read again."]
+    log.write_text("")
+    assert opened(log).words() == ["The file is empty."]
+    gone = opened(log)
+    log.unlink()
+    assert gone.words()[0].startswith("train.log: ")
+
+
+def test_the_search_stands_before_the_keys() -> None:
+    assert text_of(status.keys(None)) == "".join(status.KEYS)
+    query = TextQuery(Search("st.p"))
+    assert text_of(status.keys(query)).startswith("/st.p/ / search")

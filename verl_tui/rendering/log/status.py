@@ -1,0 +1,63 @@
+"""The lines above and below a log: which file of which run, where in it, and the keys."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from verl_tui.rendering.log.window import ROOMY
+from verl_tui.rendering.text.printable import middle
+
+if TYPE_CHECKING:
+    from verl_tui.rendering.log.line_kinds import TextQuery
+    from verl_tui.rendering.log.window import LogWindow
+    from verl_tui.rendering.text.piece import Pieces
+
+KEYS = (
+    "/ search",
+    " · n N hits",
+    " · e E errors",
+    " · ! @ warnings",
+    " · enter whole line",
+    " · f follow",
+    " · u unfold",
+    " · w wrap",
+    " · y copy",
+    " · tab next file",
+    " · esc back",
+)
+"""The last ones go first where there is little room; the help has them all."""
+
+
+def place(window: LogWindow, width: int) -> tuple[Pieces, Pieces]:
+    """Return the pieces of the line above the log, at its left and at its right."""
+    view, source, pager = window.view, window.source, window.pager
+    left: Pieces = [("log ", "dim")] if width >= ROOMY else []
+    if view.run is not None and width >= ROOMY:
+        name = middle(view.run.name, max(8, width // 3), ascii_only=view.ascii)
+        left.append((f"{name}  ", "strong"))
+    if pager is None or source is None:
+        return left, []
+    name = middle(PurePath(source.path).name, max(8, width // 2 - 8), ascii_only=view.ascii)
+    left.append((name + _number(source.path, window.paths), ""))
+    if source.unreadable:
+        left.append((f"  {source.unreadable:,} unreadable", "warning"))
+    if progress := window.seeker.progress(pager.log):
+        return left, [(progress, "accent")]
+    if pager.follow:
+        return left, [("following", "dim")]
+    return left, [(f"{pager.share(window.lines[-1])}%" if window.lines else "", "dim")]
+
+
+def _number(path: str, paths: list[str]) -> str:
+    return f" {paths.index(path) + 1}/{len(paths)}" if len(paths) > 1 else ""
+
+
+def keys(query: TextQuery | None) -> Pieces:
+    """Return the pieces of the line below the log: the search, then keys."""
+    pieces: Pieces = [(key, "dim") for key in KEYS]
+    if query is None:
+        return pieces
+    if query.search.given_up:
+        pieces.insert(0, ("long lines not searched ", "warning"))
+    return [(f"/{query.search.expression}/ ", "accent"), *pieces]
