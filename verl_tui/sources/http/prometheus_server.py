@@ -9,23 +9,19 @@ from __future__ import annotations
 
 import math
 import re
-from collections import deque
-from dataclasses import dataclass, field
-from time import localtime, strftime
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from verl_tui import prometheus_names
-from verl_tui.sources.fields.row_batcher import RowBatcher
 from verl_tui.sources.http import prometheus_queries as queries
 from verl_tui.sources.http.addresses import NoAnswerError
-from verl_tui.sources.http.prometheus_answers import AnswerRows, AnswerSeries, data_of, series_of
+from verl_tui.sources.http.prometheus_answers import AnswerSeries, data_of, series_of
+from verl_tui.sources.http.served_run import ServedRun
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from verl_tui.records import Record
     from verl_tui.sources.http.addresses import Address
     from verl_tui.sources.http.client import Client
 
@@ -53,61 +49,12 @@ _READING_POINTS = 120
 """Points of the past of each figure that is measured by the clock: as many as the GPU panel
 shows.
 """
-_STALE = 300.0
-"""Seconds for which Prometheus takes a series for alive after its last sample."""
 _LATE = 1.0
 """Seconds that a scrape takes to be found."""
 _HOUR = 3600.0
 """Seconds that are looked back where no step says since when."""
 _REDISCOVER = 60.0
 _MOST_RUNS = 100
-
-
-@dataclass(slots=True)
-class ServedRun:
-    """One run that a server has series of."""
-
-    name: str
-    labels: dict[str, str]
-    """Labels that tell its series from those of others; empty for figures of no run."""
-    names: set[str] = field(default_factory=set)
-    series: int = 0
-    span: tuple[float, float] | None = None
-    """When its steps were seen first and last."""
-    rows: AnswerRows = field(default_factory=AnswerRows)
-    batcher: RowBatcher = field(default_factory=RowBatcher)
-    waiting: deque[tuple[Record, ...]] = field(default_factory=deque)
-    """Batches of rows that wait to be read."""
-    loaded: bool = False
-    coarse: float | None = None
-    """Seconds between two points of its past, where that is more than between two scrapes."""
-    received: int = 0
-    """Bytes of the answers that told of it; of those that told of several runs its share."""
-    absent: float | None = None
-    """Since when the server has had nothing new of it."""
-
-    def goes_on(self, now: float) -> bool:
-        """Return whether the server still has something new of it."""
-        if self.loaded:
-            return self.absent is None
-        return self.span is not None and now - self.span[1] <= _STALE
-
-    def hand_on(self) -> None:
-        """Put what has been gathered where it is taken from."""
-        if records := self.batcher.take():
-            self.waiting.append(records)
-
-    def note(self, server: Server) -> str | None:
-        """Say how exact its past is."""
-        parts = [] if self.labels else ["what no run is named for: as steps minutes are counted"]
-        if self.coarse is not None and self.coarse > server.interval:
-            parts.append(
-                f"its past is shown by a point every {self.coarse:,.0f} s,"
-                f" of a scrape every {server.interval:g} s"
-            )
-        if self.absent is not None:
-            parts.append(f"nothing new since {strftime('%H:%M:%S', localtime(self.absent))}")
-        return "; ".join(parts) or None
 
 
 class Server:

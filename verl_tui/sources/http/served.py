@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from verl_tui.records import Record
     from verl_tui.sources.http.addresses import Address
     from verl_tui.sources.http.endpoints import PageRun
-    from verl_tui.sources.http.prometheus_server import ServedRun
+    from verl_tui.sources.http.served_run import ServedRun
 
 _LONGEST_WAIT = 60.0
 """Seconds between two questions to what does not answer, at most."""
@@ -261,7 +261,7 @@ class ServerSource:
             # own times.
             modified=None,
             problem=self._poller.sentence,
-            note=self._run.note(self._server),
+            note=self._run.note(self._server.interval),
             absolute=True,
         )
 

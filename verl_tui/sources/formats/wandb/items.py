@@ -1,0 +1,157 @@
+"""The items of W&B's records: metrics, system figures and settings, each a name and its JSON."""
+
+from __future__ import annotations
+
+import math
+import re
+from itertools import repeat
+from operator import add
+from typing import TYPE_CHECKING, Any
+
+from verl_tui.sources.fields.jsonl import loads
+from verl_tui.sources.fields.lists import split
+from verl_tui.sources.fields.protobuf import fields
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from verl_tui.sources.fields.lists import FieldSplit
+
+HISTORY_ITEM, STATS_ITEM = 1, 3
+"""Fields of `HistoryRecord` and `StatsRecord` that hold items."""
+_KEY, _NESTED_KEY, _VALUE = 1, 2, 16  # HistoryItem, StatsItem, ConfigItem
+_WORDS = {
+    b"true": 1.0,
+    b"false": 0.0,
+    b"null": math.nan,
+    b'"NaN"': math.nan,
+    b'"Infinity"': math.inf,
+    b'"-Infinity"': -math.inf,
+}
+"""Values that are no numbers in JSON; Python parses bare `NaN` and `Infinity` itself."""
+_ITEM = (
+    rb"%b([\x00-\x7f])%b([\x00-\x7f])([ -~]{1,100})\x82\x01([\x00-\x7f])([-+.\dEINaefinty]{1,100})"
+)
+"""An item of the usual form: tag, length, name (tag, length, text), value (tag, length, number)."""
+_PLAIN = {
+    field: (re.compile(b"(?:%b)+" % item), re.compile(item))
+    for field, item in (
+        (HISTORY_ITEM, _ITEM % (rb"\x0a", rb"[\x0a\x12]")),
+        (STATS_ITEM, _ITEM % (rb"\x1a", rb"\x0a")),
+    )
+}
+"""Patterns of several items and of one, by the field that holds them."""
+_DEEPEST = 40
+
+Span = tuple[int, int]
+"""Start and end of a message's bytes."""
+NamePath = tuple[str, ...]
+"""A name, and the names within it."""
+
+
+def plain_items(data: bytes, span: Span, field: int) -> tuple[dict[str, float], tuple[Span, ...]]:
+    """Return a row of items of the usual form by name, and the spans that are still to be read.
+
+    Nearly all items are such: a short name and a number. One by one they take four times as long.
+    """
+    several, one = _PLAIN[field]
+    row = several.search(data, *span)
+    if row is None:
+        return {}, (span,)
+    sizes, name_sizes, names, number_sizes, numbers = zip(
+        *one.findall(data, *row.span()), strict=True
+    )
+    in_names, in_numbers = [*map(len, names)], [*map(len, numbers)]
+    lengths = (*map(add, map(add, in_names, in_numbers), repeat(5)), *in_names, *in_numbers)
+    if b"".join((*sizes, *name_sizes, *number_sizes)) != bytes(lengths):
+        return {}, (span,)
+    try:
+        values = dict(zip(map(bytes.decode, names), map(float, numbers), strict=True))
+    except ValueError:
+        return {}, (span,)
+    return values, ((span[0], row.start()), (row.end(), span[1]))
+
+
+def byte_fields(data: bytes, places: Iterable[Span]) -> Iterator[tuple[int, Span]]:
+    """Yield number and span of each field that holds bytes."""
+    for place in places:
+        for field, _, part in fields(data, *place):
+            if isinstance(part, tuple):
+                yield field, part
+
+
+def item_of(data: bytes, span: Span) -> tuple[NamePath, bytes]:
+    """Return the path of a value's name, and the value as JSON."""
+    path, value = [], b""
+    for field, _, part in fields(data, *span):
+        if isinstance(part, tuple):
+            if field in (_KEY, _NESTED_KEY):
+                path.append(text_of(data, part))
+            elif field == _VALUE:
+                value = data[slice(*part)]
+    return tuple(path) or ("",), value
+
+
+def parts_of(values: Mapping[NamePath, bytes]) -> tuple[dict[str, float], FieldSplit]:
+    """Return a record's metrics and distributions by W&B's names: `a.b` for `b` within `a`."""
+    numbers: dict[str, float] = {}
+    objects: dict[str, Any] = {}
+    for path, value in values.items():
+        if len(path) > 1:
+            _put(objects, path, _leaf(value))
+        elif value[:1] in (b"{", b"["):
+            objects[path[0]] = json_value(value)
+        elif (known := number_of(value)) is not None:
+            numbers[path[0]] = known
+    members: dict[str, Any] = {}
+    for name, value in objects.items():
+        members |= _members(name, value) if isinstance(value, dict) else {name: value}
+    parts = split(members, ".")
+    return numbers | parts.numbers(), parts
+
+
+def _put(objects: dict[str, Any], path: NamePath, value: object) -> None:
+    """Put a value into nested objects, which W&B writes value by value."""
+    for name in path[:-1]:
+        inner = objects.get(name)
+        if not isinstance(inner, dict):
+            inner = objects[name] = {}
+        objects = inner
+    objects[path[-1]] = value
+
+
+def _members(name: str, members: Mapping[str, Any], depth: int = 0) -> Iterator[tuple[str, Any]]:
+    """Yield the members of an object, none if its `_type` is a picture, a table and the like."""
+    if members.get("_type", "histogram") != "histogram" or depth > _DEEPEST:
+        return
+    for key, value in members.items():
+        if isinstance(value, dict):
+            yield from _members(f"{name}.{key}", value, depth + 1)
+        else:
+            yield f"{name}.{key}", value
+
+
+def number_of(text: bytes) -> float | None:
+    """Return a value that is a number or stands for one, None for all others."""
+    try:
+        return float(text)
+    except ValueError:
+        return _WORDS.get(text)
+
+
+def _leaf(text: bytes) -> Any:
+    known = number_of(text)
+    return json_value(text) if known is None else known
+
+
+def json_value(text: bytes) -> Any:
+    """Return a value that is written as JSON, None where it is broken."""
+    try:
+        return loads(text)
+    except ValueError:
+        return None
+
+
+def text_of(data: bytes, span: Span) -> str:
+    """Return a text, with what is no UTF-8 replaced."""
+    return data[slice(*span)].decode("utf-8", "replace")
