@@ -67,7 +67,7 @@ class Config:
     than that it is never asked.
     """
     scrape_engines: bool = False
-    """Whether to ask the engines (vLLM, SGLang) that a run's console names for their figures, at
+    """Ask the engines (vLLM, SGLang) that a run's console names for their figures, at
     `http://HOST:PORT/metrics`. verl has them with `rollout.disable_log_stats=false`. Off, nothing
     is asked that you do not name yourself.
     """
@@ -78,15 +78,15 @@ class Config:
     colours, and NO_COLOR, begin with `sixteen-colours`.
     """
     ascii: bool | None = _option(None, example="true")
-    """Whether to draw with ASCII only. Not set: decided from the locale."""
+    """Draw with ASCII only. Not set: decided from the locale."""
     mouse: bool = True
-    """Whether to listen to the mouse. Without it the terminal's own text selection works."""
+    """Listen to the mouse. Without it the terminal's own text selection works."""
     bell: bool = False
-    """Whether to ring the terminal's bell when something is found while you watch, or a run
+    """Ring the terminal's bell when something is found while you watch, or a run
     finishes. What lay on disk before and what you have acknowledged ring nothing.
     """
     notify: str = _option("off", choices=("off", "osc9", "osc777"))
-    """How to have the terminal show the same as a notification on the desktop: `osc9` (iTerm2,
+    """Have the terminal show the same as a notification on the desktop: `osc9` (iTerm2,
     WezTerm, kitty, Windows Terminal), `osc777` (foot, Ghostty, urxvt), or `off`. Inside tmux this
     needs `set -g allow-passthrough on`.
     """
@@ -95,8 +95,8 @@ class Config:
     any case.
     """
     targets: Mapping[str, float] = _option({}, example='validation = 0.70\n"samples/acc" = 0.9')
-    """What metrics are to reach: indicators or the log's own keys. Charts draw a line there and say
-    at which step it was reached, so does `verl-tui check`.
+    """Values that metrics are to reach: indicators or the log's own keys. Charts draw a line there
+    and say at which step it was reached, so does `verl-tui check`.
     """
     keys: Mapping[str, str] = _option({}, example='quit = "q,ctrl+q"\npause = "space"')
     """Other keys for actions: an action's name, as the help screen shows it, and its keys separated
@@ -186,7 +186,7 @@ class _TomlType:
     fits: Callable[[Any], bool]
     convert: Callable[[Any], Any] = lambda value: value
     each: str = ""
-    """What each value of a table must be, in words."""
+    """The requirement for each value of a table, in words."""
 
 
 def _is_number(value: object) -> bool:

@@ -53,9 +53,9 @@ class Monitor:
         self.revision = 0
         """Grows with every change."""
         self._looked: float | None = None
-        """When somebody looked last, who looks all the time."""
+        """Time at which the front end was last active."""
         self._read = True
-        """Whether all that was found has been read once: before that a run may seem silent that has
+        """True if all that was found has been read once: before that a run may seem silent that has
         long ended.
         """
         self._judges: dict[str, Judge] = {}

@@ -42,7 +42,7 @@ class NewsSource(Protocol):
 
     @property
     def waiting(self) -> bool:
-        """Whether something can be taken."""
+        """True if something can be taken."""
         ...
 
 
@@ -86,7 +86,7 @@ class ReadingThreads:
 
     @property
     def waiting(self) -> bool:
-        """Whether something can be taken."""
+        """True if something can be taken."""
         return not self._queue.empty()
 
     def _follow(self) -> None:

@@ -170,7 +170,7 @@ class Event:
     end the run.
     """
     bare: bool = False
-    """Whether it says only that the run failed: any other line that tells why says more."""
+    """True if it says only that the run failed: any other line that tells why says more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +197,7 @@ class Settings:
 
     values: Mapping[str, Any]
     origin: str
-    """Where they were read: a path, `CONSOLE` or `LAUNCH`."""
+    """Their origin: a path, `CONSOLE` or `LAUNCH`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +219,7 @@ class Restart:
     step: int | None = None
     """Given by a dump of samples: only the samples of this step are written anew."""
     validation: bool = False
-    """Whether those samples are validation samples."""
+    """True if those samples are validation samples."""
 
 
 Record = (
@@ -244,13 +244,13 @@ class Writer:
     name: str
     """Command as in the process list; empty if hidden."""
     gone: bool = False
-    """Whether it has ended, and nobody else holds the file."""
+    """True if it has ended, and nobody else holds the file."""
     by_name: bool = False
-    """Whether only the file's name tells of it: it began the file, but need not be at it any
+    """True if only the file's name tells of it: it began the file, but need not be at it any
     more.
     """
     stopped: bool = False
-    """Whether it stands still until somebody lets it go on: SIGSTOP, Ctrl+Z."""
+    """True if it stands still until somebody lets it go on: SIGSTOP, Ctrl+Z."""
 
     @property
     def words(self) -> str:
@@ -284,13 +284,13 @@ class SourceStatus:
     note: str | None = None
     """A remark on its figures, e.g. that they cover a part only."""
     absolute: bool = False
-    """Whether the times that its records state count from the epoch, so that no zone is in
+    """True if the times that its records state count from the epoch, so that no zone is in
     doubt.
     """
     program: str | None = None
     """The program that wrote it, if several use the format: `TRL console`."""
     engines: tuple[str, ...] = ()
-    """Where the engines can be asked that it names."""
+    """Addresses of the engines that it names."""
     reported: tuple[str, ...] = ()
     """The ids of the runs at W&B that it says it reports to, in their order."""
 
@@ -302,7 +302,7 @@ class SourceStatus:
     writer: Writer | None = None
     """The process that writes it, None if hidden: another host, another container."""
     unheld: bool = False
-    """Whether all of this host's processes were looked at, and none holds the file, which lies on
+    """True if all of this host's processes were looked at, and none holds the file, which lies on
     this host's disk.
     """
 

@@ -1,4 +1,4 @@
-"""What each metric is: label, unit, good direction and group, written once, in tables.
+"""The catalogue of metrics: label, unit, good direction and group of each, in tables.
 
 The tables are the text files beside this module; a metric is one line in one of them. A log's own
 key is never changed: `modern` only tells under which of verl's present names to look it up.

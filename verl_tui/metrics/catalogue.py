@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 Direction = Literal["up", "down", "near", ""]
-"""What is good: more, less, close to a target (0 unless the note says otherwise), or neither."""
+"""The good direction: more, less, close to a target (0 unless the note says otherwise), or none."""
 
 Group = Literal[
     "reward",
@@ -31,7 +31,7 @@ Group = Literal[
     "samples",
     "other",
 ]
-"""What a metric is about; charts and lists are ordered by it."""
+"""Subject of a metric; charts and lists are ordered by it."""
 
 _CHOICE = re.compile(r"\{([^{}]+)\}")
 
@@ -51,7 +51,7 @@ class Metric:
     direction: Direction = ""
     group: Group = "other"
     note: str = ""
-    """What a reader of the number should know, empty where the label says it all."""
+    """Hint for a reader of the number, empty where the label says it all."""
 
 
 def read_table(name: str) -> Iterator[Metric]:

@@ -1,1 +1,1 @@
-"""What is known of a training run: its series, its samples, its state."""
+"""A training run: its series, its samples, its settings, its state."""

@@ -1,4 +1,4 @@
-"""When a run reached a step: the best evidence that its sources give."""
+"""The moments at which a run reached its steps, by one kind of evidence."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Clock:
         self.origin = origin
         """Where the moments come from, for people."""
         self.estimated = estimated
-        """Whether nobody noted the moments: they are counted back from another."""
+        """True if nobody noted the moments: they are counted back from another."""
         self.steps = array("q")
         self.times = array("d")
         """Seconds since the epoch."""

@@ -22,9 +22,7 @@ class BinsAt(NamedTuple):
 
 
 class Histograms:
-    """What is kept of each distribution at its steps. When the budget is spent every second step is
-    given up.
-    """
+    """The histograms kept, by metric and step; when the budget is spent every second one goes."""
 
     def __init__(self, budget: int = 200_000) -> None:
         self.budget = budget
@@ -71,7 +69,7 @@ class _BinColumns:
         self._steps = array("q")
         self._orders = array("q")
         self._ends = array("d")
-        """Where the bins of each begin and end."""
+        """The edges of the bins of each histogram."""
         self._counts = array("f")
 
     def __len__(self) -> int:

@@ -1,5 +1,4 @@
-"""When a source last told of training, and what shows that its process lived on: only the first is
-progress.
+"""Time of a source's last training record, and the signs that its process lived on after it.
 
 System figures, heartbeats and bars painted anew keep a file growing while nothing is trained. Times
 that a log states may be of another zone, so they are only subtracted from each other: the time of a
@@ -25,7 +24,7 @@ moment: heuristic, twice the minute from one heartbeat of verl to the next. A co
 
 @dataclass(slots=True)
 class Life:
-    """What one source tells of time."""
+    """The times that one source has shown."""
 
     arrived: float | None = None
     """When progress arrived while we watched."""
@@ -46,7 +45,7 @@ class Life:
     beats: int = 0
     """Heartbeats with these counters."""
     absolute: bool = False
-    """Whether the time of its newest progress is one that a record states, counted from the
+    """True if the time of its newest progress is one that a record states, counted from the
     epoch.
     """
     idle: float | None = None

@@ -1,4 +1,4 @@
-"""How a run ended, by what its sources say."""
+"""The event that ended a run."""
 
 from __future__ import annotations
 

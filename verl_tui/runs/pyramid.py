@@ -74,7 +74,7 @@ class Pyramid:
         """
         self._any_odd = False
         self._offset = 0
-        """Where the first value would stand if there had been one at every step since a multiple of
+        """Index of the first value if there had been one at each step since a multiple of
         `_ALIGNMENT`.
         """
         self._levels: list[_Level] = []

@@ -1,6 +1,4 @@
-"""Where a run began anew: a source that starts over, or a further file that goes on from an earlier
-step.
-"""
+"""Restarts of a run: a source that starts over, or a file that resumes from an earlier step."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ SLACK = 60.0
 
 @dataclass(frozen=True, slots=True)
 class RestartMark:
-    """Where a source started anew."""
+    """A restart of a source."""
 
     step: int
     """First step of the new segment."""

@@ -119,7 +119,7 @@ class Run(LoggedMetrics):
     @property
     @cached_by_revision
     def restarts(self) -> Sequence[RestartMark]:
-        """Where the run began anew, by step."""
+        """The restarts of the run, by step."""
         return marks(self._restarts, self._continued)
 
     @property

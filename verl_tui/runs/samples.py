@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Place(NamedTuple):
-    """Where samples belong: a step, and whether they are of a validation."""
+    """A step's samples of training, or of its validation."""
 
     step: int
     validation: bool

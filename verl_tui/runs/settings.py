@@ -1,5 +1,4 @@
-"""What a run's settings are where several sources state them: the most trusted one that states a
-value holds.
+"""A run's settings, each with the value of the most trusted source that states it.
 
 A run leaves its settings in several places (verl v0.9: `verl/trainer/main_ppo.py` prints the
 resolved configuration, `verl/utils/tracking.py` gives it to W&B; hydra writes `.hydra/config.yaml`
@@ -33,7 +32,7 @@ _DEEPEST = 8
 
 
 class SettingsLayer(IntEnum):
-    """Where settings were read, the most trusted first."""
+    """Kinds of sources of settings, the most trusted first."""
 
     TRAINER = 0
     """Printed by the trainer at its start, or in its own state: resolved, and what it runs with."""

@@ -1,4 +1,4 @@
-"""What a run remembers of one of its sources."""
+"""The state of one of a run's sources: its steps, its ending, its progress bar."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _WEIGHT = (
     EventKind.EXITED,
     EventKind.TRACEBACK,
 )
-"""What tells how a run ended, the surest first."""
+"""Kinds of events that end a run, the surest first."""
 
 
 @dataclass(slots=True)
 class SourceState:
-    """What a run remembers of one of its sources."""
+    """The state of one of a run's sources."""
 
     status: SourceStatus
     segment: int = 0
@@ -52,9 +52,9 @@ class SourceState:
     per_epoch: int | None = None
     """Steps of one pass over the data, as far as this source tells."""
     ending: Event | None = None
-    """What may tell how the run ended; forgotten when a further step follows."""
+    """The event that may have ended the run; dropped when a further step follows."""
     life: Life = field(default_factory=Life)
-    """When it last told of training, and what shows that the process lives."""
+    """Time of its last training record, and signs that the process lives."""
     stage: Event | None = None
     """The last stage that was printed, until a further step follows."""
     errors: ReportedErrors = field(default_factory=ReportedErrors)
@@ -76,12 +76,12 @@ class SourceState:
 
     @property
     def is_starting(self) -> bool:
-        """Whether it has begun anew and told neither a step nor an end since."""
+        """True if it has begun anew and told neither a step nor an end since."""
         return self.restarted is not None and self.ending is None
 
     @property
     def debugged(self) -> bool:
-        """Whether its process waits in a debugger."""
+        """True if its process waits in a debugger."""
         return self.stage is not None and self.stage.text.startswith(("(Pdb)", "ipdb>"))
 
     def note_steps(self, rows: MetricRows) -> None:

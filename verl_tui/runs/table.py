@@ -56,9 +56,9 @@ class Table:
     def __init__(self, keys: tuple[str, ...], *, mean: bool, estimated: bool = False) -> None:
         self.keys = keys
         self.mean = mean
-        """Whether repeated steps are measurements to be averaged."""
+        """True if repeated steps are measurements to be averaged."""
         self.estimated = estimated
-        """Whether its steps are not stated by the log."""
+        """True if its steps are not stated by the log."""
         self.steps = array("q")
         self.orders = array("q")
         """Precedence of each row, see `precedence`."""

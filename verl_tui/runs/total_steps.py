@@ -1,6 +1,4 @@
-"""How many steps a run is to take: by its settings, the length of an epoch, and the epochs that
-have ended.
-"""
+"""The number of steps that a run is to take, by its settings and the length of an epoch."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Where records come from: files, folders, HTTP servers and this host, read as they grow."""
+"""Sources of records: files, folders, HTTP servers and this host, read as they grow."""

@@ -28,7 +28,7 @@ millions.
 
 
 class Source(Protocol):
-    """Where records of one run come from."""
+    """A source of records of one run."""
 
     path: Path
 

@@ -55,9 +55,9 @@ class SourceReader:
         self.status = SourceStatus(str(path), format)
         """Status after the last read."""
         self.caught_up = False
-        """Whether everything there at the start has been read: what follows is live."""
+        """True if everything there at the start has been read: what follows is live."""
         self.served = isinstance(source, PageSource | ServerSource | EngineSource)
-        """Whether it comes over a network: then its records state their own times."""
+        """True if it comes over a network: then its records state their own times."""
         self.delivered: SourceStatus | None = None
         self.finished_at = -1
         """Bytes read when last lines without an end were taken."""

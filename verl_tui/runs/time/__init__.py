@@ -1,1 +1,1 @@
-"""When a run took its steps, how long they took, and when it will be done."""
+"""Times of a run: when it took its steps, how long they took, when it will be done."""

@@ -22,12 +22,12 @@ class ElapsedTimes(NamedTuple):
     """Seconds since some beginning, at each of some steps; ascending in both."""
 
     origin: str
-    """What tells them, for people."""
+    """Name of the evidence, for people."""
     steps: Sequence[int]
     elapsed: Sequence[float]
 
     def until(self, step: int) -> ElapsedTimes | None:
-        """Return the part up to a step, None where nothing is told near it.
+        """Return the part up to a step, None where nothing is known near it.
 
         Bars are drawn after their step's line, so the last step may be a stride ahead: it took as
         long as the one before it.

@@ -1,4 +1,4 @@
-"""Which of the steps that a run has before it validate or save a checkpoint."""
+"""The schedule of validations and checkpoints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the time of recent steps is spent, from the timers that a trainer logs."""
+"""The parts of recent steps, by the timers that a trainer logs."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ class Part(NamedTuple):
     trend: float | None
     """How many times as long as in the run's own past; None where there is too little of one."""
     inside: bool
-    """Whether the step's own time includes it."""
+    """True if the step's own time includes it."""
 
 
 class Breakdown(NamedTuple):
-    """Where the time of recent steps went."""
+    """The time of recent steps, by its parts."""
 
     steps: tuple[int, ...]
     """Those that were averaged."""
@@ -70,7 +70,7 @@ class Breakdown(NamedTuple):
     parts: tuple[Part, ...]
     """The longest first."""
     rest: float
-    """What no part accounts for; below 0 where parts run side by side."""
+    """Seconds that no part accounts for; below 0 where parts run side by side."""
     trend: float | None
     """How many times as long the step is as in the run's own past."""
 

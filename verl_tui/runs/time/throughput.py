@@ -1,4 +1,4 @@
-"""What a run makes of its time: tokens and samples a second, use of the hardware, waiting."""
+"""Throughput of a run: tokens and samples a second, use of the hardware, waiting."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Figure(NamedTuple):
     label: str
     value: float
     unit: str
-    """As in `metrics.describe`; `share` is 0..1, `x` a factor, empty a count."""
+    """Unit of `metrics.describe`; `share` is 0..1, `x` a factor, empty a count."""
     key: str
     """The metrics or settings that it was computed from."""
 

@@ -29,7 +29,7 @@ class _TimerNames(NamedTuple):
     step.
     """
     modern: bool = False
-    """Whether keys are to be read by verl's present names."""
+    """True if keys are to be read by verl's present names."""
 
 
 def _verl(names: set[str]) -> set[str]:

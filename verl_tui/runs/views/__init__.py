@@ -1,3 +1,1 @@
-"""What is derived from a run: its state, its best, its identity, how runs compare. Nothing here is
-stored.
-"""
+"""Views derived from a run: its state, its best, its identity, how runs compare."""

@@ -81,7 +81,7 @@ def _by_estimator(settings: RunSettings) -> tuple[str, str] | None:
 
 
 def _by_word(settings: RunSettings) -> tuple[str, str] | None:
-    """Where a setting simply names the algorithm, as the tutorials' do."""
+    """Return the algorithm that a setting simply names, such as the tutorials'."""
     for name in ("algorithm", "algorithm.name", "algo", "rl_algorithm"):
         word = settings.values.get(name)
         if isinstance(word, str) and word and not is_open(word):

@@ -1,4 +1,4 @@
-"""Up to which step each of several runs counts when they are held against each other."""
+"""The step up to which each of several runs counts when they are compared."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _RECENT = 20
 
 
 class Alignment(Enum):
-    """Where runs are held against each other."""
+    """The point up to which runs are compared."""
 
     END = "each at its end"
     STEP = "at the same step"
@@ -31,7 +31,7 @@ class Alignment(Enum):
 
 
 class Stop(NamedTuple):
-    """How far a run counts."""
+    """The point up to which a run counts."""
 
     step: int | None
     """Last step that counts; None where nothing of the run does."""

@@ -1,4 +1,4 @@
-"""Where a run was best by some metric, and which checkpoint comes nearest to that."""
+"""The step at which a run was best by some metric, and the checkpoint nearest to it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 class BestBy(NamedTuple):
-    """By which metric the best is looked for."""
+    """The metric that the best step is found by."""
 
     metric: str = "reward"
     """An indicator's id or the log's own key."""
     lowest: bool | None = None
-    """Whether less is better; None: as the metric has it."""
+    """True if less is better; None: as the metric has it."""
 
     @classmethod
     def of(cls, text: str) -> BestBy:
@@ -38,22 +38,20 @@ class Checkpoint(NamedTuple):
     value: float | None
     """The metric at that step, None where it was not logged there."""
     complete: bool | None
-    """Whether verl's tracker file says that it was written to the end; None where there is no such
-    file.
-    """
+    """True if verl's tracker file calls it complete; None where there is no such file."""
 
 
 class Best(NamedTuple):
     """The best step of a run."""
 
     metric: str
-    """As it was asked for: an indicator's id or the log's own key."""
+    """The user's name for it: an indicator's id or the log's own key."""
     key: str
     """The log's own key."""
     step: int
     value: float
     lowest: bool
-    """Whether less is better."""
+    """True if less is better."""
     checkpoint: Checkpoint | None
     """That of exactly this step."""
     nearest: Checkpoint | None

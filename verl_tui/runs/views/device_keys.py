@@ -1,6 +1,4 @@
-"""Which metrics are figures of a device: by W&B's names, and by those that programs write of their
-own.
-"""
+"""Recognise metrics that are figures of a device, by W&B's names and by those of other programs."""
 
 from __future__ import annotations
 
@@ -46,13 +44,13 @@ _BARE_MEMORY = {"mem", "memory"}
 
 
 class DeviceKey(NamedTuple):
-    """What a metric says of which device."""
+    """The device and the figure that a metric is of."""
 
     device: int
     field: str
     """By W&B's names; `memoryUsed` and `memoryTotal` are amounts."""
     factor: int | None = 1
-    """What its values are to be multiplied with; None where the unit of an amount is not stated."""
+    """Multiplies its values; None where the unit of an amount is not stated."""
     node: str = ""
     """Name of the device's host where there are several."""
 

@@ -49,9 +49,7 @@ class Device(NamedTuple):
 
 
 class DeviceHistory:
-    """What the devices of this host have done while they were watched. Only `verl_tui.monitor`
-    changes it.
-    """
+    """Utilisation of this host's devices while they were watched, kept by `verl_tui.monitor`."""
 
     def __init__(self) -> None:
         self._columns: dict[str, deque[float]] = {}

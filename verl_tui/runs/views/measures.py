@@ -1,5 +1,4 @@
-"""Where runs are compared whose figures of one name do not mean the same: versions of verl measure
-otherwise.
+"""Warnings for a comparison of runs: versions of verl measure some figures differently.
 
 verl 0.9.1 counts failed sessions of a validation as 0 in `acc` (`trainer/ppo/metric_utils.py`), and
 GSPO goes by `loss_agg_mode`; its loss was always `seq-mean-token-mean` before

@@ -1,4 +1,4 @@
-"""Where the numbers of a metric come from: which of the run's sources gave each point."""
+"""The sources that gave the points of a metric."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Share(NamedTuple):
-    """What one source gives to a metric."""
+    """The points of a metric that one source gave."""
 
     status: SourceStatus
     points: int

@@ -37,9 +37,9 @@ class ComparedSetting(NamedTuple):
     """One for each run, `ABSENT` where it states none."""
     differs: bool
     silent: bool
-    """Whether it differs only in that some runs do not state it."""
+    """True if it differs only in that some runs do not state it."""
     naming: bool
-    """Whether it only names a place or the run itself."""
+    """True if it only names a place or the run itself."""
 
 
 def difference(

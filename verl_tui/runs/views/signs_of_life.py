@@ -1,4 +1,4 @@
-"""What shows that a run is alive, who writes its log, and what it is at."""
+"""Signs that a run is alive, the process that writes its log, and what it is doing."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ buffers records for up to 120.
 
 
 class Evidence(NamedTuple):
-    """What shows that a run was alive here and now, and not a copy of what once ran."""
+    """A sign that a run was alive on this host, and is not the copy of a log."""
 
     words: str
     latest: float | None

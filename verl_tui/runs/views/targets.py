@@ -1,4 +1,4 @@
-"""What a user wants a metric to reach, and when a run got there."""
+"""Targets that a user sets for metrics, and when a run reached them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Target(NamedTuple):
     """A target for a metric, in one run."""
 
     metric: str
-    """As the user named it: an indicator's id or the log's own key."""
+    """The user's name for it: an indicator's id or the log's own key."""
     key: str
     """The log's own key."""
     target: float

@@ -28,7 +28,7 @@ class CheckpointHome(NamedTuple):
     top: Path
     """Path that the user named when it was found."""
     given: bool = False
-    """Whether what the user named holds nothing else."""
+    """True if what the user named holds nothing else."""
 
 
 def homes_around(directory: Path) -> list[Path]:

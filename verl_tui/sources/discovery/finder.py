@@ -60,7 +60,7 @@ class Discovery:
     passed: tuple[PassedOver, ...] = ()
     """Files and folders that are not shown: unknown or unreadable logs, folders without a log."""
     read: bool = False
-    """Whether everything found has been read once and handed on."""
+    """True if everything found has been read once and handed on."""
     unreached: tuple[Unreached, ...] = ()
     """Addresses without an answer so far."""
 
@@ -89,7 +89,7 @@ class Finder:
 
     @property
     def undecided(self) -> bool:
-        """Whether the last scan left out runs that another scan may be able to assign."""
+        """True if the last scan left out runs that another scan may be able to assign."""
         return self._copies.left
 
     def scan(self, reported: Mapping[Path, Sequence[str]] | None = None) -> Discovery:

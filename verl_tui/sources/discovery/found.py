@@ -63,7 +63,7 @@ class Folder:
     top: Path | None = None
     """Path that the user named, if the run was found below it."""
     alone: bool = False
-    """Whether there was no other run."""
+    """True if there was no other run."""
 
     @property
     def files(self) -> list[FoundFile]:

@@ -59,7 +59,7 @@ class Recognised:
 
 @dataclass(slots=True)
 class _Inspection:
-    """What has been read of a file, and its format."""
+    """The part of a file that has been inspected, and its format."""
 
     size: int
     """Of the file then."""

@@ -48,9 +48,9 @@ class _Beginning:
         self.step: int | None = None
         """The first step that it made, None before."""
         self.before = False
-        """Whether it had made one at the look before."""
+        """True if it had made one at the look before."""
         self.seen = False
-        """Whether it had been looked at before."""
+        """True if it had been looked at before."""
         self._looked = False
         self._path = path
         self._reader: wandb.WandbReader | None = wandb.reader(path)
@@ -89,7 +89,7 @@ class WandbCopies:
         self._looked: set[Path] = set()
         """Logs that this look has seen already."""
         self.left = False
-        """Whether runs were left out at this look."""
+        """True if runs were left out at this look."""
         self.stepless: dict[Path, str] = {}
         """Logs of those among them of which nothing will be shown before they make a step, and that
         in words.

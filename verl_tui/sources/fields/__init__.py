@@ -1,1 +1,1 @@
-"""What fields of records say: steps, samples, rewards, devices, distributions, settings."""
+"""Readers of single fields: steps, samples, rewards, devices, distributions, settings."""

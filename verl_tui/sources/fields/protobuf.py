@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
-"""How a field's value is written; groups (3 and 4) have not been written for decades."""
+"""Encodings of a field's value; groups (3 and 4) have not been written for decades."""
 
 _FIXED = {FIXED64: 8, FIXED32: 4}
 

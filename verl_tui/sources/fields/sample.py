@@ -47,7 +47,7 @@ _NOTHING: Mapping[str, float] = {}
 
 
 class _SampleFields(NamedTuple):
-    """Which fields of a record say what, None where no field does."""
+    """The fields of a record that hold the parts of a sample, None for a part without a field."""
 
     prompt: str | None
     response: str | None

@@ -20,7 +20,7 @@ what was said stands.
 """
 
 _Place = tuple[bool, int]
-"""Whether samples are of a validation, and their step."""
+"""True for samples of a validation, and their step."""
 
 
 class SampleFigures:

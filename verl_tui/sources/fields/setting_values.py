@@ -1,4 +1,4 @@
-"""How settings are written: nested or dotted names, values as YAML and as Python have them."""
+"""Settings as logs write them: nested or dotted names, values of YAML and of Python."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class CompressedTail:
         """Compressed bytes read and not yet taken."""
         self._member = zlib.decompressobj(_GZIP)
         self._begun = False
-        """Whether a member has begun and not ended."""
+        """True if a member has begun and not ended."""
         self._damage: str | None = None
         self._damaged: tuple[int, int] | None = None
         """Size and time of the file that was damaged."""

@@ -33,7 +33,7 @@ class Chunk:
     restarted: str | None = None
     """Why they are a new beginning of the file."""
     more: bool = False
-    """Whether further bytes wait to be read."""
+    """True if further bytes wait to be read."""
     lost: str | None = None
     """The part before them that could not be read, and why."""
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _BEST = re.compile(r"^best(?:[_-].*?)??(?:[_=-](?:(\d{1,15})|-?\d+\.\d+))?$")
-"""What trainers keep as the best they had: `best_model`, `best_step_120`, `best_2.920`. A whole
+"""Names of the best checkpoint so far: `best_model`, `best_step_120`, `best_2.920`. A whole
 number is the step.
 """
 _SUFFIX = re.compile(r"\.(?:pt|pth|ckpt|bin|safetensors)$")
@@ -73,7 +73,7 @@ class _Found(NamedTuple):
     path: Path
     step: int | None
     best: bool
-    """Whether its name says that the trainer thought it the best."""
+    """True if its name says that the trainer thought it the best."""
 
 
 class CheckpointSource:

@@ -39,7 +39,7 @@ class DumpFile:
         self.step = step
         self.validation = validation
         self.complete = False
-        """Whether all rows are known, as far as the file went when it was last looked at."""
+        """True if all rows are known, as far as the file went when it was last looked at."""
         self.generation = 0
         """Grows when the file has begun anew: rows known before are no more."""
         self._tail = Tail(self.path)

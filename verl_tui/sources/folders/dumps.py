@@ -69,7 +69,7 @@ class _Look:
 
     @property
     def partial(self) -> bool:
-        """Whether the figures are of a part of the dump, by intention."""
+        """True if the figures are of a part of the dump, by intention."""
         return self.file.offset < self.file.size and self.file.offset >= self.limit
 
     def read_on(self) -> Iterator[Unreadable]:
@@ -90,7 +90,7 @@ class _Look:
 
     @property
     def caught_up(self) -> bool:
-        """Whether everything has been read that is to be read."""
+        """True if everything has been read that is to be read."""
         return self.done == self.file.count_so_far and (
             self.file.complete or self.file.offset >= self.limit
         )

@@ -25,9 +25,7 @@ class Stamp(NamedTuple):
 
 
 class Listing:
-    """Which steps have a file, noticed with little asked of the file system: most files never
-    change again.
-    """
+    """The steps that have a file, read with few system calls: most files never change again."""
 
     def __init__(
         self, directory: Path, step_of: Callable[[str], int | None], only: str | None = None

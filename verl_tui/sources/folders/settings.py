@@ -21,7 +21,7 @@ _METADATA = "wandb-metadata.json"
 NAMES = ("config.yaml", "config.yml", "overrides.yaml", "args.json", _METADATA)
 """Files that hold settings; `args.json` is ms-swift's."""
 _IDENTITY = re.compile(r"(?:host|program|python|cudaVersion|gpu|gpu_count|git\.\w+)$")
-"""What W&B's metadata say that tells one run from another."""
+"""Entries of W&B's metadata that tell one run from another."""
 _LARGEST = 2**20
 """Bytes; a larger file is no configuration."""
 

@@ -1,4 +1,4 @@
-"""Where records come from: one module a format, listed here in the order of trying."""
+"""Log formats, one module each, listed here in the order of trying."""
 
 from __future__ import annotations
 

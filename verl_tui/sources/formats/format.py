@@ -1,4 +1,4 @@
-"""What a log format is: a name, a look at the first bytes, and a reader of all of them."""
+"""A log format: a name, a look at the first bytes, and a reader of all of them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Decoder(Protocol):
 
     @property
     def note(self) -> str | None:
-        """As of a `Reader`."""
+        """The same as a `Reader` has."""
         ...
 
     def decode(self, line: bytes, number: int) -> Iterable[MetricRow | Record]:
@@ -81,12 +81,12 @@ class BufferingDecoder(Decoder, Protocol):
 
     @property
     def program(self) -> str | None:
-        """What wrote the file, where the format is that of several programs."""
+        """The program that wrote the file, where several write its format."""
         ...
 
     @property
     def engines(self) -> tuple[str, ...]:
-        """Where the engines can be asked that it names."""
+        """Addresses of the engines that it names."""
         ...
 
     @property
@@ -109,11 +109,11 @@ class Format(Protocol):
     """
 
     name: str
-    """As shown to the user, e.g. `verl console`."""
+    """The name that users see, e.g. `verl console`."""
     rank: int
     """Trust, 0..15: see `verl_tui.records.SourceStatus.rank`."""
     anchor: bool
-    """Whether a file of this format is a run by itself; samples and settings only belong to one."""
+    """True if a file of this format is a run by itself; samples and settings only belong to one."""
 
     def matches(self, path: Path, head: bytes) -> bool:
         """Tell from its path and first bytes whether a file is of this format."""

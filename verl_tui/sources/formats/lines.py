@@ -29,7 +29,7 @@ class LineReader:
         self._partial: list[bytes] = []
         self._partial_size = 0
         self._skipping = False
-        """Whether the line that is being read has been given up."""
+        """True if the line that is being read has been given up."""
 
     @property
     def note(self) -> str | None:
@@ -38,12 +38,12 @@ class LineReader:
 
     @property
     def program(self) -> str | None:
-        """What wrote the file, where its format is that of several programs."""
+        """The program that wrote the file, where several write its format."""
         return self._patient.program if self._patient is not None else None
 
     @property
     def engines(self) -> tuple[str, ...]:
-        """Where the engines can be asked that it names."""
+        """Addresses of the engines that it names."""
         return self._patient.engines if self._patient is not None else ()
 
     @property

@@ -76,7 +76,7 @@ class ParquetReader:
         self._rewards = rewards or RewardSum(path=path)
         self._data = bytearray()
         self._done = False
-        """Whether the file has been read or given up."""
+        """True if the file has been read or given up."""
         self._missing = False
         self._damage: str | None = None
         """Why bytes that end as a whole file does could not be read."""

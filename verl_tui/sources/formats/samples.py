@@ -65,7 +65,7 @@ class SamplesReader:
         self._decoder = SampleDecoder(path)
         self._lines = LineReader(self._decoder)
         self._document = path.suffix.lower() == ".json"
-        """Whether it may be a document."""
+        """True if it may be a document."""
         self._held = bytearray()
 
     @property

@@ -30,7 +30,7 @@ anchor = True
 _STEP = "global_step/max_steps"
 _SUMMARY = "log_history"
 _OF_STEPS = ("epoch", "train_speed(s/it)", "train_speed(iter/s)", "memory(GiB)")
-"""What the record of each step and the closing one have in common, the speed under its name before
+"""Fields that the record of each step shares with the closing one; the speed by its name before
 version 4.
 """
 

@@ -1,5 +1,4 @@
-"""Whether the process that began an event file is gone: the file's name holds the host and the
-process.
+"""Find out if the process that began an event file is gone: its host and number are in the name.
 
 TensorBoard calls a file `events.out.tfevents.TIME.HOST.PID.N`
 (tensorboard/summary/writer/event_file_writer.py) and does not keep it open, so that no look at open

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 RETRY_SECONDS = 60.0
-"""How long a failed start of NVML stands before the next try: a driver may be installed or reloaded
-later.
-"""
+"""Seconds from a failed start of NVML to the next try: a driver may be installed or reloaded."""
 
 # Return codes of NVML, written out because pynvml is imported only when the first reading is
 # wanted.

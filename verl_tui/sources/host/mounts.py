@@ -19,11 +19,11 @@ class Mount(NamedTuple):
 
     kind: str
     root: bool
-    """Whether it is the root of all."""
+    """True if it is the root of all."""
 
     @property
     def local(self) -> bool:
-        """Whether no other host writes a file of it."""
+        """True if no other host writes a file of it."""
         return self.kind in _LOCAL
 
 

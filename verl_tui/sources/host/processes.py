@@ -1,5 +1,4 @@
-"""What this host tells of a process that computes on a GPU: its name, its directory, the files it
-writes.
+"""Name, directory and written files of a process of this host that computes on a GPU.
 
 Only `/proc` of the processes that the driver names, of what started them, and of a `tee` that these
 write to is read. Everything there can be hidden or gone; what cannot be seen stays unsaid. A
@@ -47,7 +46,7 @@ class _Open(NamedTuple):
     """The files that a process has open."""
 
     device: bool | None
-    """Whether an NVIDIA device is among it, None if nothing can be seen."""
+    """True if an NVIDIA device is among it, None if nothing can be seen."""
     files: frozenset[str]
     """Files that it writes."""
     pipes: frozenset[str]

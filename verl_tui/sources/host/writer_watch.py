@@ -19,9 +19,7 @@ _POLL = 0.5
 _RESCAN = 10.0
 """Seconds between two looks through all processes while the writer of some file is not known."""
 _SHARE = 50.0
-"""How many times as long as such a look took is waited for the next: two per cent of a core at
-most.
-"""
+"""The wait for the next look, as a multiple of how long it took: two per cent of a core at most."""
 _MOMENT = 0.3
 """Seconds in which a process runs that is only slowed down: `cpulimit` stops and continues it ten
 times a second.

@@ -49,7 +49,7 @@ class WriterState(NamedTuple):
 
     writer: Writer | None = None
     unheld: bool = False
-    """Whether all processes that could hold it were checked, and none does."""
+    """True if all processes that could hold it were checked, and none does."""
 
 
 class Holder(NamedTuple):
@@ -73,7 +73,7 @@ class _KnownWriter:
     size: int = 0
     """Bytes of the file when its writer was seen to be gone."""
     revived: bool = False
-    """Whether the file has grown since."""
+    """True if the file has grown since."""
     stops: list[int] = field(default_factory=list)
     """Of those of its processes that were stopped at the last look, how often they had been
     switched to and from.

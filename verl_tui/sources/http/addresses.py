@@ -41,7 +41,7 @@ def asked_again(since: float | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where something is asked."""
+    """The address of a server or of a page."""
 
     scheme: str
     host: str

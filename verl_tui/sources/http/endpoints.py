@@ -43,7 +43,7 @@ class PolledEndpoint:
         self.address = address
         self.interval = INTERVAL
         self.pages: deque[tuple[float, Scrape]] = deque(maxlen=_KEPT)
-        """When each was asked for, and what it says."""
+        """The pages that wait, each with the time at which it was asked for."""
         self.unreadable = 0
         """Lines of the newest page that nobody understands."""
         self._client = client

@@ -299,12 +299,12 @@ class Served:
 
     @property
     def awaited(self) -> bool:
-        """Whether something is still asked for the first time."""
+        """True if something is still asked for the first time."""
         return any(poller.rounds == 0 for poller in self.pollers)
 
     @property
     def grown(self) -> bool:
-        """Whether there are sources that nobody has taken yet."""
+        """True if there are sources that nobody has taken yet."""
         known = {address for _, address in self._known}
         pages = [one for one in self.pollers if isinstance(one.asked, PolledEndpoint)]
         return any(self._loaded()) or (

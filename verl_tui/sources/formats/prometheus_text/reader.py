@@ -61,7 +61,7 @@ _ESCAPED = str.maketrans({"%": "%25", "/": "%2F", "\0": "%00"})
 
 
 class MetricsPage(NamedTuple):
-    """What a page says."""
+    """The scrapes of a page, and the lines that could not be read."""
 
     scrapes: Sequence[Scrape]
     """Mostly one; more where pages were saved one behind the other."""

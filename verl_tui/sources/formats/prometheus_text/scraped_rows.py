@@ -40,14 +40,14 @@ class ScrapedRows:
         """When its step was seen first."""
         self._total: int | None = None
         self._said: tuple[object, ...] = ()
-        """What the last row of metrics said: a page says it again and again."""
+        """The last row of metrics: a page repeats it again and again."""
         self._held: dict[str, Held] = {}
-        """What was said last of what is logged now and then."""
+        """Last values of metrics that are logged now and then."""
         self._number = 0
 
     @property
     def stepless(self) -> bool:
-        """Whether nothing has told a step so far."""
+        """True if nothing has told a step so far."""
         return self._step is None
 
     def take(self, figures: ScrapeFigures, time: float | None) -> Iterator[MetricRow | Record]:

@@ -43,12 +43,12 @@ class PrometheusSample(NamedTuple):
 
     @property
     def series(self) -> tuple[str, tuple[tuple[str, str], ...]]:
-        """What it is a sample of."""
+        """Name and labels of its series."""
         return self.name, self.labels
 
 
 class Scrape(NamedTuple):
-    """What one process said of itself at one moment."""
+    """The samples of one process at one moment."""
 
     samples: Sequence[PrometheusSample]
     kinds: Mapping[str, str]
@@ -56,18 +56,18 @@ class Scrape(NamedTuple):
 
 
 class ScrapeFigures(NamedTuple):
-    """What one moment comes to."""
+    """The figures of one moment."""
 
     step: int | None
     """None where nothing tells."""
     total: int | None
     """Steps of the whole run, None where nothing tells."""
     stepped: float | None
-    """When the step was reached, as the page states it."""
+    """Time at which the step was reached, by the page."""
     metrics: Mapping[str, float]
-    """What training says of its step."""
+    """Metrics of the step."""
     readings: Mapping[str, float]
-    """What is measured by the clock: engines, queues, machines, and all rates and quantiles."""
+    """Figures that go by the clock: engines, queues, machines, and all rates and quantiles."""
     validated: float | None = None
     """The step of the newest validation, as our exporter says it."""
 
@@ -158,7 +158,7 @@ def _keys(scrapes: Iterable[Scrape]) -> dict[str, str]:
 
 
 class _FigureBuilder:
-    """What one moment's samples say, while they are gone through."""
+    """Builds the figures of one moment from its samples."""
 
     def __init__(
         self, before: dict[tuple[str, str, _Labels], tuple[float, float | None]], *, totals: bool
@@ -168,7 +168,7 @@ class _FigureBuilder:
         self.stepped: float | None = None
         self.validated: float | None = None
         self.whole = False
-        """Whether something was told that is of all the time since a process began."""
+        """True if something was told that is of all the time since a process began."""
         self._before = before
         self._all = totals
         self._levels: dict[tuple[str, str], list[float]] = defaultdict(list)

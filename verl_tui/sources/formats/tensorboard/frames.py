@@ -37,7 +37,7 @@ _ALL = 0xFFFFFFFF
 SHIFT = 0xA282EAD8
 """Added to a checksum before it is written."""
 _PLAUSIBLE = re.compile(rb"(?!\0\0\0)(?=[\s\S]{2}[\0-\x3f]\0{5})")
-"""Where the length of a record may stand that is neither empty nor too large."""
+"""Matches the length of a record that is neither empty nor too large."""
 
 
 @cache
@@ -112,7 +112,7 @@ class RecordSplitter:
         self._next = 0
         """Place in the file of what waits, or is skipped next."""
         self._data = b""
-        """What is being cut, or was cut last."""
+        """The bytes that are being cut, or were cut last."""
         self._offset = 0
         """Its place in the file."""
         self._starts: list[int] = []

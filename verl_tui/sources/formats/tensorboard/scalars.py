@@ -114,7 +114,7 @@ def _translations(distance: int) -> Sequence[bytes]:
 
 
 class _TagRecords:
-    """What has been gathered of one tag's records of one layout."""
+    """The records of one tag and layout that wait to be passed on."""
 
     def __init__(self, layout: _RecordLayout, constant: int, scalars: Scalars) -> None:
         self.layout = layout
@@ -148,7 +148,7 @@ class ScalarBatcher:
         follows.
         """
         self._end = 10
-        """Where they end."""
+        """Index at which they end."""
         self._tracks: dict[bytes, _TagRecords] = {}
         """Those for this end."""
 

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 _SUFFIX = "/text_summary"
-"""What torch and tensorboardX append to the tag of a text."""
+"""Suffix that torch and tensorboardX append to the tag of a text."""
 _GENERATIONS = "val/generations"
-"""Where verl writes samples of a validation."""
+"""Tag under which verl writes samples of a validation."""
 _SAMPLE = re.compile(r"sample_?\d*$")
 """Tags of samples that add nothing; any other is kept with the sample."""
 _VALIDATION = re.compile(r"val(?:idation)?(?![a-z])")

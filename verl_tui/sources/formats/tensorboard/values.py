@@ -1,4 +1,4 @@
-"""What stands in TensorBoard's events: tensorflow/core/util/event.proto,
+"""Decode TensorBoard's events: tensorflow/core/util/event.proto,
 framework/{summary,tensor,histogram}.proto.
 
 Their numbers of fields and types have not changed since 2015, new ones are passed over.
@@ -62,7 +62,7 @@ class SummaryValue:
 
 @dataclass(slots=True)
 class LoggedEvent:
-    """What was logged at one moment."""
+    """The values that were logged at one moment."""
 
     time: float = 0.0
     step: int = 0

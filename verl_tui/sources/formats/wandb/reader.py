@@ -86,12 +86,12 @@ class WandbReader:
         self._batcher = RowBatcher()
         self._decoder = RecordDecoder(origin)
         self._data = b""
-        """What has not been read yet, from `_at` on."""
+        """Bytes that have not been read yet, from `_at` on."""
         self._base = 0
         """Place in the file at which `_data` begins."""
         self._at = 0
         self._parts: list[bytes] | None = None
-        """What there is of a record whose last chunk is to come."""
+        """Chunks of a record whose last one is to come."""
         self._number = 0
         """Records so far."""
 
