@@ -28,7 +28,7 @@ from verl_tui.config import Config
 from verl_tui.demo import Simulation
 from verl_tui.monitor import Monitor, load
 from verl_tui.records import Gpu, GpuReading
-from verl_tui.replay import Player, Tape
+from verl_tui.replay import Playback, Recording
 from verl_tui.tui.app import VerlApp
 from verl_tui.tui.frame import screen_svg, settled
 from verl_tui.tui.replay_app import ReplayApp
@@ -150,18 +150,21 @@ def watched(directory: Path, specs: list[str], devices: int) -> Monitor:
 
 def play(directory: Path) -> str:
     """Return the recording of a replay of the demo."""
-    tape = Tape.read([f"{directory}/{RUN}"])
-    player = Player(tape, speed=2.0, wall=lambda: 0.0)
-    app = ReplayApp(player, Config(refresh=0.01))
-    return recording(asyncio.run(_frames(app, player)), poster=9)
+    recorded = Recording.read([f"{directory}/{RUN}"])
+    playback = Playback(recorded, speed=2.0, wall=lambda: 0.0)
+    app = ReplayApp(playback, Config(refresh=0.01))
+    return recording(asyncio.run(_frames(app, playback)), poster=9)
 
 
-async def _frames(app: ReplayApp, player: Player) -> list[Frame]:
+async def _frames(app: ReplayApp, playback: Playback) -> list[Frame]:
     frames = []
     async with app.run_test(size=(100, 30)) as pilot:
         for scene in SCENES:
-            if scene.step is not None and (moment := player.tape.when(scene.step)) is not None:
-                player.go(moment)
+            if (
+                scene.step is not None
+                and (moment := playback.recording.when(scene.step)) is not None
+            ):
+                playback.go(moment)
             for key in scene.keys:
                 await settled(pilot, app.browser)
                 await pilot.press(key)

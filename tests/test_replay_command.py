@@ -14,7 +14,7 @@ from verl_tui.cli import main
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from verl_tui.replay import Player
+    from verl_tui.replay import Playback
 
 
 @pytest.fixture
@@ -30,22 +30,24 @@ def log(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def players(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Player]:
+def playbacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Playback]:
     """Record what the app would be started with, on what looks like a terminal."""
     config = tmp_path / "config.toml"
     config.write_text("", encoding="utf-8")
     monkeypatch.setenv("VERL_TUI_CONFIG", str(config))
-    started: list[Player] = []
-    monkeypatch.setattr("verl_tui.tui.replay", lambda player, config: started.append(player) or 0)
+    started: list[Playback] = []
+    monkeypatch.setattr(
+        "verl_tui.tui.replay", lambda playback, config: started.append(playback) or 0
+    )
     for name in ("watch", "replay", "demo"):
         monkeypatch.setattr(f"verl_tui.commands.{name}.need_terminal", lambda paths=(): None)
     return started
 
 
-def test_speed_and_place_are_as_asked(log, players):
+def test_speed_and_place_are_as_asked(log, playbacks):
     assert main(["replay", log, "--speed", "2.5", "--from", "10", "--until", "20", "--paused"]) == 0
     assert main(["replay", log]) == 0
-    asked, plain = players
+    asked, plain = playbacks
     assert (asked.speed, asked.now(), asked.until, asked.paused) == (
         2.5,
         1.7e9 + 10,
@@ -70,11 +72,11 @@ def test_speed_and_place_are_as_asked(log, players):
     ],
 )
 def test_what_cannot_be_played_is_refused_with_a_sentence(
-    tmp_path, log, players, capsys, words, code, said
+    tmp_path, log, playbacks, capsys, words, code, said
 ):
     empty = tmp_path / "train.log"
     empty.write_text("Training Progress: starts\n", encoding="utf-8")
     paths = {"LOG": log, "NOTHING": str(tmp_path / "nowhere"), "EMPTY": str(empty)}
     assert main(["replay", *(paths.get(word, word) for word in words)]) == code
     assert said in capsys.readouterr().err.splitlines()[-1]
-    assert not players
+    assert not playbacks

@@ -22,7 +22,7 @@ from watching import (
 
 from verl_tui.config import Config
 from verl_tui.rendering.status_line import status
-from verl_tui.replay import Player, Tape
+from verl_tui.replay import Playback, Recording
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.health import HealthPanel
 from verl_tui.tui.panels.runs import RunsPanel
@@ -47,9 +47,11 @@ def replaying(*logs: Path, at: int | None = None, paused: bool = True) -> tuple[
     """Return the app on a replay of logs whose steps are a second apart, and what it takes for the
     present.
     """
-    tape, wall = Tape.read([str(log.parent) for log in logs]), Wall()
-    begin = tape.when(at) if at is not None else None
-    return ReplayApp(Player(tape, speed=10.0, at=begin, paused=paused, wall=wall), Config()), wall
+    recording, wall = Recording.read([str(log.parent) for log in logs]), Wall()
+    begin = recording.when(at) if at is not None else None
+    return ReplayApp(
+        Playback(recording, speed=10.0, at=begin, paused=paused, wall=wall), Config()
+    ), wall
 
 
 def first(app: ReplayApp) -> str:
@@ -60,7 +62,7 @@ async def test_beside_the_clock_of_a_replay_no_word_stands_without_its_value(tmp
     app, _ = replaying(write_run(tmp_path, "run_of_some_length", kl_div=0.3), at=10)
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: "step 10" in first(app))
-        view = app._view(app._player.now())
+        view = app._view(app._playback.now())
         for width in range(20, 140):
             left, right = status(view, width, alone=True)
             assert sum(cell_len(words) for words, _ in (*left, *right)) + 1 <= width, (
@@ -142,7 +144,7 @@ async def test_speed_changes_and_a_pause_holds_over_every_screen(tmp_path):
         await press(pilot, "less_than_sign", "less_than_sign")
         assert "5×" in first(app)
         await press(pilot, "i", "f8")
-        assert app._player.paused
+        assert app._playback.paused
         await press(pilot, "f9", "escape")
         assert "paused" in first(app)
         assert "step 21" in first(app)
@@ -206,10 +208,10 @@ def test_keys_of_the_replay_are_no_others(tmp_path):
 
 
 async def test_a_picture_of_a_step_needs_no_player(tmp_path):
-    tape = Tape.read([str(write_run(tmp_path, "run_7"))])
-    moment = tape.when(12)
+    recording = Recording.read([str(write_run(tmp_path, "run_7"))])
+    moment = recording.when(12)
     assert moment is not None
-    app = at_moment(tape, Config(), moment)
+    app = at_moment(recording, Config(), moment)
     async with app.run_test(size=(120, 40)) as pilot:
         await press(pilot)
         assert "running  step 12" in text(app)

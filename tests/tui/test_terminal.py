@@ -18,7 +18,7 @@ from watching import dashboard, loaded, press, settle, showing, text, until, wri
 
 from verl_tui.config import Config
 from verl_tui.rendering.session.preferences import StateFile
-from verl_tui.replay import Player, Tape
+from verl_tui.replay import Playback, Recording
 from verl_tui.tui import base_app, replay, watch
 from verl_tui.tui.app import VerlApp
 from verl_tui.tui.keys.commands import bindings
@@ -318,7 +318,9 @@ def test_the_terminal_is_asked_for_its_size(
     )
     log = str(write_run(tmp_path, "run").parent)
     assert (
-        watch([log], Config()) if what == "watch" else replay(Player(Tape.read([log])), Config())
+        watch([log], Config())
+        if what == "watch"
+        else replay(Playback(Recording.read([log])), Config())
     ) == 0
     assert left == [set()]
 

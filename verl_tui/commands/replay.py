@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import argparse
 
     from verl_tui.commands.arguments import Parser
-    from verl_tui.replay import Tape
+    from verl_tui.replay import Recording
 
 NAME = "replay"
 HELP = "a recorded run played as if live: pause, step, seek"
@@ -56,26 +56,28 @@ def run(options: argparse.Namespace) -> int:
         raise CommandError("-: standard input cannot be replayed, write it to a file first")
     paths, config = paths_and_config(options, "verl-tui replay logs/run_7 --speed 20")
     need_terminal()
-    from verl_tui.replay import Player, Tape, usual_speed
+    from verl_tui.replay import Playback, Recording, usual_speed
 
     with reading() as show_progress:
-        tape = Tape.read(paths, show_progress)
-    print_messages((*tape.discovery.problems, *tape.discovery.pending))
-    if tape.empty:
-        why = "no step in " + ", ".join(tape.reels) if tape.reels else "nothing readable"
+        recording = Recording.read(paths, show_progress)
+    print_messages((*recording.discovery.problems, *recording.discovery.pending))
+    if recording.empty:
+        why = "no step in " + ", ".join(recording.runs) if recording.runs else "nothing readable"
         raise CommandError(f"nothing to replay: {why}", EXIT_NOTHING)
     at, until = (
-        None if one is None else _moment(tape, one) for one in (options.first, options.until)
+        None if one is None else _moment(recording, one) for one in (options.first, options.until)
     )
     from verl_tui.tui import replay
 
-    speed = options.speed or usual_speed(tape)
-    return replay(Player(tape, speed=speed, at=at, until=until, paused=options.paused), config)
+    speed = options.speed or usual_speed(recording)
+    return replay(
+        Playback(recording, speed=speed, at=at, until=until, paused=options.paused), config
+    )
 
 
-def _moment(tape: Tape, step: int) -> float:
+def _moment(recording: Recording, step: int) -> float:
     """Return when a step was reached."""
-    moment = tape.when(step)
+    moment = recording.when(step)
     if moment is None:
-        raise CommandError(f"no run comes to step {step:,}: the last is {tape.last_step:,}")
+        raise CommandError(f"no run comes to step {step:,}: the last is {recording.last_step:,}")
     return moment

@@ -1,8 +1,6 @@
-"""A recorded run played as if live: what its logs say comes when it came then, on the clock of that
-time.
-"""
+"""Replay of recorded runs: records arrive when they arrived then, on the clock of that time."""
 
-from verl_tui.replay.player import Player, ReplayStatus, usual_speed
-from verl_tui.replay.tape import Tape
+from verl_tui.replay.playback import Playback, ReplayStatus, usual_speed
+from verl_tui.replay.recording import Recording
 
-__all__ = ["Player", "ReplayStatus", "Tape", "usual_speed"]
+__all__ = ["Playback", "Recording", "ReplayStatus", "usual_speed"]

@@ -1,4 +1,4 @@
-"""Find out when a recorded run reached each step."""
+"""Times at which a recorded run reached its steps."""
 
 from __future__ import annotations
 
@@ -21,21 +21,19 @@ if TYPE_CHECKING:
     from verl_tui.runs.series import Series
 
 _SECOND = 1.0
-"""Seconds a step where nothing tells."""
+"""Seconds per step if nothing else is known."""
 _BEYOND = 10
-"""Steps before the first and behind the last known moment that are extrapolated; farther ones
-belong to another count.
-"""
+"""Most steps extrapolated beyond the known times; farther ones belong to another count."""
 _BURST = 0.1
-"""Seconds a step below which files did not come one by one: they were copied."""
+"""Seconds per step below which files were copied rather than written one by one."""
 _GAPS = 200
-"""Gaps between steps that make the usual one."""
+"""Newest gaps between steps that the usual one is taken from."""
 _EARLIEST = 1e8
-"""Seconds since the epoch before which a stated time is none, as in `verl_tui.times.parse_time`."""
+"""Seconds since the epoch; earlier times are invalid, as in `verl_tui.times.parse_time`."""
 
 
 def stated(time: float) -> bool:
-    """Return whether a time that a row states can be one."""
+    """True if the time stated by a row is valid."""
     return _EARLIEST < time < LATEST
 
 
@@ -43,11 +41,9 @@ class SourcePass(NamedTuple):
     """The steps of a source between two of its restarts."""
 
     steps: tuple[int, ...]
-    """Of its rows and its progress bar, ascending."""
+    """Steps of its rows and its progress bar, ascending."""
     bars: tuple[tuple[int, float], ...]
-    """Steps that the progress bar has shown, with the seconds it says had passed; ascending in
-    both.
-    """
+    """Steps of the progress bar with the elapsed seconds, both ascending."""
 
 
 def source_pass(records: Iterable[Record]) -> SourcePass:
@@ -69,23 +65,20 @@ class Timing:
     """Times at which a run reached its steps: from the log, its progress bar or timers."""
 
     def __init__(self, run: Run, records: Iterable[Record]) -> None:
-        """Ask a run.
+        """Collect the clocks of a run.
 
         Args:
-            run: The run with everything there is.
-            records: All that its sources have said.
+            run: The whole run.
+            records: All records of its sources.
         """
         self._run = run
-        # Timers pace what they can below, over all passes; a clock made of them tells of the newest
-        # pass only.
+        # Timers set the pace below for all passes; a clock made of them covers the newest only.
         self._clocks = [clock for clock in clocks(run) if not clock.origin.startswith(TIMERS)]
         timer = run.indicator("step_time")
         self._taken = _positive(timer) if timer is not None else {}
         self._usual = median(self._taken.values()) if self._taken else self._usual_gap()
         self.reference = Clock("")
-        """When the run reached its steps, for sources that only refer to them; whoever lays out the
-        others sets it.
-        """
+        """Times of the steps for sources without progress; filled from the other sources."""
         if run.step is None:
             self._refer(list(records))
         self.pace: str | None = None
@@ -95,30 +88,30 @@ class Timing:
 
     @property
     def estimated(self) -> bool:
-        """Whether the times of the steps are estimated."""
+        """True if the times of the steps are estimated."""
         return not self._clocks or self._clocks[0].estimated
 
-    def clock(self, told: SourcePass, path: str, end: float, *, last: bool) -> Clock:
-        """Return when the steps of a pass were reached.
+    def clock(self, found: SourcePass, path: str, end: float, *, last: bool) -> Clock:
+        """Return a clock for the steps of a pass.
 
         Args:
-            told: The pass.
-            path: Its source.
-            end: When it was over.
-            last: Whether it is the source's newest pass: a run's clocks know no other.
+            found: The pass.
+            path: Path of its source.
+            end: Time at which it ended.
+            last: True for the newest pass of the source, the only one that a run's clocks cover.
         """
-        if not told.steps:
+        if not found.steps:
             return self.reference
         for clock in self._candidates(path, last=last):
-            if len(clock) > 1 and _overlap(clock.steps, told.steps):
+            if len(clock) > 1 and _overlap(clock.steps, found.steps):
                 return clock
-        if len(told.bars) > 1 and not last:
-            steps, seconds = zip(*told.bars, strict=True)
+        if len(found.bars) > 1 and not last:
+            steps, seconds = zip(*found.bars, strict=True)
             return counted_back("progress bar", steps, seconds, end)
-        return counted_back("timers", told.steps, self._elapsed(told.steps), end)
+        return counted_back("timers", found.steps, self._elapsed(found.steps), end)
 
     def _candidates(self, path: str, *, last: bool) -> list[Clock]:
-        """Return the clocks that may know the steps of a source, the best first."""
+        """Return the clocks that may cover the steps of a source, the best first."""
         clocks = [clock for clock in self._clocks if not clock.estimated]
         if last:
             source = self._run.sources.get(path)
@@ -127,7 +120,7 @@ class Timing:
         return clocks
 
     def at(self, clock: Clock, step: int) -> float:
-        """Return when a step was reached by a clock, nan where that cannot be told."""
+        """Return the time of a step by a clock, nan if unknown."""
         if not len(clock):
             return math.nan
         if step < clock.steps[0]:
@@ -137,9 +130,7 @@ class Timing:
         return clock.at(step)
 
     def _elapsed(self, steps: Sequence[int]) -> list[float]:
-        """Return the seconds since the first of some steps by the timers, a step without one taking
-        the usual time.
-        """
+        """Return the seconds since the first step, by timers or the usual time of a step."""
         gaps = (
             (after - before) * self._taken.get(after, self._usual)
             for before, after in pairwise(steps)
@@ -147,7 +138,7 @@ class Timing:
         return list(accumulate(gaps, initial=0.0))[: len(steps)]
 
     def _refer(self, records: Sequence[Record]) -> None:
-        """Take the steps from dumps and samples: nothing else tells of any."""
+        """Take the steps from dumps and samples, in a run without any others."""
         files = _of_files([record for record in records if isinstance(record, Dump)])
         self._clocks = [files] if files is not None else []
         steps = {
@@ -174,24 +165,19 @@ def _positive(timer: Series) -> dict[int, float]:
     return {step: seconds for step, seconds in pairs if 0 < seconds < math.inf}
 
 
-def _overlap(known: Sequence[int], asked: Sequence[int]) -> bool:
-    return known[0] <= asked[-1] and asked[0] <= known[-1]
+def _overlap(one: Sequence[int], other: Sequence[int]) -> bool:
+    return one[0] <= other[-1] and other[0] <= one[-1]
 
 
 def _of_files(dumps: Sequence[Dump]) -> Clock | None:
-    """Return when dumps were written, None if their files do not tell: all were copied in one
-    go.
-    """
+    """Return the times at which dumps were written, None if the files were copied."""
     clock = Clock("the dumps' last change")
     known = {
         dump.step: dump.modified for dump in dumps if dump.modified is not None and not dump.removed
     }
     steps = sorted(known)
-    clock.note(steps, [known[step] or 0.0 for step in steps])
+    clock.note(steps, [known[step] for step in steps])
     if len(clock) < 2 or len(clock) < len(steps):
         return None
-    return (
-        clock
-        if clock.times[-1] - clock.times[0] >= _BURST * (clock.steps[-1] - clock.steps[0])
-        else None
-    )
+    seconds, count = clock.times[-1] - clock.times[0], clock.steps[-1] - clock.steps[0]
+    return clock if seconds >= _BURST * count else None

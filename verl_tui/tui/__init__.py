@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from textual.pilot import Pilot
 
     from verl_tui.config import Config
-    from verl_tui.replay import Player
+    from verl_tui.replay import Playback
     from verl_tui.tui.app import VerlApp
 
 _NEVER = 1_000_000
@@ -66,14 +66,14 @@ def watch(
     return _draw(specs, config, snapshot, size, ascii_only=ascii_only)
 
 
-def replay(player: Player, config: Config) -> int:
+def replay(playback: Playback, config: Config) -> int:
     """Show a replay until the user quits; return the exit code."""
     from verl_tui.rendering.session.preferences import StateFile, state_path
     from verl_tui.tui.replay_app import ReplayApp
 
     _ask_for_size()
     ascii_only = _ascii_only(config)
-    app = ReplayApp(player, config, ascii_only=ascii_only, state_file=StateFile(state_path()))
+    app = ReplayApp(playback, config, ascii_only=ascii_only, state_file=StateFile(state_path()))
     return _run(app)
 
 

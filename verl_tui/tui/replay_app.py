@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from verl_tui.config import Config
     from verl_tui.reading import NewsSource
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.replay import Player, Tape
+    from verl_tui.replay import Playback, Recording
 
 _BEAT = 0.1
 """Seconds between looks at whether something has happened."""
@@ -82,7 +82,7 @@ _OWN = {binding.id for binding in _KEYS}
 
 
 class ReplayApp(VerlApp):
-    """Shows a recorded run as it was at each moment. Nothing is read any more: the tape has it
+    """Shows a recorded run as it was at each moment. Nothing is read any more: the recording has it
     all.
     """
 
@@ -91,65 +91,64 @@ class ReplayApp(VerlApp):
         *_KEYS,
     ]
 
-    def __init__(self, player: Player, config: Config, **options: Any) -> None:
+    def __init__(self, playback: Playback, config: Config, **options: Any) -> None:
         """Make the app.
 
         Args:
-            player: What plays the tape.
+            playback: What plays the recording.
             config: The user's configuration.
             options: As for the app that watches.
         """
-        self._player = player
-        super().__init__((), config, clock=player.now, **options)
+        self._playback = playback
+        super().__init__((), config, clock=playback.now, **options)
 
     def on_mount(self) -> None:
         """Look regularly whether something has happened."""
         self.set_interval(_BEAT, self._beat)
 
     def _new_reading(self) -> NewsSource:
-        self._player.notify = lambda: self.post_message(self.News())
-        return self._player
+        self._playback.notify = lambda: self.post_message(self.News())
+        return self._playback
 
     def _awake(self, now: float) -> None:
         """Note nothing: on the recorded clock a look may come hours after the one before it."""
 
     def _beat(self) -> None:
-        player = self._player
-        if player.waiting:
+        playback = self._playback
+        if playback.waiting:
             self.post_message(self.News())
-        elif not player.paused and monotonic() - self._painted >= self.config.refresh:
+        elif not playback.paused and monotonic() - self._painted >= self.config.refresh:
             self._paint()  # the recorded time goes on
 
     def _view(self, now: float) -> View:
         picked = self._picked
         view = super()._view(now)
-        if self._player.seeking:
-            self._picked = (
-                picked  # the run is on the tape, though nothing has been told of it again so far
-            )
-        return replace(view, replay=self._player.standing(self._picked))
+        if self._playback.seeking:
+            # The run is part of the recording, though none of its records has been replayed yet.
+            self._picked = picked
+        return replace(view, replay=self._playback.status(self._picked))
 
     # -- keys --------------------------------------------------------------------------------------
 
     def action_pause(self) -> None:
         """Stop the recorded clock, or let it go on."""
-        self._player.paused = not self._player.paused
+        self._playback.paused = not self._playback.paused
         self._paint()
 
     def action_faster(self) -> None:
         """Play faster."""
-        self._player.faster()
+        self._playback.faster()
         self._paint()
 
     def action_slower(self) -> None:
         """Play slower."""
-        self._player.slower()
+        self._playback.slower()
         self._paint()
 
     def action_go_steps(self, count: int) -> None:
         """Go to a further step of the shown run, or back; over any pause that the run made."""
-        player = self._player
-        moment = player.tape.next_step(player.now(), self._picked, count)
+        playback = self._playback
+        moment = playback.recording.next_step(playback.now(), self._picked, count)
         if moment is not None:
             self._go(moment)
         else:
@@ -157,13 +156,17 @@ class ReplayApp(VerlApp):
 
     def action_go_share(self, share: float) -> None:
         """Go forward by a share of the whole replay, or back."""
-        tape = self._player.tape
-        self._go(tape.at_share(tape.share(self._player.now()) + share))
+        recording = self._playback.recording
+        self._go(recording.at_share(recording.share(self._playback.now()) + share))
 
     def action_go_cursor(self) -> None:
         """Go to the step at which the charts are read, for example that of a finding."""
-        reel = self._player.tape.reels.get(self._picked or "")
-        moment = reel.when(self._cursor) if reel is not None and self._cursor is not None else None
+        recorded = self._playback.recording.runs.get(self._picked or "")
+        moment = (
+            recorded.when(self._cursor)
+            if recorded is not None and self._cursor is not None
+            else None
+        )
         if moment is not None:
             self._go(moment)
         else:
@@ -173,10 +176,10 @@ class ReplayApp(VerlApp):
 
     def action_reload(self) -> None:
         """Play from the beginning."""
-        self._go(self._player.tape.start)
+        self._go(self._playback.recording.start)
 
     def _go(self, moment: float) -> None:
-        if self._player.go(moment):
+        if self._playback.go(moment):
             self._forget()
             self._painted = (
                 monotonic()
@@ -185,15 +188,15 @@ class ReplayApp(VerlApp):
             self.call_later(self._paint)
 
 
-def at_moment(tape: Tape, config: Config, moment: float, **options: Any) -> VerlApp:
+def at_moment(recording: Recording, config: Config, moment: float, **options: Any) -> VerlApp:
     """Return the app as it was at a moment; it stands still, for pictures.
 
     Args:
-        tape: What is shown.
+        recording: What is shown.
         config: The user's configuration.
-        moment: For example `tape.when(512)`.
+        moment: For example `recording.when(512)`.
         options: As for the app that watches.
     """
     return VerlApp(
-        (), config, monitor=tape.monitor(config, moment), clock=lambda: moment, **options
+        (), config, monitor=recording.monitor(config, moment), clock=lambda: moment, **options
     )

@@ -1,4 +1,4 @@
-"""Writes samples to a JSONL file in the current directory, and never over another file."""
+"""Export of samples to a new JSONL file in the current directory."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from verl_tui.exporters.new_file import create, named
+from verl_tui.rendering.text.numbers import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,7 +22,7 @@ _BUDGET = 0.005
 
 
 def file_name(run: str, page: Page, indices: Sequence[int]) -> str:
-    """Return a name that says what is in the file, without its ending."""
+    """Return a name for the file, without suffix."""
     what = f"sample-{indices[0] + 1}" if len(indices) == 1 else f"{len(indices)}-samples"
     return named(
         run, f"step-{page.place.step}", *(["validation"] if page.place.validation else []), what
@@ -29,10 +30,10 @@ def file_name(run: str, page: Page, indices: Sequence[int]) -> str:
 
 
 class Export:
-    """Some samples on their way to a file, in the browser's thread.
+    """An export of samples, written by the browser's thread.
 
-    Rows of a dump are written to the byte as they stand there, so that whatever reads dumps can
-    read them; samples that came another way as verl-tui keeps them.
+    Rows of a dump are written byte by byte, so that other tools can read them; other samples in
+    verl-tui's own format.
     """
 
     def __init__(
@@ -41,13 +42,13 @@ class Export:
         """Begin a file.
 
         Args:
-            page: Where the samples are.
-            indices: Which of them.
+            page: The step's samples.
+            indices: Indices of the samples to write.
             run: Name of the run, for the file's name.
-            folder: Where the file goes; the current directory if None.
+            folder: Directory of the file, the current one if None.
 
         Raises:
-            OSError: It cannot be written.
+            OSError: The file cannot be written.
         """
         self._page = page
         self._generation = page.generation
@@ -57,24 +58,24 @@ class Export:
         self.skipped = 0
         """Rows that cannot be read."""
         self.problem: str | None = None
-        """Why it has ended early."""
+        """Why the export ended early."""
         self._raw = False
 
     @property
     def done(self) -> bool:
-        """Whether nothing more is written."""
+        """True if nothing more is written."""
         return self.problem is not None or self.written + self.skipped == len(self._indices)
 
     def waits(self) -> bool:
-        """Tell whether there is something to write."""
+        """Return True if there is something to write."""
         return not self.done
 
     def is_urgent(self) -> bool:
-        """Nobody looks at it."""
+        """Return False: it is not on the screen."""
         return False
 
     def read_on(self) -> bool:
-        """Write for some milliseconds, whole lines; return whether that was all."""
+        """Write whole lines for some milliseconds; return True at the end."""
         try:
             self._write()
         except OSError as error:
@@ -82,11 +83,11 @@ class Export:
         return self.done
 
     def words(self) -> str:
-        """Say what is in the file."""
-        said = f"{self.written:,} sample{'s' * (self.written != 1)} in {self.path}"
-        said += ", as the dump has them" if self._raw else ", as verl-tui keeps them"
-        said += f"; {self.skipped:,} could not be read" if self.skipped else ""
-        return f"{said}; then it failed: {self.problem}" if self.problem is not None else said
+        """Describe the content of the file."""
+        words = f"{counted(self.written, 'sample')} in {self.path}"
+        words += ", as the dump has them" if self._raw else ", as verl-tui keeps them"
+        words += f"; {self.skipped:,} could not be read" if self.skipped else ""
+        return words if self.problem is None else f"{words}; then it failed: {self.problem}"
 
     def _write(self) -> None:
         if self._page.generation != self._generation:
@@ -118,12 +119,12 @@ class Export:
 
 
 def whole(sample: Sample) -> str:
-    """Return a sample as it is copied."""
+    """Return the text of a sample to copy."""
     return f"{sample.prompt}\n\n{sample.response}"
 
 
 def record(sample: Sample, step: int, index: int) -> bytes:
-    """Return a sample as a JSON object, under names by which verl-tui reads it again."""
+    """Return a sample as a JSON object that verl-tui can read."""
     fields: dict[str, Any] = {
         "step": step,
         "index": index,

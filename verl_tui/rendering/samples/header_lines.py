@@ -57,8 +57,8 @@ def list_words(
 ) -> tuple[Pieces, Pieces]:
     """Return the step's scores for the left, filter and order of the list for the right."""
     between = " | " if ascii else " · "
-    scores = between.join(listing.scores.words(complete=listing.complete, ascii=ascii))
-    left: Pieces = [(scores, "")]
+    words = listing.scores.words(complete=listing.complete, ascii=ascii)
+    left: Pieces = [(f"{between if at else ''}{word}", "") for at, word in enumerate(words)]
     if page.problem is not None:
         left.append((f"  {page.problem}", "warning"))
     right = _filter_words(listing, query, ascii=ascii) if query else []

@@ -1,4 +1,4 @@
-"""How the samples of a step scored, all together, and how one of them stands among them."""
+"""Scores of a step's samples, in all and one compared with the others."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import fsum, isfinite, sqrt
 from typing import TYPE_CHECKING
 
-from verl_tui.rendering.text.numbers import compact
+from verl_tui.rendering.text.numbers import compact, counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,16 +38,16 @@ class ScoreSummary:
     """The scores of a step's samples."""
 
     count: int = 0
-    """Samples, with a score or without."""
+    """Number of samples, with a score or without."""
     scored: int = 0
     mean: float = 0.0
     std: float = 0.0
     groups: int = 0
-    """Prompts with more than one score."""
+    """Number of prompts with more than one score."""
     dead: int = 0
-    """Of these, the prompts whose samples all score the same."""
+    """Number of these prompts whose samples all score the same."""
     binary: bool = False
-    """Whether a score only says right or wrong."""
+    """True if a score is only right or wrong."""
 
     def mark(self, score: float | None, *, ascii: bool = False) -> tuple[str, str]:
         """Return a glyph with its role: right or wrong, or above or below the mean."""
@@ -69,15 +69,15 @@ class ScoreSummary:
 
     def words(self, *, complete: bool = True, ascii: bool = False) -> list[str]:
         """Return the figures: `512 rows`, `score 0.41 ± 0.49`, `dead groups 12 %`."""
-        said = [f"{self.count:,} row{'s' * (self.count != 1)}"]
+        words = [counted(self.count, "row")]
         if self.scored:
             spread = f" {'+-' if ascii else '±'} {compact(self.std)}" if self.scored > 1 else ""
-            said.append(f"score {compact(self.mean)}{spread}")
+            words.append(f"score {compact(self.mean)}{spread}")
         if self.groups:
-            said.append(f"dead groups {self.dead / self.groups:.0%}")
+            words.append(f"dead groups {self.dead / self.groups:.0%}")
         if not complete:
-            said[0] += " so far"
-        return said
+            words[0] += " so far"
+        return words
 
 
 def summarise(facts: Sequence[SampleFacts]) -> ScoreSummary:

@@ -1,4 +1,4 @@
-"""What the tests of replays share: logs of all kinds of knowledge about time, and the tapes made of
+"""What the tests of replays share: logs of all kinds of knowledge about time, and the recordings made of
 them.
 """
 
@@ -8,7 +8,7 @@ import json
 import os
 from typing import TYPE_CHECKING
 
-from verl_tui.replay import Tape
+from verl_tui.replay import Recording
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,9 +73,9 @@ def console(directory: Path, steps: int, ending: str = "", *, written: float = B
     return path
 
 
-def tape(*paths: Path) -> Tape:
-    """Return the tape of some logs."""
-    return Tape.read([str(path) for path in paths])
+def recording(*paths: Path) -> Recording:
+    """Return the recording of some logs."""
+    return Recording.read([str(path) for path in paths])
 
 
 def _write(path: Path, text: str) -> Path:

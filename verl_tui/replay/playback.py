@@ -1,4 +1,4 @@
-"""Plays a tape: the recorded clock, and what a front end asks of `verl_tui.reading.Reading`."""
+"""Playback of a recording, with its clock and the interface of `verl_tui.reading.Reading`."""
 
 from __future__ import annotations
 
@@ -13,18 +13,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from verl_tui.monitor import News
-    from verl_tui.replay.tape import Tape
+    from verl_tui.replay.recording import Recording
 
 SPEEDS = tuple(digit * 10.0**power for power in range(-1, 5) for digit in (1, 2, 5))
-"""Speeds that keys lead to: 0.1 to 50,000 times."""
+"""Speeds to choose from by keys: 0.1 to 50,000 times."""
 _LENGTH = 180.0
-"""Seconds that a replay takes at most where nobody has said how fast it is to be."""
+"""Longest replay at the default speed, in seconds."""
 _OTHERS, _HELP = 24, 15
-"""Columns that others need of the half of the line that is theirs together, where there is room for
-them, and else.
-"""
+"""Columns that other texts need in this half of the line, on a wide screen and on a narrow one."""
 _ROOMY = 100
-"""Columns of the screen from which on there is."""
+"""Width from which on a screen is wide, in columns."""
 
 
 class ReplayStatus(NamedTuple):
@@ -34,16 +32,15 @@ class ReplayStatus(NamedTuple):
     moment: float
     paused: bool
     over: bool
-    """Whether nothing more is to come."""
+    """True at the end of the recording."""
     pace: str | None
-    """The basis of the pace, if the log has no times."""
+    """What the pace is based on if the log has no times, else None."""
     estimated: bool
-    """Whether the times are counted back from another."""
+    """True if the times are estimated from a later one."""
 
     def words(self, width: int) -> str:
-        """Return as many words as fit beside the rest of a line of this width."""
-        speed = f"{self.speed:,g}×"
-        mode = self._mode()
+        """Describe the state in as much of a line as the other texts leave."""
+        speed, mode = f"{self.speed:,g}×", self._mode()
         brief = self.pace or self._time(date=False)
         full = self.pace or self._time(date=True)
         how = " estimated" if self.estimated and not self.pace else ""
@@ -67,7 +64,7 @@ class ReplayStatus(NamedTuple):
         return "at its end" if self.over else ""
 
     def _time(self, *, date: bool) -> str:
-        """Return the recorded time of day where the user is."""
+        """Return the recorded time in the user's time zone, empty if it is out of range."""
         try:
             known = datetime.fromtimestamp(self.moment)  # noqa: DTZ006 - the user's own time
         except (ValueError, OverflowError, OSError):
@@ -75,12 +72,12 @@ class ReplayStatus(NamedTuple):
         return known.strftime("%Y-%m-%d %H:%M:%S" if date else "%H:%M:%S")
 
 
-class Player:
-    """Plays a tape at some speed. One caller, no threads: news wait until they are taken."""
+class Playback:
+    """Replays a recording at some speed, without threads: news wait until they are taken."""
 
     def __init__(
         self,
-        tape: Tape,
+        recording: Recording,
         *,
         speed: float = 1.0,
         at: float | None = None,
@@ -88,56 +85,56 @@ class Player:
         paused: bool = False,
         wall: Callable[[], float] = monotonic,
     ) -> None:
-        """Put a tape in.
+        """Prepare a playback.
 
         Args:
-            tape: What to play.
-            speed: How many times as fast as it was.
-            at: Moment to begin at, the tape's start if it is None.
+            recording: The recording.
+            speed: Speed relative to the recording.
+            at: Moment to begin at, the start of the recording if None.
             until: Moment to pause at.
-            paused: Whether to stand still at first.
-            wall: Seconds of the present.
+            paused: True to begin paused.
+            wall: Returns the present time in seconds.
         """
-        self.tape = tape
+        self.recording = recording
         self.until = until
         self._speed = speed
         self._wall = wall
-        self._anchor = (tape.start if at is None else at, wall())
+        self._anchor = (recording.start if at is None else at, wall())
         self._paused = paused
-        self._told = float("-inf")
-        """Until when everything has been told, or is being told."""
+        self._delivered_until = float("-inf")
+        """Moment up to which all records have been delivered, or are being delivered."""
         self.seeking = True
-        """Whether something further away is still being told."""
+        """True while records are delivered up to another position."""
         self.notify: Callable[[], object] = lambda: None
-        """Called when something can be taken."""
+        """Called when news can be taken."""
 
-    # -- what a front end reads from ---------------------------------------------------------------
+    # -- as `Reading` ------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin at the present position, with nothing told so far."""
-        self.tape.rewind()
+        """Deliver everything again up to the present position."""
+        self.recording.rewind()
         self.seeking = True
-        self._told = float("-inf")
+        self._delivered_until = float("-inf")
         self.notify()
 
     def stop(self) -> None:
-        """Nothing is to be stopped."""
+        """Do nothing: there is no thread to stop."""
 
     def take(self) -> Iterator[News]:
-        """Yield what has happened until now; whoever stops early goes on with the next call."""
-        now = self._told = max(self._told, self.now())
+        """Yield the news up to now; the next call goes on where this one stopped."""
+        now = self._delivered_until = max(self._delivered_until, self.now())
         if self.seeking:
-            yield replace(self.tape.discovery, read=False)
-            yield GpuReading(now, problem="a replay: of GPUs only what the run logged")
-        yield from self.tape.take(now)
+            yield replace(self.recording.discovery, read=False)
+            yield GpuReading(now, problem="a replay shows only the GPU metrics that the run logged")
+        yield from self.recording.take(now)
         if self.seeking:
             self.seeking = False
-            yield replace(self.tape.discovery, read=True)
+            yield replace(self.recording.discovery, read=True)
 
     @property
     def waiting(self) -> bool:
-        """Whether something can be taken."""
-        return self.seeking or self.tape.due(self.now())
+        """True if news can be taken."""
+        return self.seeking or self.recording.due(self.now())
 
     # -- the clock ---------------------------------------------------------------------------------
 
@@ -164,7 +161,7 @@ class Player:
 
     @property
     def paused(self) -> bool:
-        """Whether the clock stands still."""
+        """True if the clock is stopped."""
         self.now()
         return self._paused
 
@@ -174,43 +171,39 @@ class Player:
         self._paused = paused
 
     def faster(self) -> None:
-        """Play at the next higher of the usual speeds."""
+        """Play at the next higher of `SPEEDS`."""
         self.speed = next((speed for speed in SPEEDS if speed > self._speed), self._speed)
 
     def slower(self) -> None:
-        """Play at the next lower of the usual speeds."""
+        """Play at the next lower of `SPEEDS`."""
         self.speed = next((speed for speed in reversed(SPEEDS) if speed < self._speed), self._speed)
 
     def go(self, moment: float) -> bool:
-        """Go to a moment; return whether that lies before what was told: then begin with a fresh
-        monitor.
-        """
-        self._anchor = max(self.tape.start, moment), self._wall()
+        """Go to a moment; return True if that was a step back, which needs a new monitor."""
+        self._anchor = max(self.recording.start, moment), self._wall()
         if self.until is not None and moment >= self.until:
             self.until = None
-        if back := moment < self._told:
+        if back := moment < self._delivered_until:
             self.start()
         else:
             self.notify()
         return back
 
-    def standing(self, run: str | None) -> ReplayStatus:
-        """Return where the replay is, with what sets the pace of a run."""
-        reel = self.tape.reels.get(run or "")
+    def status(self, run: str | None) -> ReplayStatus:
+        """Return the state of the playback, with the time basis of a run."""
+        recorded = self.recording.runs.get(run or "")
         now = self.now()
         return ReplayStatus(
             self._speed,
             now,
             self._paused,
-            now >= self.tape.end,
-            reel.pace if reel is not None else None,
-            reel.estimated if reel is not None else False,
+            now >= self.recording.end,
+            recorded.pace if recorded is not None else None,
+            recorded.estimated if recorded is not None else False,
         )
 
 
-def usual_speed(tape: Tape) -> float:
-    """Return the lowest of the usual speeds, from 1 on, at which a tape takes three minutes at
-    most.
-    """
-    least = max(1.0, (tape.end - tape.start) / _LENGTH)
+def usual_speed(recording: Recording) -> float:
+    """Return the lowest of `SPEEDS` from 1 on that plays a recording in three minutes."""
+    least = max(1.0, (recording.end - recording.start) / _LENGTH)
     return next((speed for speed in SPEEDS if speed >= least), SPEEDS[-1])

@@ -1,4 +1,4 @@
-"""A tape tells what a log tells, in any portions, each thing at its moment."""
+"""A recording tells what a log tells, in any portions, each thing at its moment."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tapes import BEGAN, GAP, console, file_logger, tape, tutorial
+from recordings import BEGAN, GAP, console, file_logger, recording, tutorial
 
 from verl_tui.config import Config
 from verl_tui.monitor import Monitor, load
-from verl_tui.replay import Tape
+from verl_tui.replay import Recording
 from verl_tui.runs.views.state import State, remaining, state
 
 if TYPE_CHECKING:
@@ -54,12 +54,12 @@ def run_known(run: Run) -> dict[str, Any]:
     }
 
 
-def played(tape: Tape, moments: list[float]) -> Monitor:
-    """Return a monitor that was told the tape up to one moment after the other."""
+def played(recording: Recording, moments: list[float]) -> Monitor:
+    """Return a monitor that was told the recording up to one moment after the other."""
     monitor = Monitor(Config())
-    tape.rewind()
+    recording.rewind()
     for moment in moments:
-        for batch in tape.take(moment):
+        for batch in recording.take(moment):
             monitor.apply(batch, moment)
         monitor.judge(moment)
     return monitor
@@ -95,9 +95,9 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def both(logs: Path) -> Tape:
-    """The tape of both runs, which went on at the same time."""
-    made = tape(logs)
+def both(logs: Path) -> Recording:
+    """The recording of both runs, which went on at the same time."""
+    made = recording(logs)
     assert made.together
     return made
 
@@ -129,8 +129,8 @@ def test_a_moment_is_the_same_whatever_the_way_to_it(both, cuts, share):
 
 
 def test_nothing_is_known_before_it_happened(both):
-    reel = both.reels["resumed"]
-    for moment, step in zip(reel.moments, reel.steps, strict=True):
+    recorded = both.runs["resumed"]
+    for moment, step in zip(recorded.moments, recorded.steps, strict=True):
         run = both.monitor(Config(), moment).runs["resumed"]
         assert run.step == step
         assert run.last_record == moment
@@ -138,16 +138,16 @@ def test_nothing_is_known_before_it_happened(both):
         assert all(
             s.status.modified is None or s.status.modified <= moment for s in run.sources.values()
         )
-        assert (run.checkpoints != {}) == (moment >= (reel.when(20) or math.inf))
+        assert (run.checkpoints != {}) == (moment >= (recorded.when(20) or math.inf))
 
 
 def test_stated_times_are_the_moments_of_steps_and_settings_come_first(tmp_path):
     tutorial(tmp_path / "run", range(1, 11))
     (tmp_path / "run" / "config.yaml").write_text("trainer:\n  total_epochs: 3\n", encoding="utf-8")
-    made = tape(tmp_path / "run")
-    (reel,) = made.reels.values()
-    assert list(reel.moments) == [BEGAN + GAP * place for place in range(10)]
-    assert (reel.pace, reel.estimated) == (None, False)
+    made = recording(tmp_path / "run")
+    (recorded,) = made.runs.values()
+    assert list(recorded.moments) == [BEGAN + GAP * place for place in range(10)]
+    assert (recorded.pace, recorded.estimated) == (None, False)
     (run,) = made.monitor(Config(), made.start).runs.values()
     assert run.settings["trainer.total_epochs"] == 3
     assert run.step == 1
@@ -155,9 +155,9 @@ def test_stated_times_are_the_moments_of_steps_and_settings_come_first(tmp_path)
 
 def test_a_progress_bar_is_counted_back_from_the_last_change(tmp_path):
     console(tmp_path, 40, written=BEGAN)
-    (reel,) = tape(tmp_path).reels.values()
-    assert list(reel.moments) == [BEGAN - 10 * (40 - step) for step in range(1, 41)]
-    assert (reel.pace, reel.estimated) == (None, True)
+    (recorded,) = recording(tmp_path).runs.values()
+    assert list(recorded.moments) == [BEGAN - 10 * (40 - step) for step in range(1, 41)]
+    assert (recorded.pace, recorded.estimated) == (None, True)
 
 
 @pytest.mark.parametrize(
@@ -166,11 +166,11 @@ def test_a_progress_bar_is_counted_back_from_the_last_change(tmp_path):
 )
 def test_without_times_the_timer_sets_the_pace_else_a_second_a_step(tmp_path, seconds, gap, pace):
     file_logger(tmp_path, 20, seconds=seconds, written=BEGAN)
-    (reel,) = tape(tmp_path).reels.values()
-    assert [round(moment, 3) for moment in reel.moments] == [
+    (recorded,) = recording(tmp_path).runs.values()
+    assert [round(moment, 3) for moment in recorded.moments] == [
         BEGAN - gap * (20 - step) for step in range(1, 21)
     ]
-    assert reel.pace == pace
+    assert recorded.pace == pace
 
 
 def test_dumps_alone_come_when_they_were_written_unless_they_were_copied(tmp_path):
@@ -181,22 +181,22 @@ def test_dumps_alone_come_when_they_were_written_unless_they_were_copied(tmp_pat
             encoding="utf-8",
         )
         os.utime(path, (BEGAN + 60 * step, BEGAN + 60 * step))
-    (reel,) = tape(tmp_path).reels.values()
-    assert list(reel.moments) == [BEGAN + 60 * step for step in range(1, 9)]
-    (run,) = tape(tmp_path).monitor(Config(), BEGAN + 200).runs.values()
+    (recorded,) = recording(tmp_path).runs.values()
+    assert list(recorded.moments) == [BEGAN + 60 * step for step in range(1, 9)]
+    (run,) = recording(tmp_path).monitor(Config(), BEGAN + 200).runs.values()
     assert [place.step for place in run.samples.places] == [1, 2, 3]
     for path in tmp_path.iterdir():
         os.utime(path, (BEGAN, BEGAN))
-    (reel,) = tape(tmp_path).reels.values()
-    assert list(reel.moments) == [BEGAN - 8 + step for step in range(1, 9)]
+    (recorded,) = recording(tmp_path).runs.values()
+    assert list(recorded.moments) == [BEGAN - 8 + step for step in range(1, 9)]
 
 
 def test_state_and_expected_end_are_those_of_the_moment(tmp_path):
     console(tmp_path, 30, "ray.exceptions.RayTaskError(ValueError): no\n", written=BEGAN + 600)
     os.utime(tmp_path / "train.log", (BEGAN, BEGAN))
-    made = tape(tmp_path)
-    (reel,) = made.reels.values()
-    moment = reel.moments[9] + 5
+    made = recording(tmp_path)
+    (recorded,) = made.runs.values()
+    moment = recorded.moments[9] + 5
     (run,) = made.monitor(Config(), moment).runs.values()
     assert state(run, moment) is State.RUNNING
     assert remaining(run, moment) == pytest.approx(200.0)
@@ -209,12 +209,12 @@ def test_runs_of_one_time_share_the_clock_and_others_begin_together(tmp_path):
     tutorial(tmp_path / "a", range(1, 11))
     tutorial(tmp_path / "b", range(1, 11), began=BEGAN + 5 * GAP)
     tutorial(tmp_path / "c", range(1, 11), began=BEGAN + 1000 * GAP)
-    made = tape(tmp_path / "a", tmp_path / "b")
+    made = recording(tmp_path / "a", tmp_path / "b")
     assert made.together
-    assert [reel.moments[0] for reel in made.reels.values()] == [BEGAN, BEGAN + 5 * GAP]
-    made = tape(tmp_path / "a", tmp_path / "c")
+    assert [recorded.moments[0] for recorded in made.runs.values()] == [BEGAN, BEGAN + 5 * GAP]
+    made = recording(tmp_path / "a", tmp_path / "c")
     assert not made.together
-    assert {reel.moments[0] for reel in made.reels.values()} == {BEGAN + 1000 * GAP}
+    assert {recorded.moments[0] for recorded in made.runs.values()} == {BEGAN + 1000 * GAP}
     for run in made.monitor(Config(), made.end).runs.values():
         series = run.series("rollout/reward_mean")
         assert series is not None
@@ -224,7 +224,7 @@ def test_runs_of_one_time_share_the_clock_and_others_begin_together(tmp_path):
 
 def test_steps_are_found_by_number_and_by_share(tmp_path):
     tutorial(tmp_path / "run", range(1, 12))
-    made = tape(tmp_path / "run")
+    made = recording(tmp_path / "run")
     at = made.when(5)
     assert at == BEGAN + 4 * GAP
     assert made.next_step(at + 1, "run", 1) == BEGAN + 5 * GAP
@@ -239,7 +239,7 @@ def test_a_second_pass_stays_behind_the_first_though_its_clock_went_back(tmp_pat
     first = tutorial(tmp_path / "run", range(1, 21)).read_text(encoding="utf-8")
     path = tutorial(tmp_path / "run", range(5, 16), began=BEGAN - 300)
     path.write_text(first + path.read_text(encoding="utf-8"), encoding="utf-8")
-    made = tape(tmp_path / "run")
+    made = recording(tmp_path / "run")
     assert known(played(made, [*map(made.at_share, (0.1, 0.3, 0.6)), made.end])) == known(
         load([str(tmp_path / "run")], Config(), made.end)
     )
@@ -249,14 +249,14 @@ def test_a_log_without_a_step_makes_an_empty_tape(tmp_path):
     (tmp_path / "train.log").write_text(
         "Training Progress: starts\nstep by step\n", encoding="utf-8"
     )
-    assert tape(tmp_path).empty
-    assert tape(tmp_path / "nowhere").empty
+    assert recording(tmp_path).empty
+    assert recording(tmp_path / "nowhere").empty
 
 
 def test_it_is_told_how_much_has_been_read(tmp_path):
     logs = [tutorial(tmp_path / "run_a", range(1, 3000)), console(tmp_path / "run_b", 40)]
     told: list[tuple[int, int]] = []
-    Tape.read([str(tmp_path / "run_*")], lambda done, size: told.append((done, size)))
+    Recording.read([str(tmp_path / "run_*")], lambda done, size: told.append((done, size)))
     assert told[-1] == (sum(log.stat().st_size for log in logs),) * 2
     assert len(told) > 2
     assert told == sorted(told)

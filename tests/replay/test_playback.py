@@ -1,0 +1,147 @@
+"""The recorded clock: speed, pauses, steps, and when a fresh monitor is needed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from recordings import BEGAN, GAP, file_logger, recording, tutorial
+
+from verl_tui.records import Batch
+from verl_tui.replay import Playback, usual_speed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Wall:
+    """The present, which goes on when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 5.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def wall() -> Wall:
+    return Wall()
+
+
+@pytest.fixture
+def playback(tmp_path: Path, wall: Wall) -> Playback:
+    tutorial(tmp_path / "run", range(1, 11))
+    return Playback(recording(tmp_path / "run"), speed=20.0, wall=wall)
+
+
+def steps(playback: Playback) -> list[int]:
+    """Take what waits; return the steps of its metrics."""
+    batches = [news for news in playback.take() if isinstance(news, Batch)]
+    return sorted(
+        {step for batch in batches for r in batch.records for step in getattr(r, "steps", ())}
+    )
+
+
+def test_time_goes_on_so_many_times_as_fast(playback, wall):
+    assert playback.now() == BEGAN
+    assert steps(playback) == [1]
+    assert not playback.waiting
+    wall.now += 5
+    assert playback.now() == BEGAN + 100
+    assert playback.waiting
+    assert steps(playback) == [2]
+    playback.speed = 100.0
+    wall.now += 2
+    assert steps(playback) == [3, 4]
+
+
+def test_a_pause_stops_the_clock(playback, wall):
+    playback.paused = True
+    wall.now += 60
+    assert (playback.now(), playback.paused) == (BEGAN, True)
+    playback.paused = False
+    wall.now += 1
+    assert playback.now() == BEGAN + 20
+
+
+def test_speeds_are_round_and_have_ends(playback):
+    playback.speed = 30.0
+    playback.faster()
+    assert playback.speed == 50
+    playback.slower()
+    playback.slower()
+    assert playback.speed == 10
+    for _ in range(100):
+        playback.faster()
+    assert playback.speed == 50_000
+    for _ in range(100):
+        playback.slower()
+    assert playback.speed == 0.1
+
+
+def test_forward_only_more_is_told_and_backward_all_is_told_anew(playback):
+    steps(playback)
+    assert playback.go(BEGAN + 4 * GAP) is False
+    assert steps(playback) == [2, 3, 4, 5]
+    assert playback.go(BEGAN + 2 * GAP) is True
+    assert playback.seeking
+    assert steps(playback) == [1, 2, 3]
+    assert not playback.seeking
+    assert playback.go(0.0) is True
+    assert playback.now() == BEGAN
+
+
+def test_whoever_stops_taking_goes_on_where_it_was(playback):
+    playback.go(BEGAN + 9 * GAP)
+    taken = playback.take()
+    for news in taken:
+        if isinstance(news, Batch):
+            break
+    taken.close()
+    assert playback.waiting
+    list(playback.take())
+    assert not playback.waiting
+
+
+def test_it_pauses_where_it_was_asked_to_and_goes_on_from_there(tmp_path, wall):
+    tutorial(tmp_path / "run", range(1, 11))
+    made = recording(tmp_path / "run")
+    playback = Playback(made, speed=20.0, at=made.when(3), until=made.when(5), wall=wall)
+    wall.now += 1000
+    assert (playback.now(), playback.paused) == (BEGAN + 4 * GAP, True)
+    assert steps(playback) == [1, 2, 3, 4, 5]
+    playback.paused = False
+    wall.now += 5
+    assert playback.now() == BEGAN + 5 * GAP
+
+
+def test_the_words_fit_and_say_what_sets_the_pace(tmp_path, playback, wall):
+    def words(playback: Playback, width: int) -> str:
+        return playback.status("run").words(width)
+
+    assert words(playback, 200).startswith("replay 20× · 2023-11-1")
+    assert words(playback, 80).startswith("replay 20× · ")
+    assert words(playback, 60).startswith("20× · ")
+    assert words(playback, 40) == "20×"
+    playback.paused = True
+    assert words(playback, 40) == "paused"
+    playback.go(playback.recording.end)
+    playback.paused = False
+    assert words(playback, 140).endswith("at its end")
+    file_logger(tmp_path / "other", 5)
+    other = Playback(recording(tmp_path / "other"), speed=0.5, wall=wall)
+    assert other.status("other").words(140) == "replay 0.5× · a second a step"
+    for width in range(20, 250):
+        for one in (playback, other):
+            assert len(one.status("other").words(width)) <= max(width // 2, 10)
+
+
+@pytest.mark.parametrize(
+    ("steps_made", "speed"), [(2, 1.0), (10, 5.0), (100, 100.0), (1000, 1000.0)]
+)
+def test_a_replay_takes_some_minutes_unless_told_otherwise(tmp_path, steps_made, speed):
+    tutorial(tmp_path / "run", range(1, steps_made + 1))
+    made = recording(tmp_path / "run")
+    assert usual_speed(made) == speed
+    assert (made.end - made.start) / speed <= 180

@@ -1,0 +1,311 @@
+"""The records of one source with their times, replayed in portions of any size."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from bisect import bisect_left, bisect_right
+from dataclasses import replace
+from itertools import accumulate, chain, pairwise
+from operator import itemgetter
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.records import (
+    Batch,
+    Dump,
+    Event,
+    Histogram,
+    MetricRows,
+    Progress,
+    Record,
+    Restart,
+    Sample,
+    Settings,
+    SourceStatus,
+)
+from verl_tui.replay.timing import source_pass, stated
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from verl_tui.replay.timing import Timing
+    from verl_tui.runs.clock import Clock
+
+_BATCH = 1000
+"""Most records and rows in one batch, which takes some milliseconds to apply."""
+AFTERMATH = 3600.0
+"""Longest time in seconds from the last step to a file's last change: a later one is of a copy."""
+
+
+_WITH_STEP = Histogram | Sample | Dump | Progress | Event
+_BEFORE_END = Dump | Progress | MetricRows | Settings
+"""Records that do not belong to the end of a source, whatever follows them."""
+
+
+class TimedRecord(NamedTuple):
+    """A record, or one row of it."""
+
+    moment: float
+    """Seconds since the epoch; nan before the first known time of its source, inf if unknown."""
+    record: int
+    """Index of the record."""
+    row: int
+    """Index of the row in the record, -1 for records without rows."""
+
+
+class RunSpan(NamedTuple):
+    """First and last moment of a run."""
+
+    begin: float
+    end: float
+
+
+class RecordedSource:
+    """One source of one run."""
+
+    def __init__(self, run: str, batches: Sequence[Batch]) -> None:
+        """Keep the batches of a source, in their order."""
+        self.run = run
+        parts = [list(chain.from_iterable(map(_parts, batch.records))) for batch in batches]
+        self.records = list(chain.from_iterable(parts))
+        self.final = batches[-1].status
+        self._statuses = [batch.status for batch in batches]
+        self._ends = list(accumulate(sum(map(_size, records)) for records in parts))
+        """Number of timed records up to the end of each batch."""
+        self.moments = array("d")
+        self._indices = array("q")
+        self._rows = array("q")
+        self._shift = self._begin = 0.0
+        self._taken: int | None = None
+        """Number of timed records taken; None before the first batch."""
+
+    def set_times(self, timed: Sequence[TimedRecord], span: RunSpan, shift: float) -> None:
+        """Set the moments.
+
+        Args:
+            timed: Records as `TimedSource` returns them.
+            span: Beginning and end of the run; records without time come at its beginning.
+            shift: Seconds by which the run is replayed later than it took place.
+        """
+        written = self.final.modified or span.end
+        last = span.end if written > span.end + AFTERMATH else max(written, span.begin)
+        known = [one._replace(moment=_known(one.moment, span.begin, last)) for one in timed]
+        known.sort(key=itemgetter(0))
+        self.moments = array("d", [moment + shift for moment, _, _ in known])
+        self._indices = array("q", [index for _, index, _ in known])
+        self._rows = array("q", [row for _, _, row in known])
+        self._shift = shift
+        self._begin = span.begin + shift
+
+    def rewind(self) -> None:
+        """Begin again with the first record."""
+        self._taken = None
+
+    def due(self, until: float) -> bool:
+        """True if records up to a moment have not been taken."""
+        if self._taken is None:
+            return (self.moments[0] if self.moments else self._begin) <= until
+        return self._taken < len(self.moments) and self.moments[self._taken] <= until
+
+    def take(self, until: float) -> Batch | None:
+        """Return the next records up to a moment as a batch, None if there are no more."""
+        if not self.due(until):
+            return None
+        start = self._taken or 0
+        stop = min(bisect_right(self.moments, until, start), start + _BATCH)
+        self._taken = stop
+        moment = self.moments[stop - 1] if stop else self._begin
+        return Batch(self.run, self._status(stop, moment), tuple(self._cut(start, stop)))
+
+    def _cut(self, start: int, stop: int) -> Iterator[Record]:
+        """Yield records, with the rows that belong to one and are taken together in one."""
+        spans: dict[int, tuple[int, int]] = {}
+        for index, row in zip(self._indices[start:stop], self._rows[start:stop], strict=True):
+            if row >= 0:
+                spans[index] = spans.get(index, (row, row))[0], row + 1
+                continue
+            yield from self._slices(spans)
+            spans = {}
+            yield self._moved(self.records[index])
+        yield from self._slices(spans)
+
+    def _slices(self, spans: dict[int, tuple[int, int]]) -> Iterator[MetricRows]:
+        for index, (first, end) in spans.items():
+            rows = self.records[index]
+            assert isinstance(rows, MetricRows)
+            if (first, end) != (0, len(rows.steps)) or (self._shift and rows.times):
+                rows = replace(
+                    rows,
+                    steps=rows.steps[first:end],
+                    columns=tuple(column[first:end] for column in rows.columns),
+                    orders=rows.orders[first:end],
+                    times=[time + self._shift for time in rows.times[first:end]],
+                )
+            yield rows
+
+    def _moved(self, record: Record) -> Record:
+        if self._shift and isinstance(record, Dump) and record.modified is not None:
+            return replace(record, modified=record.modified + self._shift)
+        return record
+
+    def _status(self, taken: int, moment: float) -> SourceStatus:
+        """Return the status of the source as if its file ended after the records taken."""
+        if taken >= len(self.moments):
+            status, was, share = self.final, self.final, 1.0
+        else:
+            at = bisect_left(self._ends, taken)
+            status, was = self._statuses[at], self._statuses[max(0, at - 1)]
+            before = self._ends[at - 1] if at else 0
+            share = (taken - before) / max(1, self._ends[at] - before)
+            was = was if at else replace(was, records=0, unreadable=0, bytes_read=0)
+        size = _between(was.bytes_read, status.bytes_read, share)
+        return replace(
+            status,
+            records=_between(was.records, status.records, share),
+            unreadable=_between(was.unreadable, status.unreadable, share),
+            bytes_read=size,
+            size=size,
+            modified=None if status.modified is None else moment,
+        )
+
+
+def _parts(record: Record) -> Iterator[Record]:
+    """Yield a record, in two parts if it has step and total: the total was known from the start."""
+    if isinstance(record, Progress) and _states_total(record):
+        yield replace(record, step=None)
+    yield record
+
+
+def _states_total(record: Progress) -> bool:
+    """True for step and total that are not a progress bar's."""
+    return record.elapsed is None and record.total is not None and record.step is not None
+
+
+def _size(record: Record) -> int:
+    return len(record.steps) if isinstance(record, MetricRows) else 1
+
+
+def _between(before: int, after: int, share: float) -> int:
+    return before + int((after - before) * share)
+
+
+class TimedSource:
+    """Finds the time of each record of a source.
+
+    A record with a step takes the time of that step wherever it was read, others take the time of
+    the record before them.
+    """
+
+    def __init__(self, source: RecordedSource, timing: Timing) -> None:
+        self._source = source
+        self._timing = timing
+        self._written = source.final.modified
+        self._reached = math.nan
+        """Latest moment of the records before the current one."""
+        self._last = -1
+        """Index of the newest record with a time of its own."""
+
+    def records(self) -> list[TimedRecord]:
+        """Return all records with their times, those of each pass in the order of time."""
+        timed: list[TimedRecord] = []
+        for first, end, clock, over in self._passes():
+            own = [one for index in range(first, end) for one in self._timed(index, clock, over)]
+            if timed:  # a restarted source goes on from there, whatever its clock says
+                begin = timed[-1].moment
+                own = [one._replace(moment=_later(begin, one.moment)) for one in own]
+            timed += sorted(own, key=_moment)
+        return self._with_end(timed)
+
+    def _passes(self) -> list[tuple[int, int, Clock, float]]:
+        """Return first and end index of each pass, its clock, and the time at which it ended."""
+        records = self._source.records
+        cuts = [i for i, record in enumerate(records) if i and _is_restart(record)]
+        found: list[tuple[int, int, Clock, float]] = []
+        over = math.inf
+        for first, end in reversed(list(pairwise([0, *cuts, len(records)]))):
+            steps = source_pass(records[first:end])
+            until = over if over < math.inf else self._written or 0.0
+            clock = self._timing.clock(steps, self._source.final.path, until, last=not found)
+            found.append((first, end, clock, over))
+            begins = [_first(records[first:end])]
+            if steps.steps:
+                begins.append(self._timing.at(clock, steps.steps[0]))
+            over = min((begin for begin in begins if not math.isnan(begin)), default=over)
+        return found[::-1]
+
+    def _timed(self, index: int, clock: Clock, over: float) -> Iterator[TimedRecord]:
+        record = self._source.records[index]
+        if isinstance(record, MetricRows):
+            yield from self._timed_rows(record, index, clock, over)
+            return
+        moment = math.nan
+        if isinstance(record, _WITH_STEP) and record.step is not None:
+            moment = min(self._timing.at(clock, record.step), over)
+        if isinstance(record, Dump) and math.isnan(moment) and record.modified is not None:
+            moment = record.modified
+        known = not math.isnan(moment)
+        yield TimedRecord(moment if known else self._reached, index, -1)
+        if known:
+            self._last = index
+        if not isinstance(record, Progress):  # readers hand those on before all else
+            self._reached = _later(self._reached, moment)
+
+    def _timed_rows(
+        self, rows: MetricRows, index: int, clock: Clock, over: float
+    ) -> Iterator[TimedRecord]:
+        reached = math.nan
+        times = rows.times or [math.nan] * len(rows.steps)
+        for row, (step, time) in enumerate(zip(rows.steps, times, strict=True)):
+            moment = time if stated(time) else min(self._timing.at(clock, step), over)
+            reached = _later(reached, moment)
+            yield TimedRecord(reached, index, row)
+        if rows.progress:
+            self._reached = _later(self._reached, reached)
+            self._last = index
+
+    def _with_end(self, timed: list[TimedRecord]) -> list[TimedRecord]:
+        """Give records after the last step the time of the file's last change, if plausible.
+
+        In a source without any time all but settings come at its end.
+        """
+        records = self._source.records
+        moments = (one.moment for one in timed if not math.isnan(one.moment))
+        end = max(moments, default=math.inf)
+        if self._written is not None and 0 < self._written - end <= AFTERMATH:
+            end = self._written
+        return [
+            one._replace(moment=end)
+            if one.record > self._last and not isinstance(records[one.record], _BEFORE_END)
+            else one
+            for one in timed
+        ]
+
+
+def _moment(timed: TimedRecord) -> float:
+    return -math.inf if math.isnan(timed.moment) else timed.moment
+
+
+def _known(moment: float, begin: float, last: float) -> float:
+    """Return the moment, or a limit of the run's span if it is unknown."""
+    if math.isnan(moment):
+        return begin
+    return min(moment, last) if math.isinf(moment) else moment
+
+
+def _later(reached: float, moment: float) -> float:
+    """Return the later of two moments, either of which may be nan."""
+    if math.isnan(reached):
+        return moment
+    return reached if math.isnan(moment) else max(reached, moment)
+
+
+def _first(records: Sequence[Record]) -> float:
+    """Return the first time stated by rows, nan if none is."""
+    times = (
+        record.times[0] for record in records if isinstance(record, MetricRows) and record.times
+    )
+    return min(filter(stated, times), default=math.nan)
+
+
+def _is_restart(record: Record) -> bool:
+    return isinstance(record, Restart) and record.step is None
