@@ -183,7 +183,7 @@ def test_v1_trainer_needs_the_limit_for_truncation() -> None:
     assert "truncation" not in ids(verdict)
     said = reason(verdict, "truncation") or ""
     assert "v0.9" in said
-    assert "data.max_response_length is not known" in said
+    assert "data.max_response_length is unknown" in said
 
 
 def test_use_v1_false_is_the_older_trainer() -> None:

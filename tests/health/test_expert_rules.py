@@ -38,7 +38,7 @@ def find(id: str, run: Run) -> Finding | None:
     ("first", "words"),
     [
         (1.4, "the configuration is wrong"),
-        (0.81, "the chat templates differ"),
+        (0.81, "the chat templates seem to differ"),
         (0.0004, ""),
         (0.2, ""),
         (math.nan, ""),
@@ -207,7 +207,7 @@ def test_less_than_an_hour_is_critical_while_the_run_goes_on() -> None:
 def test_without_the_nodes_size_no_hours_are_told() -> None:
     found = find("host-memory", planted({"perf/cpu_memory_used_gb": LEAK}, PACE))
     assert found is not None
-    assert "how much the node has is not known" in found.message
+    assert "the node's memory is unknown" in found.message
     assert "≈" not in found.message
 
 
@@ -292,7 +292,7 @@ def test_dead_groups_by_what_the_filter_threw_out() -> None:
     found = find("dead-groups", planted(evicted, VERL, SIZES))
     assert found is not None
     assert "mean 0.758" in found.message
-    assert "the filter threw out" in found.message
+    assert "that the filter discarded" in found.message
     assert (
         find(
             "dead-groups",
@@ -319,7 +319,7 @@ def test_dead_groups_by_the_mean_of_rewards() -> None:
         (counted(0.3), SIZES, None),
         (counted(0.083), SIZES, None),  # half of them
         (noisy([0.025] * 40, 0.003), SIZES, "rewards are not known to be 0 or 1"),
-        (counted(0.025), {}, "neither samples"),
+        (counted(0.025), {}, "neither grouped samples"),
         (counted(0.025), {**SIZES, "algorithm.adv_estimator": "gae"}, "no groups"),
         (counted(0.025), {**SIZES, "actor_rollout_ref.rollout.n": 1}, "no groups"),
         (counted(0.025), {**SIZES, "algorithm.filter_groups.enable": True}, "filtered out"),

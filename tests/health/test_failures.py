@@ -132,7 +132,7 @@ def test_the_tutorials_failing_run() -> None:
     assert found is not None
     assert found.since_step == 201
     assert found.message.startswith("the policy collapsed: reward cliff at step 201, from ")
-    assert "samples repetitive from step 202" in found.message
+    assert "samples loop from step 202" in found.message
     said = "\n".join(found.evidence)
     for words in (
         "reward cliff at step 201",
@@ -156,7 +156,7 @@ def test_a_collapse_in_verls_names() -> None:
     assert "reference KL" in found.evidence[1]
     loops = find("policy-collapse", {"critic/score/mean": score, "samples/repetition": LOOPS})
     assert loops is not None
-    assert "samples repetitive" in loops.message
+    assert "samples loop" in loops.message
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ def test_validation_that_does_not_follow(end: float) -> None:
     found = find("reward-hacking", columns)
     assert found is not None
     assert ("fell" if end < 0.5 else "stood still") in found.message
-    assert "after the fact" in found.evidence[-1]
+    assert "read samples with high scores" in found.evidence[-1]
 
 
 @pytest.mark.parametrize("every", [5, 25])
@@ -323,7 +323,7 @@ def test_length_that_grows_for_good() -> None:
     }
     assert find("length-explosion", columns, VERL, LIMIT) is None
     verdict = judge(planted({LENGTH: GROWING, "critic/score/mean": LOSING}))
-    assert "neither the limit" in (reason(verdict, "length-explosion") or "")
+    assert "neither a limit" in (reason(verdict, "length-explosion") or "")
 
 
 # -- engine-mismatch -------------------------------------------------------------------------------
@@ -486,7 +486,7 @@ def dead(**more: list[float]) -> dict[str, list[float]]:
                 }
             ),
             {"rollout.val_kwargs.temperature": 0},
-            "alike from the beginning on (40% of them differ)",
+            "alike from the beginning (40% of them differ)",
             Severity.WARNING,
         ),
         (
@@ -528,7 +528,7 @@ def test_why_groups_were_dead_does_not_depend_on_what_came_after() -> None:
     (known,) = (one for one in judge(planted(shares)).history if one.id == "dead-groups")
     assert known.severity is Severity.WARNING
     assert known.message.endswith(
-        "has scored 0: the task is hopeless, or the scorer reads none of them"
+        "has scored 0: the task is hopeless, or the scorer cannot read the answers"
     )
 
 

@@ -74,7 +74,7 @@ def test_responses_that_shrink_to_nothing_as_the_reward_falls(
 def test_responses_that_shrink_and_nothing_gains() -> None:
     found = collapse({LENGTH: SHRINKS, REWARD: LEVEL})
     assert found is not None
-    assert found.message.endswith("and no score gains by it")
+    assert found.message.endswith("and no score gained")
     # Some tasks need few words: without any loss it takes more.
     assert collapse({LENGTH: ramp(300, 60), REWARD: LEVEL}) is None
     assert collapse({LENGTH: ramp(300, 60), REWARD: FALLS}) is not None

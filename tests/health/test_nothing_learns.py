@@ -51,9 +51,9 @@ def test_a_reward_that_is_noise() -> None:
     found = find(verl(shares(lambda _: 0.5)))
     assert found is not None
     assert (found.since_step, found.key) == (1, "critic/score/mean")
-    assert found.message.startswith("nothing learns, by statistics: in ")
+    assert found.message.startswith("nothing learns, statistically: in ")
     assert (
-        "is ruled out; and yet the policy has moved 0.6 nats a token from the reference"
+        "is ruled out; yet the policy has moved 0.6 nats per token from the reference"
         in found.message
     )
     assert "with 95 % certainty" in found.evidence[0]

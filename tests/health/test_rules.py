@@ -489,7 +489,7 @@ def test_a_gap_by_design_is_judged_by_verls_own_limit() -> None:
             OTHER,
             None,
             "token-mult-prob-error",
-            "no factor",
+            "not a factor",
         ),
         (
             {"rollout_corr/kl": [0.01] * 20, "response_length/mean": [9000.0] * 20},

@@ -406,7 +406,7 @@ def test_a_log_that_nobody_of_this_host_writes_has_ended_however_young_it_is() -
     assert (state(run, T + 1), remaining(run, T + 1), found(run, T + 1)) == (State.ENDED, None, {})
     (reason,) = [one.reason for one in verdict(run, T + 1).not_judged if one.id == "hang"]
     assert reason == (
-        "no process of this host writes the log: it ended without a word, or this is a copy of a run elsewhere"
+        "no process of this host writes the log: it ended without a message, or this is a copy of a run elsewhere"
     )
 
 

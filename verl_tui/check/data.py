@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from verl_tui.runs.views.targets import Target
 
 VERSION = 1
-"""Of the report's schema: grows when a field changes its meaning or goes, not when one is added."""
+"""Version of the report's schema: grows when a field is removed or changes its meaning."""
 
 HEALTHY, WARNING, CRITICAL, NOTHING_READABLE = 0, 1, 2, 3
 """Exit codes."""
@@ -33,7 +33,7 @@ _LOG_FORMATS = frozenset((*(format.name for format in FORMATS), prometheus.name)
 
 
 def report(monitor: Monitor, now: float, by: BestBy = BestBy()) -> dict[str, Any]:  # noqa: B008 - it is immutable
-    """Return what is known of all runs, ready for JSON: no value is NaN or infinite.
+    """Return a report on all runs, ready for JSON: no value is NaN or infinite.
 
     Args:
         monitor: Has read and judged.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from verl_tui.runs.source_state import SourceState
 
 _NAMED_UNREADABLE = 3
-"""Unreadable lines told one by one for each line about sources."""
+"""Most unreadable lines named for each line about sources."""
 _STYLES: Mapping[str, str] = {
     "info": "blue",
     "warning": "yellow",
@@ -200,7 +200,7 @@ def _best_sentences(best: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _where(called: Mapping[str, Any]) -> str:
-    """Return the step of what a trainer called best, and how it is known."""
+    """Return the step of a checkpoint that the trainer named best, and how it is known."""
     if called["step"] is None:
         return "" if called["value"] is None else " (no step has this value)"
     by = f", by its value of {called['key']}" if called["key"] else ""
@@ -272,7 +272,7 @@ def _unjudged(rules: Iterable[Mapping[str, str]]) -> Iterator[_NoteLine]:
 
 
 def _read(sources: Iterable[Mapping[str, Any]], run: Run) -> Iterator[_NoteLine]:
-    """Tell what was read; files of one directory that are called alike share a line."""
+    """Yield the sources read; files of the same kind in one directory share a line."""
     groups: dict[tuple[Path, str], list[Mapping[str, Any]]] = {}
     for source in sources:
         called = source["program"] or source["format"]

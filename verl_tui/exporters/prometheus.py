@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
 
 class Limits(NamedTuple):
-    """How much is exported at most."""
+    """Limits of an export."""
 
     runs: int = 100
     """Those whose newest record is youngest."""
     metrics: int = 500
-    """Of a run: its indicators, then others in the order in which the log named them."""
+    """Most metrics of a run: its indicators, then others in the order of the log."""
     devices: int = 1024
-    """Of a run; a node has 8 or 16."""
+    """Most devices of a run; a node has 8 or 16."""
 
 
 _LIMITS = Limits()
@@ -80,7 +80,7 @@ _KINDS = {
     names.LEFT_OUT: ("gauge", "How much is beyond the exporter's limits."),
     names.INFO: ("gauge", "Always 1: which of the log's keys a name stands for."),
 }
-"""Family -> its type and what it is."""
+"""Family -> its type and help text."""
 
 
 class Exposition(NamedTuple):
@@ -171,7 +171,7 @@ class _Families:
         self._taken: set[tuple[str, ...]] = set()
         self._keys: dict[tuple[str, str], None] = {}
         self.left: Counter[str] = Counter()
-        """How much was left out, by kind."""
+        """Number left out, by kind."""
 
     def add(self, family: str, value: float, suffix: str = "", **labels: str) -> None:
         """Add a sample; labels without a value are left out."""

@@ -42,7 +42,7 @@ class BestKeeper:
         self._start = start
         self._dry_run = dry_run
         self._looked: dict[str, int] = {}
-        """Revision of each run that was looked at."""
+        """Revision of each run at the last look."""
         self._best: dict[str, Best | None] = {}
         self._waiting: dict[str, tuple[Run, Best]] = {}
         self._running: dict[str, tuple[Run, Process]] = {}
@@ -53,9 +53,7 @@ class BestKeeper:
         return bool(self._running or self._waiting)
 
     def look(self, run: Run, now: float) -> Iterator[Event]:
-        """Yield a new best of a run. The first look only says what was best before anybody
-        watched.
-        """
+        """Yield a new best of a run; the first look only reports the best before the guard started."""
         if self._looked.get(run.name) == run.revision:
             return
         self._looked[run.name] = run.revision
@@ -74,7 +72,7 @@ class BestKeeper:
             self._waiting[run.name] = (run, found)
 
     def work(self, now: float) -> Iterator[Event]:
-        """Start what waits, and yield what was started and what has ended."""
+        """Start waiting commands, and yield those started and ended."""
         for name, (run, process) in list(self._running.items()):
             if (code := process.poll()) is not None:
                 del self._running[name]
@@ -99,7 +97,7 @@ class BestKeeper:
 
 
 def facts(run: Run, found: Best) -> dict[str, str]:
-    """Return what a command should know of a new best, as environment variables."""
+    """Return the facts on a new best for a command, as environment variables."""
     exact, nearest = found.checkpoint, found.nearest
     return variables(
         {
@@ -117,9 +115,7 @@ def facts(run: Run, found: Best) -> dict[str, str]:
 
 
 def _is_better(found: Best, known: Best) -> bool:
-    """Tell whether a best is another one than that known: a run that starts anew may lose its best
-    of before.
-    """
+    """Return whether a best is a new and better one; a restarted run may lose its earlier best."""
     return (
         found.step != known.step
         and (found.value > known.value) is not found.lowest

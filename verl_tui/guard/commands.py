@@ -1,4 +1,4 @@
-"""Commands that the guard starts beside itself, and the lines that it writes about them."""
+"""Commands that the guard starts, and the lines that it writes about them."""
 
 from __future__ import annotations
 
@@ -28,9 +28,7 @@ class Process(Protocol):
 
 
 def start(command: Sequence[str], facts: Mapping[str, str]) -> Process:
-    """Start a command beside us, with the facts in its environment; what it prints goes to standard
-    error.
-    """
+    """Start a command with the facts in its environment; its output goes to standard error."""
     # The user's own words are handed on as they are, through no shell.
     return subprocess.Popen(
         list(command),
@@ -41,7 +39,7 @@ def start(command: Sequence[str], facts: Mapping[str, str]) -> Process:
 
 
 def variables(facts: Mapping[str, object]) -> dict[str, str]:
-    """Return facts as environment variables `VERL_TUI_…`; what is not known is empty."""
+    """Return facts as environment variables `VERL_TUI_…`; unknown ones are empty."""
     return {
         f"VERL_TUI_{name}": "" if value is None else str(value).replace("\0", "")
         for name, value in facts.items()

@@ -40,7 +40,7 @@ _MAY_PASS = frozenset({"crash", "hang"})
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """What to do, and when."""
+    """The findings that trip, and the command to run."""
 
     ids: frozenset[str] = frozenset(BREAKERS)
     """Findings that trip."""
@@ -216,7 +216,7 @@ class Guard:
 
 
 def facts(run: Run, finding: Finding, current: State) -> dict[str, str]:
-    """Return what a command should know, as environment variables."""
+    """Return the facts on a finding for a command, as environment variables."""
     return variables(
         {
             "RUN": run.name,

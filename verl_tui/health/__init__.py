@@ -39,7 +39,7 @@ _Result: TypeAlias = "Finding | tuple[Finding, ...] | NotJudged | None"
 
 
 class _RuleJudge(Protocol):
-    """A rule or a diagnosis with what it remembers of one run."""
+    """A rule or a diagnosis with its state for one run."""
 
     rule: Rule
 
@@ -49,7 +49,7 @@ class _RuleJudge(Protocol):
         ...
 
     def judge(self, context: RuleContext) -> _Result:
-        """Return what is found now, or why nothing can be said."""
+        """Return the findings now, or why it does not judge."""
         ...
 
 

@@ -28,7 +28,7 @@ class Block(NamedTuple):
     """Step of the first metric's next point: until then the last one might have changed."""
     errors: tuple[float, ...] = ()
     """Standard error of each level by the differences of neighbours, nan below two values; empty if
-    not asked for.
+    not computed.
     """
 
 
@@ -52,7 +52,7 @@ class Blocks:
         """For each metric its revision and how many of its points lie in blocks."""
 
     def advance(self, series: Sequence[Series | None], end: int | None) -> tuple[bool, list[Block]]:
-        """Return whether everything begins anew, and the new blocks.
+        """Return whether blocks start over, and the new blocks.
 
         Args:
             series: The metrics, always as many; the first one sets the pace. None where the log has

@@ -43,7 +43,7 @@ class BreachFilter:
         exempt: Callable[[int], bool],
         cooldown: int,
     ) -> list[Breach]:
-        """Return the parts of breaches in which the rule applied.
+        """Return the parts of breaches in which the rule was not exempt.
 
         Args:
             breaches: The breaches, oldest first.

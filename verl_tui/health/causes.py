@@ -1,5 +1,5 @@
-"""What a run's own settings have to do with a failure: sentences that name the setting, its value
-and the figure.
+"""Settings that may have caused a failure: sentences with the setting, its value and the usual
+figure.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ CAUSES: Mapping[str, Callable[[Run], Sequence[Cause]]] = {
     "drift": drift_causes,
     "length": length_cause,
 }
-"""Name in the guide -> the settings that are looked at."""
+"""Name in the guide -> the settings to check."""
 
 
 def _kl_coef(run: Run) -> Cause | None:

@@ -23,7 +23,7 @@ _COMPONENT = re.compile(
     r"|samples/(?:extra_)?(?P<dump>.+)"
 )
 """TRL's `rewards/{function}/mean`, the parts that users add to verl (pull requests 4698, 5793,
-4545; what a reward manager returns as `reward_extra_info`), and what a dump says beside a sample's
+4545; a reward manager returns them as `reward_extra_info`), and figures of a dump beside a sample's
 score.
 """
 _NO_COMPONENT = re.compile(
@@ -57,7 +57,7 @@ def components(keys: tuple[str, ...], reward: str | None) -> tuple[str, ...]:
 
 
 def _name(key: str) -> str | None:
-    """Return what a part is called, None where the key is none."""
+    """Return the name of a part, None if the key is not one."""
     found = _COMPONENT.fullmatch(key)
     # Our own figures of samples are no parts of a reward; an extra of such a name is
     # `samples/extra_…`.

@@ -1,4 +1,4 @@
-"""What judging says: findings, and rules that were not judged and why."""
+"""Results of judging: findings, and rules that were not judged with the reason."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import IntEnum
 
 
 class Severity(IntEnum):
-    """How bad a finding is; greater is worse."""
+    """Severity of a finding; greater is worse."""
 
     INFO = 0
     WARNING = 1
@@ -21,13 +21,13 @@ class Severity(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a rule says now about a run."""
+    """A rule's present finding about a run."""
 
     id: str
     """Public name of the rule, e.g. `kl-high`."""
     severity: Severity
     message: str
-    """One sentence: what is wrong, in numbers."""
+    """One sentence that says in numbers what is wrong."""
     step: int | None = None
     """Step of the newest value that was judged."""
     since_step: int | None = None
@@ -35,13 +35,13 @@ class Finding:
     evidence: tuple[str, ...] = ()
     """Numbers with their steps that show it, one sentence each."""
     advice: str | None = None
-    """What to look at or change."""
+    """Advice on what to check or change."""
     source: str = ""
-    """Where the threshold comes from."""
+    """Source of the threshold."""
     key: str | None = None
     """The log's own key of the metric that was judged, so that a chart can mark it."""
     consequence_of: str | None = None
-    """Rule of the finding that this one only follows from, None where it stands for itself."""
+    """Rule of the finding that this one follows from, None if it is a cause itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +64,11 @@ class Episode:
     since_step: int | None
     """First step of the breach."""
     raised_step: int | None
-    """Step at which it could be told: later than the first by what it took to be sure."""
+    """Step at which it became certain, later than the first."""
     cleared_step: int | None = None
     """Step at which it was over, None while it lasts."""
     message: str = ""
-    """What was said when it was raised."""
+    """The message when it was raised."""
     key: str | None = None
     """The log's own key of the metric that was judged."""
 

@@ -20,17 +20,15 @@ class Rule:
     """One entry of the guide. Which fields matter depends on the condition."""
 
     id: str
-    """Public name, e.g. `kl-high`. Several variants of a rule share it where logs differ in what
-    they offer.
-    """
+    """Public name, e.g. `kl-high`. Variants for different kinds of logs share it."""
     severity: Severity
     title: str
-    """What is judged, in a few words, as it stands in a sentence."""
+    """Name of the judged quantity in messages."""
     condition: str
     """Kind of the condition, one of `NEEDED`; `diagnosis` has its own file in `verl_tui/health`."""
     variant: str = ""
     indicator: str = ""
-    """What is judged: an indicator's id …"""
+    """The judged quantity: an indicator's id …"""
     metric: tuple[str, ...] = ()
     """… or verl's present name of a metric, alternatives in order; with `*` every matching key on
     its own.
@@ -42,7 +40,7 @@ class Rule:
     beside_metric: tuple[str, ...] = ()
     """… or a metric."""
     stream: str = "value"
-    """How the inputs make the judged number, see `verl_tui.health.streams`."""
+    """How the judged number is made of the inputs, see `verl_tui.health.streams`."""
     percent: bool = False
     """The number is a percentage, which some logs write as a share of 1."""
     threshold: float = 0.0
@@ -53,21 +51,21 @@ class Rule:
     `verl_tui.health.limits`.
     """
     window: int = 1
-    """Points (logged steps) looked at."""
+    """Points (logged steps) of the window."""
     why_window: str = ""
     """The reason for this many: the guides say `for long` and name no number."""
     count: int = 5
     """Breaches in a row (circuit breakers, a fall to zero)."""
     factor: float = 1.0
-    """How many times its own past (jumps, surges, rises)."""
+    """Multiple of its own past (jumps, surges, rises)."""
     spread: float = 0.0
-    """How many standard deviations of its own past (jumps)."""
+    """Standard deviations of its own past (jumps)."""
     floor: float = 0.0
     """Values below are never found (jumps, surges)."""
     tail: float = 0.0
-    """How many times the upper tail of its own past (jumps): what comes again and again is none."""
+    """Multiple of the upper tail of its own past (jumps): a value that recurs is not a jump."""
     ignore: float = -math.inf
-    """Share of the floor up to which a value says nothing of what is usual (jumps)."""
+    """Share of the floor up to which a value is left out of the past (jumps)."""
     least: int = 0
     """Fewest points of the past that it needs (jumps); 0 = the whole window."""
     hold: int = 10
@@ -91,7 +89,7 @@ class Rule:
     label: str = ""
     """A remark for every finding, e.g. on the nature of a measurement."""
     false_when: str = ""
-    """How logs of another unit, scale or sparsity could make it false, and what prevents that."""
+    """Units, scales or sparsity of logs that could cause a false alarm, and how it is prevented."""
     meaning: str = ""
     advice: str = ""
     source: str = ""
@@ -115,7 +113,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """Where a healthy indicator lies."""
+    """The healthy range of an indicator."""
 
     indicator: str
     dialects: tuple[str, ...]
@@ -218,7 +216,7 @@ LIMIT_NAMES = (
     "gradient-clip",
     "kl-scale",
 )
-"""What a threshold may be a multiple of, see `verl_tui.health.limits`."""
+"""Limits that a threshold may be a multiple of, see `verl_tui.health.limits`."""
 
 CAUSE_NAMES = ("", "drift", "length")
 """Groups of settings that may be to blame, see `verl_tui.health.causes`."""

@@ -1,5 +1,5 @@
-"""What has been learnt: silences where the reward is at its top or rises, and answers that are
-right or wrong.
+"""Whether a run has learnt: exemptions for rewards at their top or rising, and tests of scores of 0
+and 1.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from verl_tui.runs.series import Series
 
 _POINTS, _SCORES, _ENOUGH = 100, 20, 5
-"""Newest points that evidence is sought in, those that tell what is new, and how many there must
-be: heuristic.
+"""Newest points searched for evidence, those that make the present level, and the fewest needed:
+heuristic.
 """
 _TOP = 0.95
 """A mean reward from here on, on a scale that ends at 1, is that of a solved task: heuristic."""
@@ -31,18 +31,17 @@ half: heuristic.
 _NEAR = 1 - (1 - _BEST) / (1 - _BEGUN)
 """Both together: so far from where it began to its highest."""
 _FEWEST, _SURE, _GOOD_PART = 3, 3.0, 0.3
-"""A reward gains that lies three standard errors above what it was 100 points ago, by three tenths
-of the way between its lowest and its highest mean so far; three points are the fewest that make a
-mean. Heuristic.
+"""A reward gains if it is three standard errors above its level of 100 points ago, and by three
+tenths of the range of its means so far; three points are the fewest that make a mean. Heuristic.
 """
 _HALF = 0.5
-"""Of what was left to be learnt: heuristic."""
+"""Share of the remaining gain: heuristic."""
 _LIKE = 0.6
 """Share of √(m(1−m)) that is a spread of answers which are right or wrong, in means of ten points:
 real ones have had 0.7 and more, what counts words or judges by degrees up to 0.4.
 """
 _MOST = 100
-"""Stretches of a long past that are looked at."""
+"""Most stretches of a long past to compare."""
 _HUGE = 1e100
 """Squares of larger numbers overflow; broken runs do log such, and NaN is no smaller."""
 _BELOW = -1e-9
@@ -50,7 +49,7 @@ _BELOW = -1e-9
 
 
 def solved(context: RuleContext, _key: str) -> str | None:
-    """Exempt what says that a run does not learn where its reward is next to the top of its scale.
+    """Exempt rules on runs that do not learn if the reward is close to the top of its scale.
 
     On a scale that ends at 1 that is known. On others it is the best so far, if the run began far
     below. Where no group has any spread, the mean of the newest points tells how many groups are
@@ -89,7 +88,7 @@ def _at_its_best(reward: Series, now: float) -> str | None:
 
 
 def not_solved(context: RuleContext, key: str) -> str | None:
-    """Exempt what is only said of a solved task."""
+    """Exempt rules on solved tasks if the task is not solved."""
     return None if solved(context, key) else "the task is not solved"
 
 
@@ -98,7 +97,7 @@ def learning(context: RuleContext, _key: str) -> str | None:
     reward = context.known(context.indicators.get("reward"))
     if reward is None or not gains(reward.values):
         return None
-    return f"the run learns: {reward.key} has risen much meanwhile"
+    return f"the run is learning: {reward.key} has risen a lot"
 
 
 def gains(values: Sequence[float]) -> bool:

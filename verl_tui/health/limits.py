@@ -28,7 +28,7 @@ class Limit(NamedTuple):
     words: str
     """E.g. `the limit 1,024 (data.max_response_length)` or `the limit 512 (assumed)`."""
     stated: bool = True
-    """Whether it stands in settings, and is not assumed."""
+    """Whether settings state it; otherwise it is assumed."""
 
 
 def positive_setting(run: Run, names: Sequence[str]) -> tuple[str, float] | None:
@@ -116,7 +116,7 @@ def adaptive(run: Run) -> bool | None:
 def target_kl(run: Run, _guide: Guide) -> Limit:
     """Return the target of the KL to the reference, else the guide's 0.1."""
     stated = stated_target(run)
-    return stated if stated is not None else Limit(0.1, "the guide's 0.1, target_kl being unknown")
+    return stated if stated is not None else Limit(0.1, "the guide's 0.1, as target_kl is unknown")
 
 
 def stated_target(run: Run) -> Limit | None:
@@ -138,9 +138,7 @@ _STALENESS = "max_off_policy_threshold"
 
 
 def no_staleness_limit(run: Run) -> str | None:
-    """Return the setting that says that staleness is not controlled, None where it is or nothing
-    tells.
-    """
+    """Return the setting by which staleness is not limited, None if it is limited or unknown."""
     stated = run.config.find([_STALENESS])
     if stated is None or as_number(stated[1]) is not None:
         return None
@@ -180,7 +178,7 @@ def kl_coefficient(run: Run) -> tuple[str, float] | None:
 
 
 def kl_scale(run: Run, _guide: Guide) -> Limit:
-    """Return what a KL to the reference is far beyond where no target holds.
+    """Return the KL from which on the policy is far from the reference if no target is in force.
 
     The guide's 0.1 holds at its own coefficients; a weaker term lets the policy go further by
     design. Where none is known it holds too, as long as a reward tells whether the distance has
@@ -188,12 +186,12 @@ def kl_scale(run: Run, _guide: Guide) -> Limit:
     """
     stated = kl_coefficient(run)
     if stated is None and "reward" in run.indicators:
-        return Limit(KL_COEF[1], f"the guide's {number(KL_COEF[1])}, no coefficient is known")
+        return Limit(KL_COEF[1], f"the guide's {number(KL_COEF[1])}, as no coefficient is known")
     if stated is not None and KL_COEF[0] <= stated[1] <= KL_COEF[1]:
         return Limit(
             KL_COEF[1], f"the guide's {number(KL_COEF[1])} at {stated[0]} {number(stated[1])}"
         )
-    return Limit(_FAR, "a nat a token, far at any coefficient")
+    return Limit(_FAR, "1 nat per token, far at any coefficient")
 
 
 _CLIPS = ("max_grad_norm", "actor.grad_clip", "grad_clip", "clip_grad", "max_norm")

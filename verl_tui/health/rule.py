@@ -60,7 +60,7 @@ class _Basis(NamedTuple):
 
 
 class RuleOnRun:
-    """One rule, with what it remembers of one run."""
+    """One rule with its state for one run."""
 
     def __init__(self, rule: Rule) -> None:
         self.rule = rule

@@ -40,7 +40,7 @@ class Stream(ABC):
         self._scale = scale
         """Factor of all values."""
         self._cursors = [0] * self.inputs
-        """How far each metric has been read."""
+        """Number of points read of each metric."""
         self._revisions: tuple[int, ...] = ()
 
     def advance(self, series: Sequence[Series], end: int | None) -> NewPoints:

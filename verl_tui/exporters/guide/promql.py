@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 STEPS = "verl:steps"
 """Series of the recording rule for the step that each run has reached."""
 RL_INSIGHT = "rl_insight_monitor_"
-"""What verl's rl_insight puts before every key (`rl_insight/utils/constants.py`, 0.3.0)."""
+"""Prefix that verl's rl_insight adds to every key (`rl_insight/utils/constants.py`, 0.3.0)."""
 _SLACK = 1.25
 """A window is longer than its steps by a quarter, or a step a bit slower than usual would fall out
 of it.

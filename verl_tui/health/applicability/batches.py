@@ -21,17 +21,17 @@ _NEWEST, _ENOUGH = 100, 20
 _CALM = 0.1
 """Below this standard deviation there is nothing to excuse: the guide's figure is 0.14."""
 _BEYOND = 1.5
-"""So many times what chance gives is more than chance: heuristic."""
+"""Swings of this many times their size by chance are more than chance: heuristic."""
 _STRETCH, _MOST = 40, 25
-"""Points of a stretch of the past, and how many stretches are looked at, evenly spread over it."""
+"""Points of a stretch of the past, and number of stretches, evenly spread over the run."""
 _CALMER = 5.0
 """A stretch in which it swung a fifth as far. Chance alone makes less: answers to one prompt, each
 its own score at first, become one score where it is learnt, so that groups of sixteen swing four
 times as far as at first.
 """
 _HELD, _JUMP, _PEAK = 1000, 1.0, 0.5
-"""Points for which jumps of the loss are told at most, the size that makes one, and the share of
-the largest that is looked at, too; the KL must make up for half of it.
+"""Newest points searched for jumps of the loss, size of a jump, and share of the largest from which
+on others count; the KL must account for half of each.
 """
 _PROMPTS = ("data.train_batch_size", "rollout_batch_size", "num_prompts_per_step")
 """verl's name; OpenRLHF's and slime's; NeMo RL's."""
@@ -40,8 +40,8 @@ _GROUP = 8.0
 
 
 def by_batch_size(context: RuleContext, key: str) -> str | None:
-    """Exempt swings on a scale from 0 to 1 that the size of a batch makes by chance, or that were
-    there all along.
+    """Exempt swings on a scale from 0 to 1 that the batch size explains, or that were there from
+    the start.
 
     A batch of so many prompts, each all right or all wrong, swings most: by the root of m(1−m) by
     their number. Where that number is not known, only what swings much further than it used to is
@@ -60,8 +60,8 @@ def by_batch_size(context: RuleContext, key: str) -> str | None:
     if _was_calmer(known, now):
         return None
     if prompts is not None:
-        return f"the mean of {prompts:g} prompts swings as far by chance"
-    return f"how many prompts a batch has is not known, and {key} swings no further than it used to"
+        return f"the mean of {prompts:g} prompts swings that much by chance"
+    return f"the number of prompts in a batch is unknown, and {key} swings no more than it used to"
 
 
 def _was_calmer(values: Sequence[float], now: float) -> bool:

@@ -75,12 +75,12 @@ def _treads(values: Sequence[float], fall: float) -> list[list[float]]:
 
 
 def no_target(context: RuleContext, key: str) -> str | None:
-    """Exempt verl's and others' KL to the reference where no target is in force: it rises slowly by
-    nature.
+    """Exempt verl's and others' KL to the reference without a target in force: it always rises
+    slowly.
     """
     if context.run.dialect == "tutorial" or stated_target(context.run) is not None:
         return None
-    return f"{key} rises slowly by nature, and no adaptive controller with a target_kl is known"
+    return f"{key} always rises slowly, and no adaptive controller with a target_kl is known"
 
 
 def has_target(context: RuleContext, _key: str) -> str | None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from verl_tui.health.rule_context import RuleContext
 
 _LATELY, _IDLE = 10, 50.0
-"""Points of a GPU's utilisation looked at, and the percentage below which it idles (the guide)."""
+"""Newest points of a GPU's utilisation, and the percentage below which it is idle (the guide)."""
 _HELD = 3.0
 """Percent of a device's memory that a process holds at least: a context alone takes less."""
 _FACTOR = 0.999
@@ -29,7 +29,7 @@ _ASYNCHRONOUS = ("fully_async/", "separate_async/", "rollouter/")
 
 def has_reward(context: RuleContext, _key: str) -> str | None:
     """Exempt a figure judged alone where the log has a reward to judge it by."""
-    return "judged beside the reward" if "reward" in context.indicators else None
+    return "judged together with the reward" if "reward" in context.indicators else None
 
 
 def has_spread(context: RuleContext, _key: str) -> str | None:
@@ -87,7 +87,7 @@ def _asynchronous_name(names: tuple[str, ...]) -> str | None:
 
 
 def synchronous(context: RuleContext, key: str) -> str | None:
-    """Exempt what is only meant for asynchronous training."""
+    """Exempt rules for asynchronous training if the training is synchronous."""
     if asynchronous(context, key):
         return None
     return "judged by the stricter limits of synchronous training"
@@ -99,7 +99,7 @@ def no_factor(context: RuleContext, key: str) -> str | None:
     low = None if series is None else series.first_beyond(_FACTOR, down=True)
     if low is None:
         return None
-    return f"{key} is below 1 (step {low.step}): it is no factor, its unit is not known"
+    return f"{key} is below 1 (step {low.step}): it is not a factor, its unit is unknown"
 
 
 METRIC_EXEMPTIONS: Mapping[str, Callable[[RuleContext, str], str | None]] = {

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 RATES = ("actor/lr", "learning_rate", "train/learning_rate", "train/lr", "lr")
 """Names of the learning rate, verl's first."""
 _NEWEST = 10
-"""Newest points of a metric that are looked at."""
+"""Newest points of a metric to check."""
 _DIGITS = 4
 _WHOLE_LOG = ("policy_loss", "grad_norm", "entropy", "reward_std", "reward")
 

@@ -24,7 +24,9 @@ def v1(context: RuleContext, key: str) -> str | None:
     """
     evidence = v1_trainer(context.run)
     return (
-        f"from verl v0.9 on {key} is no share of truncated ones ({evidence})" if evidence else None
+        f"from verl v0.9 on {key} is not the share of truncated ones ({evidence})"
+        if evidence
+        else None
     )
 
 
@@ -37,14 +39,14 @@ def no_response_limit(context: RuleContext, _key: str) -> str | None:
     """Exempt a comparison with a limit of response length that is not known."""
     if context.guide.response_limit is not None or stated_limit(context.run, "max_response_length"):
         return None
-    return "data.max_response_length is not known: no settings were found"
+    return "data.max_response_length is unknown: no settings were found"
 
 
 def no_prompt_limit(context: RuleContext, _key: str) -> str | None:
     """Exempt a comparison with a limit of prompt length that is not known."""
     if stated_limit(context.run, "max_prompt_length"):
         return None
-    return "data.max_prompt_length is not known: no settings were found"
+    return "data.max_prompt_length is unknown: no settings were found"
 
 
 def assumed_limit(context: RuleContext, key: str) -> str | None:
@@ -53,7 +55,7 @@ def assumed_limit(context: RuleContext, key: str) -> str | None:
     """
     if known_response_limit(context.run, context.guide) is not None:
         return None
-    return f"the limit of response length is not known, and {key} is not of the tutorials' own logs"
+    return f"the limit of response length is unknown, and the log is not the tutorials' own"
 
 
 def staleness_free(context: RuleContext, _key: str) -> str | None:
@@ -78,13 +80,13 @@ def clips_sequences(context: RuleContext, key: str) -> str | None:
 
 
 def no_sequence_weights(context: RuleContext, _key: str) -> str | None:
-    """Exempt what is only true of importance weights by sequence."""
+    """Exempt rules on importance weights per sequence if weights are per token."""
     stated = context.run.config.find(["rollout_correction.rollout_is", "rollout_is"])
     if stated is None:
-        return "whether importance weights are by sequence is not known: no settings were found"
+        return "it is unknown whether importance weights are per sequence: no settings were found"
     if stated[1] == "sequence":
         return None
-    return f"only for importance weights by sequence; {stated[0]} is {stated[1]}"
+    return f"only for importance weights per sequence; {stated[0]} is {stated[1]}"
 
 
 SETTINGS_EXEMPTIONS: Mapping[str, Callable[[RuleContext, str], str | None]] = {

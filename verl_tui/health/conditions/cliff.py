@@ -131,7 +131,7 @@ class Cliff(Condition):
         return points[min(high[-1] + 1 if high else 0, len(points) - 1)][0]
 
     def report(self, words: Wording) -> Report | None:
-        """Return what is breached now, None where nothing is."""
+        """Return the breach that holds now in words, None without one."""
         if self._fallen is None:
             return None
         level, foot = self._fallen

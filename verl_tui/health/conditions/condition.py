@@ -26,7 +26,7 @@ class Wording:
     duration: Callable[[int], str]
     """Formats a number of steps, with minutes where the pace is known."""
     note: str = ""
-    """What the threshold is relative to, e.g. `128 % of the limit 512, assumed`."""
+    """The quantity that the threshold is relative to, e.g. `128 % of the limit 512, assumed`."""
     says: str = ""
     """A sentence's beginning that replaces `<title> has stayed <where>`."""
 
@@ -49,7 +49,7 @@ class Breach(NamedTuple):
     raised: int
     """Step at which it was certain."""
     what: str
-    """What happened, behind the metric's title: `was above 0.1, mean 0.14`."""
+    """A few words to follow the metric's title: `was above 0.1, mean 0.14`."""
     cleared: int | None = None
     """Step at which it was over, None while it lasts."""
 
@@ -128,7 +128,7 @@ class Condition(ABC):
 
     @abstractmethod
     def report(self, words: Wording) -> Report | None:
-        """Return what is breached now, None where nothing is."""
+        """Return the breach that holds now in words, None without one."""
 
     def clone(self) -> Self:
         """Return an independent copy, for a look at a point that may still change."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _IN_A_ROW = 3
-"""Points that must all lie out there, from the first one on: what is learnt climbs there."""
+"""Points in a row that must all be that high: learning climbs there step by step."""
 _BACK = 5
 """Points in a row within the old range after which it is over."""
 
@@ -96,14 +96,14 @@ class Scaled(Condition):
             self._end(step)
 
     def report(self, words: Wording) -> Report | None:
-        """Return what is breached now, None where nothing is."""
+        """Return the breach that holds now in words, None without one."""
         if self._first_beyond is None:
             return None
         since, first = self._first_beyond
         step, last = self._last
         message = (
             f"{words.title} jumped at step {since} to {number(first)}, from {number(self._high)} "
-            "at most in all steps before: its scale was changed, as it seems"
+            "at most in all steps before: its scale seems to have changed"
         )
         range = (
             f"between {number(self._low)} and {number(self._high)} in {self._count:,} points before"

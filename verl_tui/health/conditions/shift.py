@@ -92,7 +92,7 @@ class Shift(Condition):
                 return
 
     def report(self, words: Wording) -> Report | None:
-        """Return what is breached now, None where nothing is."""
+        """Return the breach that holds now in words, None without one."""
         if self.usual is None:
             return None
         since, (step, last) = self._first(), self._points[-1]

@@ -18,15 +18,16 @@ _SIZE = 5
 _STRETCHES = (6, 12, 24, 48)
 """Blocks over which a fall is looked for: 30 to 240 points."""
 _SURE = 5.0
-"""Standard errors between the first and the last third: heuristic, it is asked again and again."""
+"""Standard errors between the first and the last third: heuristic, high because it is tested often.
+"""
 _CLEAR, _LESS = 8.0, 0.625
-"""Beyond so many standard errors five eighths of the share are enough: a long fall is told while it
-goes on. Heuristic.
+"""Beyond this many standard errors five eighths of the share are enough, so that a long fall is
+found while it goes on: heuristic.
 """
 _EARLY = 0.2
 """The middle third must lie at least a fifth of the fall below the first."""
 _STEEP = 0.6
-"""What makes up so much of the fall within two blocks is a cliff."""
+"""A fall of which this share happens within two blocks is a cliff."""
 _BEGINNING = 45
 """Points within which a steep fall counts, too: a cliff wants 40 before it."""
 _NEAR = 0.15
@@ -132,7 +133,7 @@ class Slide(Condition):
         self._begin(stretch[edge].last, step, f"fell from {number(level)} to {number(foot)}")
 
     def report(self, words: Wording) -> Report | None:
-        """Return what is breached now, None where nothing is."""
+        """Return the breach that holds now in words, None without one."""
         if self._fallen is None:
             return None
         level, foot = self._fallen

@@ -83,7 +83,7 @@ _TAIL = 0.98
 
 
 class Leap(NamedTuple):
-    """How far a value must lie above its past to be a jump."""
+    """How far above its past a value must lie to be a jump."""
 
     factor: float
     """Times the past's median."""
@@ -94,9 +94,7 @@ class Leap(NamedTuple):
     tail: float = 0.0
     """Times the upper tail of the past, so that what comes again and again is no jump."""
     ignore: float = -math.inf
-    """Values up to here say nothing of what is usual, as the gradient of groups that are all
-    alike.
-    """
+    """Values up to here are left out of the past, as the gradients of dead groups."""
 
 
 class Jump(Condition):
@@ -162,7 +160,7 @@ class Jump(Condition):
         )
 
     def report(self, words: Wording) -> Report | None:
-        """Return what is breached now, None where nothing is."""
+        """Return the breach that holds now in words, None without one."""
         if not self._jumps:
             return None
         step, value, level = max(self._jumps, key=lambda jump: jump[1])
@@ -255,7 +253,7 @@ class Surge(Condition):
             self._begin(self._since[0], self._recent[-1][0], what)
 
     def report(self, words: Wording) -> Report | None:
-        """Return what is breached now, None where nothing is."""
+        """Return the breach that holds now in words, None without one."""
         if self._since is None:
             return None
         since, level = self._first(), self._since[1]
@@ -286,13 +284,13 @@ class Zero(Condition):
     """
 
     _NEAR = 0.005
-    """Zero is what rounds to it beside the values before: logs print few digits."""
+    """A value counts as zero up to this share of those before: logs print few digits."""
     _STEADY = 0.25
-    """Where a value before was below a quarter of the usual, zero is no surprise."""
+    """If an earlier value was below a quarter of the usual, a zero is no surprise."""
     _MEMORY = 100
     """Points that show how often zero comes by chance."""
     _CHANCE = 1e-5
-    """So likely at most are that many zeros in a row: heuristic, one in a hundred runs of a
+    """Highest probability of that many zeros in a row: heuristic, once in a hundred runs of a
     thousand steps.
     """
 
@@ -374,7 +372,7 @@ class Zero(Condition):
             self._begin(self._since[0], step, f"fell to 0 from {number(self._since[1])}")
 
     def report(self, words: Wording) -> Report | None:
-        """Return what is breached now, None where nothing is."""
+        """Return the breach that holds now in words, None without one."""
         if self._since is None or self._zeros < self._most:
             return None
         since, level = self._first(), self._since[1]

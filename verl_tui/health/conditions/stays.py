@@ -29,7 +29,7 @@ _RISING_SHARE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Where values should be."""
+    """The range in which values should lie."""
 
     low: float = -math.inf
     high: float = math.inf
@@ -44,7 +44,7 @@ class Range:
 
     @property
     def words(self) -> str:
-        """Where a breach lies, e.g. `above 0.1`."""
+        """The range of a breach in words, e.g. `above 0.1`."""
         if self.low > -math.inf and self.high < math.inf:
             return f"outside {number(self.low)}–{number(self.high)}"
         limit, side = (self.high, "above") if self.high < math.inf else (self.low, "below")
@@ -57,12 +57,12 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Steadiness:
-    """What it takes to call a breach lasting."""
+    """The condition for a breach to last."""
 
     window: int
-    """Points looked at."""
+    """Points of the window."""
     share: float = 0.8
-    """Share of them that must be in breach, beside their mean, for the breach to begin."""
+    """Share of them that must be in breach, as well as their mean, for the breach to begin."""
     clear: float = 0.5
     """Share at or below which it ends: far below `share`, so that a value that oscillates around
     its threshold is one finding.
@@ -91,10 +91,10 @@ class Stays(Condition):
         self._opening_at = steady.window if steady.climb else 0
         """Points after which that is known, 0 where it is not needed."""
         self._again = 0
-        """Points seen until mean and trend are looked at again."""
+        """Number of points at which mean and trend are computed again."""
         self._breached = False
         self._since: tuple[int, float] = (0, 0.0)
-        """Where the breach began first: one that comes back soon is the same."""
+        """First point of the breach; one that comes back soon is the same."""
         self._worst: tuple[int, float] = (0, 0.0)
         self._sum = 0.0
         self._spanned, self._hits = 0, 0
@@ -191,7 +191,7 @@ class Stays(Condition):
         return trend([value for _, value in self._ring]).t
 
     def report(self, words: Wording) -> Report | None:
-        """Return what is breached now, None where nothing is."""
+        """Return the breach that holds now in words, None without one."""
         if not self._breached:
             return None
         step, last = self._ring[-1]
@@ -257,7 +257,7 @@ class Noisy(Condition):
         self._stays.feed((step,), (math.sqrt(squares / 2) / mean,))
 
     def report(self, words: Wording) -> Report | None:
-        """Return what is breached now, None where nothing is."""
+        """Return the breach that holds now in words, None without one."""
         return self._stays.report(words)
 
     def _detach(self) -> None:

@@ -11,8 +11,7 @@ if TYPE_CHECKING:
 
 
 class Streak(Condition):
-    """Some number of records in a row in breach; once tripped it stays so until the run is started
-    anew.
+    """A number of records in a row in breach; once tripped it stays so until the run is restarted.
 
     Records that lack the metric never come here, so they neither count nor interrupt.
     """
@@ -66,7 +65,7 @@ class Streak(Condition):
         return f"above {number(self._threshold)}"
 
     def report(self, words: Wording) -> Report | None:
-        """Return what is breached now, None where nothing is."""
+        """Return the breach that holds now in words, None without one."""
         if not self._tripped or self._last is None:
             return None
         first, step = self._tripped[0][0], self._tripped[-1][0]
@@ -79,7 +78,7 @@ class Streak(Condition):
         return Report(
             message,
             first,
-            (f"{words.title}: {values}", "it stays tripped until the run is started anew"),
+            (f"{words.title}: {values}", "it stays tripped until the run is restarted"),
         )
 
     def _detach(self) -> None:

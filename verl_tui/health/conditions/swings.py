@@ -85,7 +85,7 @@ class Swings(Condition):
                 self._end(step)
 
     def report(self, words: Wording) -> Report | None:
-        """Return what is breached now, None where nothing is."""
+        """Return the breach that holds now in words, None without one."""
         if self._spread is None:
             return None
         values = [value for _, value in self._points]

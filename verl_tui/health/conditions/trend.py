@@ -119,7 +119,7 @@ class Rising(Condition):
         return [block for block in self._rise if block[1] <= level + _FOOT * (top - level)][-1]
 
     def report(self, words: Wording) -> Report | None:
-        """Return what is breached now, None where nothing is."""
+        """Return the breach that holds now in words, None without one."""
         if self._since is None:
             return None
         since, first = self._first(), self._since[1]

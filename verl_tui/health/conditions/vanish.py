@@ -17,8 +17,8 @@ _OPENING = 3
 
 
 class Vanish(Condition):
-    """Within its first points a metric falls to a small share of what it began with; holds until it
-    comes back.
+    """Within its first points a metric falls to a small share of its beginning; holds until it
+    recovers.
     """
 
     def __init__(self, *, share: float, back: float, recent: int, within: int) -> None:
@@ -73,7 +73,7 @@ class Vanish(Condition):
         return 0 <= value <= self._share * self.opening and self.opening > 0
 
     def report(self, words: Wording) -> Report | None:
-        """Return what is breached now, None where nothing is."""
+        """Return the breach that holds now in words, None without one."""
         if self.since is None:
             return None
         step, last = self._recent[-1]

@@ -37,7 +37,8 @@ _STILL = 0.08
 _CEILING = 0.9
 """One that stays within a tenth of the saturated one's top is at its ceiling: heuristic."""
 _HIGH = 0.75
-"""So is one that is never below three quarters of a scale from 0 to 1: heuristic."""
+"""One that is never below three quarters of a scale from 0 to 1 is at its ceiling, too: heuristic.
+"""
 _SURE_T, _OWN = 4.0, 0.25
 """Or if it has gained, beyond doubt, a quarter of its own level."""
 _DONE = 0.25
@@ -77,7 +78,7 @@ class ComponentImbalance(BlockDiagnosis):
         return BlockInputs((reward, *keys[:_MOST]))
 
     def judge_blocks(self, blocks: Sequence[Block], inputs: BlockInputs) -> BlockFinding | None:
-        """Tell when one component has all and the others nothing."""
+        """Find a component that carries the reward while the others gain nothing."""
         columns = range(1, len(inputs.keys))
         for i in columns:
             one = _saturated(blocks, i, inputs.keys[i] or "", self.reach(i))

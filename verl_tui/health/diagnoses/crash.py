@@ -31,8 +31,7 @@ _ADVICE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         ),
         (
             r"EngineDeadError|EngineCore",
-            "The inference engine died: the cause stands above this line in its own log, often "
-            "memory.",
+            "The inference engine died: the cause is above this line in its own log, often memory.",
         ),
         (
             r"CUDA out of memory|torch(?:\.cuda)?\.OutOfMemoryError",
@@ -88,7 +87,7 @@ _ADVICE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         ),
         (
             r"^Killed|oom.kill|: Killed|SIGKILL",
-            "It was killed from outside, mostly because the host's memory ran out: dmesg tells.",
+            "It was killed from outside, usually because the host's memory ran out: see dmesg.",
         ),
     )
 )
@@ -98,17 +97,17 @@ _ADVICE_ON_REPORTS: tuple[tuple[re.Pattern[str], str], ...] = (
     (
         re.compile(r"ActorDiedError|RayActorError|WorkerCrashedError|NodeDiedError"),
         "A Ray worker died: its own log (/tmp/ray/session_latest/logs/worker-*.err) and dmesg "
-        "tell why, often the "
+        "say why, often the "
         "host's memory.",
     ),
     (
         re.compile(r"Error executing job with overrides|HYDRA_FULL_ERROR"),
-        "Hydra ended the job: the cause stands in the traceback below this line; "
+        "Hydra ended the job: the cause is in the traceback below this line; "
         "HYDRA_FULL_ERROR=1 prints all of it.",
     ),
     (
         re.compile(r"RayTaskError"),
-        "A Ray task failed: the exception's own message stands at the end of the traceback.",
+        "A Ray task failed: the exception's own message is at the end of the traceback.",
     ),
 )
 _ENDS = (EventKind.FATAL, EventKind.TRACEBACK, EventKind.STOPPED)
@@ -119,10 +118,10 @@ _CONSEQUENCE = re.compile(
     r"|ActorDiedError|RayActorError|WorkerCrashedError|SignalException"
 )
 """Last words of a driver that only report that something else has failed."""
-_BY_USER = "Nothing is wrong with it: Ctrl+C ended it."
+_BY_USER = "Nothing is wrong: Ctrl+C ended it."
 _OTHERWISE = (
-    "Read the log from this line upwards: the first error names the cause, what follows "
-    "is the wreckage."
+    "Read the log from this line upwards: the first error names the cause, later ones "
+    "only follow from it."
 )
 
 
@@ -133,7 +132,7 @@ class Crash(Diagnosis):
     sentences = True
 
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
-        """Tell how the run crashed, or what may yet come to that."""
+        """Report how the run crashed, or an error that may have ended it."""
         run, event = context.run, context.run.outcome
         if event is not None and event.kind in _ENDS and context.state is not State.FINISHED:
             finding = self._finding(context, event)
@@ -142,7 +141,9 @@ class Crash(Diagnosis):
         else:
             self.remember(None, run.step)
             return (
-                None if run.events else NotJudged(self.rule.id, "no source tells of the run's life")
+                None
+                if run.events
+                else NotJudged(self.rule.id, "no source reports how the run started or ended")
             )
         self.remember(finding if context.state is State.CRASHED else None, finding.step)
         return finding
@@ -174,14 +175,14 @@ class Crash(Diagnosis):
         )
 
     def _without_a_word(self, context: RuleContext) -> Finding:
-        """Tell of a process that is gone and left nothing but its workers' errors."""
+        """Report a process that is gone and left only its workers' errors."""
         run = context.run
         worker = _most(run)
         holder = writer(run)
         gone = (
-            "nothing says how"
+            "nothing shows how it ended"
             if holder is None
-            else f"killed, or ended without a word: {holder.words} is gone"
+            else f"killed, or ended without a message: {holder.words} is gone"
         )
         crashed = context.state is State.CRASHED
         return Finding(
@@ -198,14 +199,14 @@ class Crash(Diagnosis):
 
 
 def _is_like(one: Event, event: Event) -> bool:
-    """Tell whether another line of the driver says something of the same end."""
+    """Return whether another line of the driver belongs to the same end."""
     other = one.kind is event.kind and one.line != event.line and not one.actor
     return other and not one.text.startswith("Traceback")
 
 
 def _is_gone(run: Run) -> bool:
-    """Tell whether its process has gone without a word; one that only began a file may have done
-    all it should.
+    """Return whether the run's process is gone without a message; one that only began a file may
+    have finished.
     """
     holder = writer(run)
     gone = holder is not None and holder.gone and run.outcome is None
@@ -274,7 +275,7 @@ def _said(context: RuleContext, event: Event, help: str) -> tuple[Severity, str,
         return Severity.CRITICAL, "the run was stopped from outside", help
     if context.state is State.CRASHED:
         return Severity.CRITICAL, "the run crashed", help
-    return Severity.WARNING, "an error that nothing has followed yet", help
+    return Severity.WARNING, "an error, and nothing since", help
 
 
 def advice(headline: str, *others: str) -> str:

@@ -1,5 +1,5 @@
-"""Why groups are dead: the task is solved, it is hopeless, the scorer gives one score, or answers
-are alike.
+"""The cause of dead groups: a solved or hopeless task, a constant scorer, or answers that are
+alike.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from verl_tui.runs.series import Series
 
 _LATELY = 20
-"""Points up to the step in question that are looked at."""
+"""Points up to the step in question that count."""
 _MOSTLY = 0.7
 """Share of the dead groups that are all right, or all wrong, for that to be their cause:
 heuristic.
@@ -55,13 +55,13 @@ _COLD = 0.3
 _ALIKE = 0.5
 """Share of different answers at or below which they are alike: heuristic."""
 _LOST = 0.5
-"""Where the share has fallen below half of what it was, the policy has lost its variety; else it
+"""If the share has fallen below half of its beginning, the policy has lost its variety; else it
 never had any.
 """
 
 
 class DeadCause(NamedTuple):
-    """Why groups are dead."""
+    """The cause of dead groups."""
 
     words: str
     """One clause."""
@@ -73,22 +73,22 @@ class DeadCause(NamedTuple):
 
 _HARDER = (
     "Take harder prompts, or stop here and keep the best checkpoint; "
-    "DAPO's dynamic sampling leaves such groups out."
+    "DAPO's dynamic sampling skips such groups."
 )
 _EASIER = (
     "Take easier prompts, or look at the scorer: "
-    "score by hand one answer that is right; does it read its format?"
+    "score a right answer by hand: does the scorer understand its format?"
 )
 _SCORER = (
-    "Score by hand a good and a bad answer: "
-    "where both get the same, the scorer is broken or asks for too little."
+    "Score a good and a bad answer by hand: "
+    "if both get the same score, the scorer is broken or too lenient."
 )
 _WARMER = (
     "Raise the sampling temperature of the rollouts (1.0 is usual for training); "
     "validation may stay cold."
 )
 _VARIETY = (
-    "Go back to a checkpoint before answers became alike; "
+    "Go back to a checkpoint from before answers became alike; "
     "raise the temperature, add an entropy or a KL term."
 )
 _SOLVED = DeadCause(
@@ -97,7 +97,7 @@ _SOLVED = DeadCause(
 
 
 def dead_cause(context: RuleContext, step: int) -> DeadCause | None:
-    """Return why groups are dead, by what was known at a step; None where that is unknown."""
+    """Return the cause of dead groups by what was known at a step, None if it is unknown."""
     reward = _known(context.run.present(context.indicators.get("reward")), step)
     if _is_constant(reward) and (reward[-1] != 1 or _always_dead(context, step)):
         return _constant(reward[-1])
@@ -154,7 +154,7 @@ def _is_early(context: RuleContext, reward: Sequence[float], step: int) -> bool:
 
 
 def seen_by(context: RuleContext) -> Hashable:
-    """Return what a cause at a past step depends on: where this stays the same, so does the
+    """Return all that a cause at a past step depends on: while this stays the same, so does the
     cause.
     """
     indicators = (context.indicators.get(id) for id in ("reward", "reward_std"))
@@ -190,7 +190,7 @@ def _constant(score: float) -> DeadCause:
     if score == 0:
         return DeadCause(
             "every answer so far has scored 0: "
-            "the task is hopeless, or the scorer reads none of them",
+            "the task is hopeless, or the scorer cannot read the answers",
             _EASIER,
         )
     return DeadCause(
@@ -208,7 +208,8 @@ def _variety(context: RuleContext, step: int) -> DeadCause | None:
     before = fmean(shares[:_LATELY])
     if max(shares[:_LATELY]) * _LOST < now:
         return DeadCause(
-            f"answers are alike from the beginning on ({now:.0%} of them differ): too cold", _WARMER
+            f"answers have been alike from the beginning ({now:.0%} of them differ): too cold",
+            _WARMER,
         )
     return DeadCause(
         f"answers have become alike: {now:.0%} of them differ, {before:.0%} at the beginning",

@@ -39,9 +39,11 @@ class DeadGroups(Diagnosis):
         super().__init__(rule)
         self._watches: dict[tuple[str, tuple[float, ...], int], ConditionFeed[Stays]] = {}
         self._causes: dict[int, DeadCause | None] = {}
-        """Why, by the step at which it was raised: what comes later changes no history."""
+        """Causes by the step at which the finding was raised: later points do not change the
+        history.
+        """
         self._seen: Hashable = None
-        """What they depend on beside that step."""
+        """All that the causes depend on besides the step."""
 
     @property
     def episodes(self) -> Sequence[Episode]:
@@ -80,7 +82,7 @@ class DeadGroups(Diagnosis):
         return self._finding(context, key, report, step)
 
     def _note_causes(self, context: RuleContext) -> None:
-        """Find the cause of each breach, by what was known when it was raised."""
+        """Find the cause of each breach by what was known when it was raised."""
         if (seen := seen_by(context)) != self._seen:
             self._seen, self._causes = seen, {}
         for breach in self.breaches.all:
@@ -126,7 +128,7 @@ def _newest(context: RuleContext, name: str) -> float | None:
 
 
 def _figures(context: RuleContext) -> str:
-    """Say how many groups are all wrong or all right, as far as that is known."""
+    """Return how many groups are all wrong or all right, in words, as far as it is known."""
     parts = [
         f"{words} {number(value)}"
         for name, words in (

@@ -81,7 +81,7 @@ def _filtered(key: str, kept: float) -> DeadShare:
         key,
         (kept,),
         lambda evicted: max(0.0, evicted) / (max(0.0, evicted) + kept),
-        f"what the filter threw out, of that and the {number(kept)} that it kept",
+        f"prompts that the filter discarded, of these and the {number(kept)} that it kept",
     )
 
 
@@ -91,7 +91,7 @@ def _bound(context: RuleContext, batch: float | None) -> DeadShare | str:
 
     It is least where all prompts are equally hard (Jensen's inequality; arXiv 2606.18487).
     """
-    nothing = "neither samples in groups nor the trainer tell the share of dead groups"
+    nothing = "neither grouped samples nor the trainer's metrics show the share of dead groups"
     reward = context.run.present(context.names.get("critic/score/mean"))
     samples = positive_setting(context.run, ("rollout.n",))
     if reward is None or samples is None or batch is None:

@@ -46,7 +46,7 @@ class Diagnosis(ABC):
 
     @abstractmethod
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
-        """Return what is found now, why nothing can be said, or None where nothing is found."""
+        """Return the finding now, why it does not judge, or None if nothing is found."""
 
     @property
     def episodes(self) -> Sequence[Episode]:
@@ -80,7 +80,7 @@ class BlockInputs(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BlockFinding:
-    """What a diagnosis finds in the blocks so far."""
+    """A finding in the blocks so far."""
 
     since: int
     """First step of the failure."""

@@ -33,8 +33,8 @@ _LIMITS: tuple[tuple[str, float, str], ...] = (
     ("rollout_corr/rollout_is_std", 1.0, "verl docs/algo/rollout_corr.md"),
     ("actor/rollout_corr/rollout_is_std", 1.0, "verl docs/algo/rollout_corr.md"),
 )
-"""Metric (verl's present name), beyond which figure engine and trainer disagree, and where that
-stands.
+"""Metric (verl's present name), the figure beyond which engine and trainer disagree, and its
+source.
 """
 _LAGS = (5, 10, 20)
 """Blocks over which the gradient norm must have climbed: 50 to 200 points."""
@@ -51,7 +51,7 @@ class EngineMismatch(BlockDiagnosis):
     needs: ClassVar[int] = 5
 
     def inputs(self, context: RuleContext) -> BlockInputs | NotJudged:
-        """Look at the gradient norm and at whatever tells of the mismatch."""
+        """Return gradient norm and all figures of the mismatch."""
         norm = context.indicators.get("grad_norm")
         found = [
             (context.names[name], limit, where)
@@ -66,7 +66,7 @@ class EngineMismatch(BlockDiagnosis):
         return BlockInputs((norm, *(key for key, _, _ in found)), tuple(found))
 
     def judge_blocks(self, blocks: Sequence[Block], inputs: BlockInputs) -> BlockFinding | None:
-        """Tell when both hold."""
+        """Find a mismatch during which the gradient norm climbs."""
         beyond = [
             (i, *known)
             for i, known in enumerate(_limits(inputs), 1)

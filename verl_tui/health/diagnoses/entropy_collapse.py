@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _LAGS = (5, 10, 20, 40)
 """Blocks over which a fall is looked for: collapses take from 50 to some hundred steps."""
 _FALL = 0.5
-"""Over such a stretch entropy must have lost half of what it was: heuristic."""
+"""Over such a stretch entropy must have halved: heuristic."""
 _LEFT = 0.15
 """And be at no more than so much of the run's beginning: heuristic."""
 _FALL_T = -4.0
@@ -58,8 +58,8 @@ _WELL, _MOST_OF_IT = 0.2, 0.5
 heuristic.
 """
 _TOP, _LEARNT, _SOLVED = 0.95, 0.5, 0.9
-"""A run is converged, not collapsed, where its reward lies at 0.95 of 1; or at 0.9, having gained
-half of what was left at its beginning.
+"""A run has converged, not collapsed, if its reward is at 0.95 of 1; or at 0.9, having gained half
+of what was left at its beginning.
 """
 
 
@@ -105,7 +105,7 @@ class EntropyCollapse(BlockDiagnosis):
         return Finding(
             self.rule.id,
             self.rule.severity,
-            f"{report.message}, and the reward did not rise: the policy says one thing only",
+            f"{report.message}, and the reward did not rise: the policy gives only one answer",
             step=step,
             since_step=report.since,
             evidence=tuple(f"{key}: {words}" for words in report.evidence),
@@ -179,7 +179,7 @@ class EntropyCollapse(BlockDiagnosis):
 
 
 _EARLY_ADVICE = (
-    "Begin anew: a lower learning rate, gradient clipping on, a KL term; "
+    "Start over with a lower learning rate, gradient clipping and a KL term; "
     "look at the first samples and at the gradient norm of the steps before."
 )
 

@@ -51,7 +51,7 @@ class EntropyExplosion(BlockDiagnosis):
     _found: _Explosion | None = None
 
     def inputs(self, context: RuleContext) -> BlockInputs | NotJudged:
-        """Look at entropy, beside response length and reward."""
+        """Return entropy, response length and reward."""
         names = ("entropy", "response_length", "reward")
         entropy, length, reward = (context.indicators.get(name) for name in names)
         if entropy is None:
@@ -104,7 +104,7 @@ def _explosion(blocks: Sequence[Block]) -> _Explosion | None:
 
 
 def _signs(past: Sequence[Block], now: Block) -> tuple[str, ...]:
-    """Return what goes wrong beside it, in words; nothing where the reward rises."""
+    """Return the other signs in words; none if the reward rises."""
     signs = []
     length, reward = column(past, 1), column(past, 2)
     if reward:

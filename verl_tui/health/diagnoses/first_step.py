@@ -1,5 +1,5 @@
-"""The first record tells on a wrong set-up: before anything is learnt, policy and reference are the
-same model.
+"""A first record that shows a wrong set-up: before any update, policy and reference are the same
+model.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ class FirstStep(Diagnosis):
         step, value = series.steps[0], series.values[0]
         if step > 1:
             return NotJudged(
-                self.rule.id, f"the log begins with step {step}: what was before is not known"
+                self.rule.id,
+                f"the log begins with step {step}, so its first record is not the run's",
             )
         finding = (
             self._finding(key, step, value) if math.isfinite(value) and value >= _TEMPLATE else None
@@ -56,7 +57,7 @@ class FirstStep(Diagnosis):
 
     def _finding(self, key: str, step: int, value: float) -> Finding:
         wrong = value > _CONFIG
-        what = "the configuration is wrong" if wrong else "the chat templates differ, as it seems"
+        what = "the configuration is wrong" if wrong else "the chat templates seem to differ"
         return Finding(
             self.rule.id,
             self.rule.severity,

@@ -47,16 +47,14 @@ class GpuUneven(BlockDiagnosis):
         devices = utilization_keys(context.run)
         used = [key for key in devices if unused_device(context, key) is None][:_MOST]
         if len(used) < 2:
-            return NotJudged(
-                self.rule.id, "the log tells of fewer than two devices that the run uses"
-            )
+            return NotJudged(self.rule.id, "the log shows fewer than two devices that the run uses")
         highest = max(
             series.highest for key in used if (series := context.run.series(key)) is not None
         )
         return BlockInputs(tuple(used), 100.0 if highest <= 1.0 else 1.0)
 
     def judge_blocks(self, blocks: Sequence[Block], inputs: BlockInputs) -> BlockFinding | None:
-        """Tell of the devices that idle beside others that work."""
+        """Find devices that are idle while others work."""
         newest = blocks[-_LASTS:]
         idle = [
             key

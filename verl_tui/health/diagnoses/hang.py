@@ -30,21 +30,21 @@ _LONG_START = 7200.0
 done: heuristic.
 """
 _GENERATES = ("validation generation", "test_gen_batch", "***** Running", "all initialize finished")
-"""What the stages of generating and validating begin with."""
+"""Beginnings of the stages of generating and validating."""
 _STOPPED = (
     "Let it go on: `kill -CONT` with its number, or `fg` in its shell. "
-    "Whoever waits for it may give up meanwhile."
+    "Processes that wait for it may give up meanwhile."
 )
 _START_ADVICE = (
     "Look at the processes' stacks (py-spy dump) and at what the log says last: "
-    "a download, a lock or a rank that never came are the usual causes."
+    "usual causes are a download, a lock, or a rank that never came."
 )
 _ELSEWHERE = {
     State.FINISHED: "the run has finished",
     State.CRASHED: "the run has crashed",
-    State.ENDED: "no end marker and long silent, or only a file's time to go by: "
+    State.ENDED: "no end marker, and long silent or dated by its file only: "
     "an old log or a copy, not a hang",
-    State.UNKNOWN: "no record tells when it was written",
+    State.UNKNOWN: "no record states a time",
 }
 
 
@@ -57,8 +57,8 @@ class Hang(Diagnosis):
     sentences = True
 
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
-        """Tell for how long a stalled run has made no step, beside the usual gap of the step that
-        is due.
+        """Report how long a stalled run has made no step, compared with the usual duration of the
+        next one.
         """
         judged = self._judge(context)
         self.remember(judged if isinstance(judged, Finding) else None, context.run.step)
@@ -108,9 +108,7 @@ class Hang(Diagnosis):
         )
 
     def _stopped(self, context: RuleContext, holder: str) -> Finding:
-        """Tell of a process that somebody has stopped: it makes no steps, and nothing is wrong with
-        it.
-        """
+        """Report a stopped process: it makes no steps, but nothing is wrong with it."""
         step = context.run.step
         return Finding(
             self.rule.id,
@@ -118,16 +116,13 @@ class Hang(Diagnosis):
             f"no step comes: {holder} is stopped",
             step=step,
             since_step=step,
-            evidence=(
-                "it stands still until a signal lets it go on: "
-                "somebody sent SIGSTOP, or pressed Ctrl+Z",
-            ),
+            evidence=("it stays stopped until SIGCONT: somebody sent SIGSTOP or pressed Ctrl+Z",),
             advice=_STOPPED,
             source=self.rule.source,
         )
 
     def _before_the_first(self, context: RuleContext) -> Finding | NotJudged:
-        """Tell of a start that has long said nothing, although its process lives: that may be a
+        """Report a start that has long printed nothing although its process is alive: it may be a
         hang.
         """
         run, sign, quiet = context.run, evidence(context.run, context.now), _unchanged(context)
@@ -173,19 +168,17 @@ def _unchanged(context: RuleContext) -> float:
 
 
 def _elsewhere(context: RuleContext) -> str | None:
-    """Say why a run that is in another state is no hang."""
+    """Return why a run in another state is not a hang."""
     if context.state is State.ENDED and unattended(context.run):
         return (
             "no process of this host writes the log: "
-            "it ended without a word, or this is a copy of a run elsewhere"
+            "it ended without a message, or this is a copy of a run elsewhere"
         )
     return _ELSEWHERE.get(context.state)
 
 
 def _waiting(context: RuleContext) -> str:
-    """Say what is known of a run before its first step: engines may take long to start, so that it
-    is no hang.
-    """
+    """Return what is known of a run before its first step; engines may take long to start."""
     written, sign = last_write(context.run), evidence(context.run, context.now)
     quiet = (
         None if written is None else f"last written {minutes(max(0.0, context.now - written))} ago"
@@ -200,13 +193,14 @@ def _log(context: RuleContext) -> tuple[bool | None, str]:
     """Return whether the log is silent, None where that is not known, and how that is said."""
     written = last_write(context.run)
     if written is None:
-        return None, "whether the log is silent is not known"
+        return None, "it is unknown whether the log is silent"
     age, of_training = max(0.0, context.now - written), last_of_training(context.run)
     if age <= _FRESH_LOG and of_training is not None and context.now - of_training > _FRESH_LOG:
         ago = minutes(context.now - of_training)
         return (
             True,
-            f"the log is silent but for what goes on without training: else last written {ago} ago",
+            "the log is silent but for output that goes on without training: "
+            f"else last written {ago} ago",
         )
     silent = age > _FRESH_LOG
     return (
@@ -216,12 +210,10 @@ def _log(context: RuleContext) -> tuple[bool | None, str]:
 
 
 def _gpus(context: RuleContext) -> tuple[bool | None, str]:
-    """Return whether this machine's GPUs are idle; held memory proves nothing and is not looked
-    at.
-    """
+    """Return whether this machine's GPUs are idle, also in words; used memory proves nothing."""
     work, reading = gpus_work(context.run, context.now), context.run.gpus
     if work is None or reading is None:
-        return None, "GPU activity was not looked at; held memory proves nothing"
+        return None, "GPU activity was not measured; used memory proves nothing"
     known = [gpu.utilization for gpu in reading.gpus if gpu.utilization is not None]
     busy = f"{min(known):.0f}–{max(known):.0f} %"
     return not work, (

@@ -43,7 +43,7 @@ _GOES_ON = 0.5
 """In its second half it must have grown half as much as in its first: what fills up levels off."""
 _SURE = 8.0
 _GROWN, _GROWN_GB = 0.25, 20.0
-"""Where the node's size is not known: a quarter and 20 GB more is worth a word: heuristic."""
+"""Growth to report if the node's size is unknown, a quarter and 20 GB: heuristic."""
 _SOON, _AHEAD = 3600.0, 86400.0
 """Below an hour it is critical; more than a day ahead is too far to tell: heuristic."""
 
@@ -59,7 +59,7 @@ class _Growth(NamedTuple):
     each: float
     """Growth a step."""
     full: float | None
-    """What Ray lets be used, None where the node's size is not known."""
+    """The most that Ray allows to be used, None if the node's size is unknown."""
     unit: str
 
 
@@ -119,7 +119,7 @@ class HostMemory(Diagnosis):
         if growth.full is None:
             if growth.now - growth.first < max(_GROWN_GB, _GROWN * growth.first):
                 return None
-            words = f"{rise}; how much the node has is not known, so neither is when it is full"
+            words = f"{rise}; the node's memory is unknown, and so is when it will be full"
         else:
             left = max(0.0, growth.full - growth.now) / growth.each
             seconds = left * context.pace.seconds if context.pace is not None else None

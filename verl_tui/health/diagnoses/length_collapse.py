@@ -1,4 +1,4 @@
-"""Responses shrink to a small part of what they were, and no score gains by it."""
+"""Responses shrink to a small part of their initial length, and no score gains."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _REWARD, _LENGTH, _SCORES = 0, 1, 2
 """Columns: the reward, the length, from there on validation scores and the parts of the reward."""
 _MOST = 12
-"""Validation scores, and parts of the reward, looked at."""
+"""Most validation scores, and most parts of the reward, to compare."""
 _OPENING = 6
 """Blocks that show how long responses were at the beginning."""
 _TINY = 4.0
@@ -55,7 +55,7 @@ _SOLVED = 0.95
 
 
 class _Course(NamedTuple):
-    """How a score went with the length."""
+    """Levels of a score before and after responses shrank."""
 
     column: int
     first: float
@@ -171,7 +171,7 @@ class LengthCollapse(BlockDiagnosis):
     ) -> BlockFinding:
         opening, now = lengths
         length, last = inputs.keys[_LENGTH], blocks[-1].last
-        fell, beside = "no score gains by it", []
+        fell, beside = "no score gained", []
         if fallen is not None:
             score, went = (
                 inputs.keys[fallen.column],
@@ -185,7 +185,7 @@ class LengthCollapse(BlockDiagnosis):
             f"({now / opening:.0%}) from step {since} on, and {fell}",
             (
                 f"{length}: {number(opening)} at the beginning, {number(now)} at step {last} "
-                "(means of points)",
+                "(means of blocks)",
                 *beside,
             ),
             length,

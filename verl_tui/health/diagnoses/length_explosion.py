@@ -52,7 +52,7 @@ class LengthExplosion(BlockDiagnosis):
     needs: ClassVar[int] = 5
 
     def inputs(self, context: RuleContext) -> BlockInputs | NotJudged:
-        """Look at length, truncated share and reward, beside the limit where it is known."""
+        """Return length, truncated share and reward, and the limit if it is known."""
         length, reward = context.indicators.get("response_length"), context.indicators.get("reward")
         if length is None or reward is None:
             return NotJudged(
@@ -63,7 +63,7 @@ class LengthExplosion(BlockDiagnosis):
         limit = known_response_limit(context.run, context.guide)
         if cut is None and limit is None:
             return NotJudged(
-                self.rule.id, "neither the limit of response length nor a truncated share is known"
+                self.rule.id, "neither a limit of response length nor a truncated share is known"
             )
         return BlockInputs((length, reward, cut), limit.value if limit is not None else None)
 

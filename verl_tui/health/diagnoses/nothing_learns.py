@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _KL, _TOP, _BOTTOM, _RATE, _OTHERS = 1, 2, 3, 4, 5
 """Columns behind the reward's."""
 _MOST = 16
-"""Validation scores and parts of the reward looked at."""
+"""Most validation scores and parts of the reward to compare."""
 _SIGMAS = 2.0
 """Standard errors on either side that make an interval of 95 %."""
 _LIKELY = 1.5
@@ -54,7 +54,7 @@ _MOVED = 0.1
 guide's band.
 """
 _COST = 0.02
-"""Coefficient × KL from which on the penalty counts beside advantages, whose size is 1:
+"""Coefficient × KL from which on the penalty matters compared with advantages, whose size is 1:
 heuristic.
 """
 _GAINS = 3.0
@@ -68,8 +68,8 @@ warming up.
 _HUGE = 1e100
 """Squares of larger numbers overflow; broken runs do log such."""
 _OFTEN = 20
-"""Blocks up to which it is looked at each; later at every second, third … one: the run's length
-makes the evidence.
+"""Blocks up to which every one is judged; later every second, third … one, as evidence grows with
+the run.
 """
 _NEWEST = 3
 """Blocks in which a gain shows that is not there over all: lately, or for a time."""
@@ -154,7 +154,7 @@ class NothingLearns(BlockDiagnosis):
         ):
             return NotJudged(
                 self.rule.id,
-                "the ends of the reward's scale are not known: no gain is small or large",
+                "the ends of the reward's scale are unknown: no gain can be called small",
             )
         return found
 
@@ -210,7 +210,7 @@ class NothingLearns(BlockDiagnosis):
         return BlockFinding(
             first,
             f"has gained nothing in {points} points: change {line.change:+.2g} (95 %: {interval})",
-            f"nothing learns, by statistics: in {last - first + 1:,} steps "
+            f"nothing learns, statistically: in {last - first + 1:,} steps "
             f"the reward has gained nothing, its mean is {number(line.mean)}; "
             f"a gain of more than {number(max(line.high, 0.0))} is ruled out"
             + _reason(blocks, inputs),
@@ -243,16 +243,12 @@ def _line(blocks: Sequence[Block]) -> _LearningTrends:
 
 
 def _begins(block: Block) -> bool:
-    """Return whether a run is known from its beginning: a log that goes on elsewhere hides what was
-    learnt before.
-    """
+    """Return whether a log holds the run's beginning: otherwise it may have learnt before."""
     return block.first <= max(1, block.last - block.first)
 
 
 def _warm(blocks: Sequence[Block]) -> bool:
-    """Return whether the learning rate is no longer only just warming up; one of 0 is told as
-    such.
-    """
+    """Return whether the learning rate's warm-up is over; a rate of 0 has its own rule."""
     rates = [abs(rate) for rate in column(blocks, _RATE)]
     return not rates or fmean(rates[: len(rates) // 2 + 1]) >= _WARM * max(rates) > 0
 
@@ -318,7 +314,7 @@ def _moved(blocks: Sequence[Block]) -> bool:
 
 
 def _held_back(blocks: Sequence[Block], inputs: BlockInputs) -> bool:
-    """Return whether the KL term is stronger than the guide's, and costs what counts beside
+    """Return whether the KL term is stronger than the guide's, and its cost matters beside
     advantages.
     """
     stated = inputs.depends_on
@@ -338,7 +334,7 @@ def _reason(blocks: Sequence[Block], inputs: BlockInputs) -> str:
             f"the guide's coefficients are {number(KL_COEF[0])}–{number(KL_COEF[1])}"
         )
     return (
-        f"; and yet the policy has moved {number(far)} nats a token from the reference"
+        f"; yet the policy has moved {number(far)} nats per token from the reference"
         if _moved(blocks)
         else ""
     )

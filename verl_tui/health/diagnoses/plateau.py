@@ -64,7 +64,7 @@ class Plateau(BlockDiagnosis):
         return found
 
     def judge_blocks(self, blocks: Sequence[Block], inputs: BlockInputs) -> BlockFinding | None:
-        """Tell when nothing moves over the window."""
+        """Find a window in which nothing moves."""
         window = blocks[-self.needs :]
         lines = [course(window, i) for i in range(len(inputs.keys))]
         if any(abs(line.t) >= _FLAT_T for line in lines):

@@ -1,6 +1,4 @@
-"""The policy falls apart: the reward falls off a cliff as a KL leaves its band, samples turn to
-loops.
-"""
+"""The policy breaks: the reward falls off a cliff as a KL leaves its band or samples loop."""
 
 from __future__ import annotations
 
@@ -30,8 +28,8 @@ _LEVEL, _RECENT, _GAP = 40, 5, 15
 take: heuristic.
 """
 _FEW_BEFORE, _FEW_RECENT, _FEW_GAP = 5, 2, 2
-"""The same where a log has few points, each perhaps of a thousand steps: five before, and told
-within five.
+"""The same for logs of few points, each perhaps of a thousand steps: five before, found within
+five.
 """
 _FEW_SIGMAS = 5.0
 """Standard deviations that such a fall must exceed: ten points know them poorly."""
@@ -52,9 +50,7 @@ _OUT = 3
 _POLICY_KL = 0.1
 """The guide's limit."""
 _OWN_PAST = 2.5
-"""Where no threshold holds (verl's own names), so many times its own past is out, beside a cliff:
-heuristic.
-"""
+"""Without a threshold (verl's own names) a KL of this many times its own past is out: heuristic."""
 _REPETITION = 0.3
 """Share of repeated text that marks a step's samples as loops: heuristic, healthy text stays
 below.
@@ -75,18 +71,18 @@ class _Departure(NamedTuple):
     key: str
     step: int
     threshold: float
-    """What the guide measures it by."""
+    """The guide's threshold."""
     top: float
     """Highest value from there on."""
     title: str
     usual: float
     """Median of the values before."""
     raised: int
-    """Step from which on it could be told."""
+    """First step at which it was certain."""
 
     @property
     def words(self) -> str:
-        """Say how far, beside which limit, since when."""
+        """How far it is out, and since when."""
         return (
             f"{self.title} ({self.key}) is up to {number(self.top / self.threshold)} × "
             f"its threshold of {number(self.threshold)} from step {self.step} "
@@ -183,7 +179,7 @@ class PolicyCollapse(Diagnosis):
         evidence += [one.words for one in out]
         if loops is not None:
             evidence.append(
-                f"samples repetitive from step {loops.step}: "
+                f"samples loop from step {loops.step}: "
                 f"{loops.top:.0%} of their text repeats itself, {loops.usual:.0%} before "
                 f"({loops.key})"
             )
@@ -193,7 +189,7 @@ class PolicyCollapse(Diagnosis):
             f"{one.title} {number(one.top / one.threshold)} × its threshold from step {one.step}"
             for one in out[:1]
         ]
-        beside += [f"samples repetitive from step {loops.step}"] if loops is not None else []
+        beside += [f"samples loop from step {loops.step}"] if loops is not None else []
         return Finding(
             self.rule.id,
             self.rule.severity,
@@ -316,7 +312,9 @@ def _stretch(values: Sequence[float], limit: float) -> int | None:
 def _limits(
     context: RuleContext, indicator: str, series: Series, start: int
 ) -> tuple[float, float]:
-    """Return where the healthy band of a KL ends, and what its size is told in multiples of."""
+    """Return the end of a KL's healthy band, and the threshold that it is expressed in multiples
+    of.
+    """
     if indicator == "policy_kl":
         return _POLICY_KL, _POLICY_KL
     if context.run.dialect == "tutorial":

@@ -29,7 +29,7 @@ class _SampleFigure(NamedTuple):
     name: str
     title: str
     way: float
-    """How far it must go, in its own unit (shares): heuristic."""
+    """Least change, in its own unit (shares): heuristic."""
 
 
 _FIGURES = tuple(
@@ -56,7 +56,7 @@ class _JudgedFigure(NamedTuple):
 _SCORED = ("samples/score", "samples/score_std")
 _SCORES = 100
 """Newest steps with samples that tell whether their answers are right or wrong."""
-_LEARNT = "although more answers are right than before: such text may follow the answer"
+_LEARNT = "although more answers are right than before: the repetition may follow the answer"
 
 
 class Repetition(Diagnosis):
@@ -70,7 +70,7 @@ class Repetition(Diagnosis):
         no history.
         """
         self._seen: Hashable = None
-        """What that depends on beside the step."""
+        """All that it depends on besides the step."""
 
     @property
     def episodes(self) -> Sequence[Episode]:

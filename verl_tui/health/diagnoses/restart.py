@@ -1,4 +1,4 @@
-"""The log started anew: information, not a fault."""
+"""The log started over: information, not a fault."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 class RestartNotice(Diagnosis):
-    """Steps went back, or the file was written anew."""
+    """Steps went back, or the file was rewritten."""
 
     def judge(self, context: RuleContext) -> Finding | None:
-        """Tell where the run's sources started anew."""
+        """Report where the run's sources started over."""
         marks = context.run.restarts
         self.breaches = Breaches(cooldown=0)
         for at, mark in enumerate(marks, 1):

@@ -1,5 +1,5 @@
-"""The training reward rises at the cost of a part of it, or while what it stands for does not rise
-with it.
+"""The training reward rises at the cost of one of its parts, or while validation or samples get
+worse.
 """
 
 from __future__ import annotations
@@ -40,11 +40,10 @@ _FALL_T = -2.5
 _FALL = 0.05
 """A fall of validation by a twentieth of its level is one: heuristic."""
 _SHARE = 0.25
-"""Validation stands still where it surely gained less than a quarter of what the reward gained:
-heuristic.
+"""Validation stands still if it surely gained less than a quarter of the reward's gain: heuristic.
 """
 _SURE = 3.0
-"""Standard errors that make it sure: every block asks anew."""
+"""Standard errors that make it sure; many, as every block is tested."""
 _FOLLOW_T, _FOLLOW = 2.0, 0.02
 """A validation that has likely gained a fiftieth of its level follows."""
 _MOST_VALIDATIONS, _MOST_COMPONENTS = 6, 12
@@ -61,14 +60,14 @@ class _Sign(NamedTuple):
 
 
 class _Columns(NamedTuple):
-    """What the columns are, behind the reward and two figures of samples."""
+    """The columns after the reward and two figures of samples."""
 
     validations: int
-    """So many validation scores come first, then the reward's parts, then mean and spread of the
-    samples' scores.
+    """Number of validation scores, which come first; then the reward's parts, then mean and spread
+    of the samples' scores.
     """
     weights: tuple[float | None, ...]
-    """Of each part, None where it is not known."""
+    """Weight of each part, None if it is unknown."""
 
 
 class RewardHacking(BlockDiagnosis):
@@ -81,7 +80,7 @@ class RewardHacking(BlockDiagnosis):
     _before: bool = False
     """Whether the block before showed it, too: one alone may be chance."""
     _cost: TradeOff | None = None
-    """What the reward rises at the cost of, while that lasts."""
+    """The figure at whose cost the reward rises, while that lasts."""
 
     def inputs(self, context: RuleContext) -> BlockInputs | NotJudged:
         """Look at the reward, what samples tell, the validation scores and the reward's parts."""
@@ -137,7 +136,7 @@ class RewardHacking(BlockDiagnosis):
         return None
 
     def _sign(self, stretch: Sequence[Block], inputs: BlockInputs) -> _Sign | None:
-        """Return the first sign that a rising reward stands for nothing, None without one."""
+        """Return the first sign that a rising reward is no improvement, None without one."""
         low, high = self.reach(0)
         line = course(stretch, 0)
         if line.t < _RISE_T or line.change < _RISE * max(high - low, abs(high + low) / 2):
@@ -166,7 +165,7 @@ class RewardHacking(BlockDiagnosis):
             (
                 f"{inputs.keys[0]}: {number(first)} at step {begin}, {number(last)} at {end}",
                 f"{sign.key}: {sign.words}",
-                "an audit after the fact: read samples with high scores",
+                "read samples with high scores to confirm",
             ),
             sign.key,
         )
@@ -187,7 +186,7 @@ def _cost_finding(blocks: Sequence[Block], cost: TradeOff, inputs: BlockInputs) 
         f"the reward rises at the cost of {key}{' (weight 0)' if held_out else ''}: "
         f"that fell {fell}, while the reward rose {rose}",
         (
-            f"{key}: {fell} at step {last} (means of points)",
+            f"{key}: {fell} at step {last} (means of blocks)",
             f"{reward}: {rose} at step {last}",
         ),
         key,

@@ -43,7 +43,7 @@ _LEAST_PAST = 4
 _SLOWER = 1.5
 """Half as long again as usual: heuristic."""
 _SHARE = 0.1
-"""What is added must be a tenth of the step: heuristic, less is not worth a line."""
+"""The added time must be a tenth of the step: heuristic, less is not worth a finding."""
 _WHOLE = 1.05
 _OVER = 1.25
 """Below a quarter more than usual it is over."""
@@ -75,10 +75,10 @@ class SlowPhase(BlockDiagnosis):
     needs: ClassVar[int] = _NOW + _GAP + _LEAST_PAST + 1
     patience: ClassVar[int] = 3
     _slow: _Slow | None = None
-    """The phase that was told."""
+    """The phase of the present finding."""
 
     def inputs(self, context: RuleContext) -> BlockInputs | NotJudged:
-        """Look at all phases, beside the whole step and the tokens worked on."""
+        """Return the whole step, the tokens processed, and all phases."""
         step = context.indicators.get("step_time")
         phases = _phases(context.run.keys)
         if step is None:
@@ -89,7 +89,7 @@ class SlowPhase(BlockDiagnosis):
         return BlockInputs((step, tokens, *(phases or [step])))
 
     def judge_blocks(self, blocks: Sequence[Block], inputs: BlockInputs) -> BlockFinding | None:
-        """Compare each phase with its past; the one that costs most is told."""
+        """Compare each phase with its past, and report the one that costs most."""
         if self.breaches.open is not None and self._newest is not None and self._slow is not None:
             since = self._newest.since
         else:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _RATES = ("actor/lr", "actor_lr", "train/lr", "learning_rate", "train/learning_rate")
 _MOST = 8
-"""Validation scores looked at."""
+"""Most validation scores to compare."""
 _COARSE = 100
 """A share of at most so many answers may come again by chance: heuristic."""
 _SINGLE = 1e-6
@@ -57,12 +57,12 @@ class WeightsNotSynced(Diagnosis):
     def __init__(self, rule: Rule) -> None:
         super().__init__(rule)
         self._read: tuple[object, ...] = ()
-        """What the validations were when they were looked at last."""
+        """The validations as they were last judged."""
         self._found: Finding | None = None
         self._known: dict[str, _Same] = {}
         self._kept = Breaches(cooldown=0)
         self._until = -1
-        """Validations up to this step are settled: what they came to is in the two before."""
+        """Validations up to this step are settled; the two attributes before hold their result."""
         self._settled: tuple[object, ...] = ()
 
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
@@ -87,9 +87,7 @@ class WeightsNotSynced(Diagnosis):
         return self._found
 
     def _look(self, scores: Sequence[Series], learning: Series) -> None:
-        """Go on through the validations: what was told of earlier ones must not depend on what came
-        after.
-        """
+        """Judge the validations in order: an earlier finding must not depend on later ones."""
         if self._basis(scores, learning) != self._settled:
             self._known, self._kept, self._until = {}, Breaches(cooldown=0), -1
         fresh = sorted(
@@ -105,9 +103,7 @@ class WeightsNotSynced(Diagnosis):
         self._pass({**self._known}, scores, fresh[-1], learning)
 
     def _basis(self, scores: Sequence[Series], learning: Series) -> tuple[object, ...]:
-        """Return what all depends on that is settled: where it changes, the validations are gone
-        through anew.
-        """
+        """Return all that the settled validations depend on: if it changes, judging starts over."""
         return learning.revision, *(
             (one.key, one.revision, bisect_right(one.steps, self._until)) for one in scores
         )
@@ -161,7 +157,7 @@ def _rate_key(context: RuleContext) -> str | None:
 
 
 def _again(before: _Same | None, key: str, step: int, value: float) -> _Same:
-    """Return for how long a score has been what it is at a step."""
+    """Return for how many validations a score has had its value at a step."""
     if before is None or before.value != value:
         return _Same(key, value, step, 1, before.seen + 1 if before is not None else 1)
     return before._replace(times=before.times + 1, seen=before.seen + 1)

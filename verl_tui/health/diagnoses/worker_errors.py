@@ -1,5 +1,5 @@
-"""Errors that workers report step after step while the run goes on: what a driver dies of later
-begins so.
+"""Errors that workers report again and again while the run goes on: the driver may die of them
+later.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class WorkerErrors(Diagnosis):
     sentences = True
 
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
-        """Tell the most frequent error of the workers, its count, and the samples that it costs."""
+        """Report the workers' most frequent error, its count, and the samples that it costs."""
         run = context.run
         found = None if context.state in (State.CRASHED, State.FINISHED) else self._lately(run)
         finding = self._finding(run, *found) if found is not None else None
@@ -59,8 +59,8 @@ class WorkerErrors(Diagnosis):
 
 
 def _cost(run: Run, since: int | None) -> str | None:
-    """Say how many samples a step has lost since the first error; None where nothing tells or none
-    were lost.
+    """Return in words how many samples a step has lost since the first error; None if unknown or
+    none.
     """
     series = run.present("samples/count")
     if series is None or since is None:
