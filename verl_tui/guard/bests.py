@@ -53,7 +53,7 @@ class BestKeeper:
         return bool(self._running or self._waiting)
 
     def look(self, run: Run, now: float) -> Iterator[Event]:
-        """Yield a new best of a run; the first look only reports the best before the guard started."""
+        """Yield a new best of a run; the first look only reports the best before the guard."""
         if self._looked.get(run.name) == run.revision:
             return
         self._looked[run.name] = run.revision

@@ -49,13 +49,13 @@ def no_prompt_limit(context: RuleContext, _key: str) -> str | None:
     return "data.max_prompt_length is unknown: no settings were found"
 
 
-def assumed_limit(context: RuleContext, key: str) -> str | None:
+def assumed_limit(context: RuleContext, _key: str) -> str | None:
     """Exempt lengths whose limit would have to be assumed: the tutorials' 512 is that of their own
     logs.
     """
     if known_response_limit(context.run, context.guide) is not None:
         return None
-    return f"the limit of response length is unknown, and the log is not the tutorials' own"
+    return "the limit of response length is unknown, and the log is not the tutorials' own"
 
 
 def staleness_free(context: RuleContext, _key: str) -> str | None:
