@@ -76,8 +76,8 @@ def moment(stated: float, step: int, clocks: Sequence[Clock]) -> float:
     """Return when a step was: what its record states, else what the first clock tells that knows
     it, else nan.
     """
-    told = (clock.at(step) for clock in clocks)
-    return next((time for time in (stated, *told) if not math.isnan(time)), _NAN)
+    known = (clock.at(step) for clock in clocks)
+    return next((time for time in (stated, *known) if not math.isnan(time)), _NAN)
 
 
 def counted_back(origin: str, steps: Sequence[int], elapsed: Sequence[float], end: float) -> Clock:

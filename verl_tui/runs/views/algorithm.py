@@ -106,7 +106,7 @@ def _by_arguments(settings: RunSettings) -> tuple[str, str] | None:
     return ("GRPO", named) if named is not None else None
 
 
-_TELLING_METRICS = (
+_UNIQUE_METRICS = (
     # Metric -> algorithm, where only one writes it. TRL's GRPO and RLOO trainers log the same
     # names.
     ("critic/vf_loss", "PPO"),
@@ -123,7 +123,7 @@ _SFT_METRICS = ("train/loss", "train/lr", "train/lr(1e-3)", "val/loss")
 def by_metrics(run: Run) -> Fact | None:
     """Return the algorithm that alone writes some of the metrics."""
     keys = set(run.keys)
-    for metric, words in _TELLING_METRICS:
+    for metric, words in _UNIQUE_METRICS:
         for key in (metric, f"train/{metric}"):
             if key in keys:
                 return Fact("algorithm", words, f"metric {key}")

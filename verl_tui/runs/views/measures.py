@@ -47,9 +47,11 @@ def _validation(runs: Sequence[Run]) -> list[str]:
 
 
 def _policy_loss(runs: Sequence[Run]) -> list[str]:
-    told = [run for run in runs if _aggregated_otherwise(run)]
-    new = [run for run in told if _has(run, _SUCCESSFUL) or _TURNS.issubset(map(slashed, run.keys))]
-    old = [run for run in told if run not in new]
+    affected = [run for run in runs if _aggregated_otherwise(run)]
+    new = [
+        run for run in affected if _has(run, _SUCCESSFUL) or _TURNS.issubset(map(slashed, run.keys))
+    ]
+    old = [run for run in affected if run not in new]
     if not new or not old:
         return []
     return [
@@ -57,6 +59,11 @@ def _policy_loss(runs: Sequence[Run]) -> list[str]:
         f"show; {_names(old)} may "
         f"be older, with the scale of {_GSPO_USUAL} whatever is set"
     ]
+
+
+def _measures_sessions(run: Run) -> bool:
+    """Return whether a run logs what only verl 0.9.1 and later do."""
+    return _has(run, _SUCCESSFUL) or _TURNS.issubset(map(slashed, run.keys))
 
 
 def _aggregated_otherwise(run: Run) -> bool:

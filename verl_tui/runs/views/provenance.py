@@ -41,8 +41,8 @@ def leading(run: Run) -> Mapping[str, int]:
     Where another source tells of the same metric it only fills the gaps.
     """
     counted = Counter(map(source_of, run.precedences()))
-    told = ((_status(run, source), count) for source, count in counted.items())
-    return {status.path: count for status, count in told if status is not None}
+    counts = ((_status(run, source), count) for source, count in counted.items())
+    return {status.path: count for status, count in counts if status is not None}
 
 
 def origin(run: Run, key: str, step: int) -> SourceStatus | None:

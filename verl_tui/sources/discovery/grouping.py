@@ -269,7 +269,7 @@ def _rank(file: FoundFile) -> int:
 
 def _own_name(folder: Folder) -> str:
     """Return a run's name by its experiment, by its file, or by its place."""
-    if title := _telling_title(folder):
+    if title := _specific_title(folder):
         return title
     if folder.stem and not folder.alone and not naming.is_generic(folder.stem):
         return folder.stem
@@ -280,7 +280,7 @@ def _own_name(folder: Folder) -> str:
     return naming.place((*relative, *_stem_part(folder)), top.resolve().parts)
 
 
-def _telling_title(folder: Folder) -> str:
+def _specific_title(folder: Folder) -> str:
     stated = (file.title for file in (*folder.extras, *folder.anchors))
     for title in (*titles(folder), *stated):
         if title and not naming.is_generic(title):

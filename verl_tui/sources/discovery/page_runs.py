@@ -44,7 +44,7 @@ class PageRuns:
             known = self._known.get(path)
             if known is None or known[0] != stamp:
                 data = head(path, exposition.LARGEST)
-                self._known[path] = known = stamp, _telling_parts(parts_of(data)[0])
+                self._known[path] = known = stamp, _parts_with_figures(parts_of(data)[0])
         except (OSError, ImportError, ValueError):
             return ()
         return known[1]
@@ -104,7 +104,7 @@ def _own(parts: Sequence[str], called: Collection[str] | None) -> str | None:
     return next((part for part in parts if _shown(part, "") in called), None)
 
 
-def _telling_parts(pages: Sequence[Mapping[str, Scrape]]) -> tuple[str, ...]:
+def _parts_with_figures(pages: Sequence[Mapping[str, Scrape]]) -> tuple[str, ...]:
     """Return the parts of pages that hold figures; the part without a run's name seldom does."""
     parts: dict[str, Scrape] = {}
     for page in pages:

@@ -73,18 +73,16 @@ class _Beginning:
 
 
 def _made(records: Iterable[Record]) -> Iterable[int]:
-    """Return the steps that records tell of; before the first many trainers validate, and call that
-    0.
-    """
-    told = (record for record in records if isinstance(record, MetricRows) and record.progress)
-    return (step for rows in told for step in rows.steps if step > 0)
+    """Return the steps of training; many trainers validate before the first, and call that 0."""
+    progress = (record for record in records if isinstance(record, MetricRows) and record.progress)
+    return (step for rows in progress for step in rows.steps if step > 0)
 
 
 class WandbCopies:
     """W&B's runs; remembers from one look to the next how far they have got."""
 
     def __init__(self) -> None:
-        self._said: Mapping[Path, Sequence[str]] | None = None
+        self._reported: Mapping[Path, Sequence[str]] | None = None
         self._beginnings: dict[Path, _Beginning] = {}
         self._looked: set[Path] = set()
         """Logs that this look has seen already."""
@@ -95,14 +93,14 @@ class WandbCopies:
         in words.
         """
 
-    def begin(self, said: Mapping[Path, Sequence[str]] | None) -> None:
+    def begin(self, reported: Mapping[Path, Sequence[str]] | None) -> None:
         """Begin a look at the file system.
 
         Args:
-            said: Consoles, and the ids of the runs that each has said so far that it reports to, in
-                their order; None if nobody reads them.
+            reported: Consoles, and the ids of the runs that each has reported to so far, in their
+                order; None if nobody reads them.
         """
-        self._said = said
+        self._reported = reported
         self._looked = set()
         self.left, self.stepless = False, {}
 
@@ -110,7 +108,7 @@ class WandbCopies:
         """Join the starts of one training that its console names; leave undecided ones out."""
         logs = [file for folder in (here, *runs) for file in consoles(folder)]
         copies = _by_id(runs)
-        if self._said is None or not logs or not copies:
+        if self._reported is None or not logs or not copies:
             return runs
         gone: set[int] = set()
         if len(copies) > 1:
@@ -175,14 +173,14 @@ class WandbCopies:
 
     def is_foreign(self, log: Folder, copy: Folder) -> bool:
         """Return whether a log says that it reports to other runs than this one."""
-        said = self._named_by(log)
-        return bool(said) and not said & _all_ids(copy)
+        named = self._named_by(log)
+        return bool(named) and not named & _all_ids(copy)
 
     def _named_by(self, log: Folder) -> set[str]:
         return {one for file in consoles(log) for one in self._ids(file)}
 
     def _ids(self, file: FoundFile) -> Sequence[str]:
-        return (self._said or {}).get(file.path, ())
+        return (self._reported or {}).get(file.path, ())
 
     def _chained(self, starts: Sequence[Folder], gone: set[int]) -> set[int]:
         """Join each start that goes on from the one before; return those that are part of another
@@ -280,7 +278,7 @@ def assign_by_title(
     """Give W&B's runs to the log that is called as they are at W&B; return the logs and the runs
     that are left.
 
-    A run that has not said its name is left out as long as there are logs whose copy it may be.
+    A run that has not stated its name is left out as long as there are logs whose copy it may be.
 
     Args:
         units: The logs.
@@ -289,11 +287,11 @@ def assign_by_title(
     """
     left = []
     for copy in sorted(kept, key=_date):
-        said = _said_of(copy)
+        stated = _stated_titles(copy)
         logs = [unit for title in titles(copy) for unit in named.get(title, ())]
         if len(logs) == 1:
             merge_into(logs[0], [copy])
-        elif said or not units:
+        elif stated or not units:
             left.append(copy)
     return units, left
 
@@ -305,12 +303,14 @@ def _date(copy: Folder) -> str:
 
 def titles(copy: Folder) -> list[str]:
     """Return what a run is called at W&B, if it is: names are often paths."""
-    return list(dict.fromkeys(last_part(title) for title in _said_of(copy) if last_part(title)))
+    return list(
+        dict.fromkeys(last_part(title) for title in _stated_titles(copy) if last_part(title))
+    )
 
 
-def _said_of(copy: Folder) -> list[str]:
-    """Return the names that W&B's logs say, an empty one where there is none; nothing where they do
-    not say yet.
+def _stated_titles(copy: Folder) -> list[str]:
+    """Return the names in W&B's logs, an empty one for a run without a name; none for one that has
+    not stated it yet.
     """
-    said = (wandb.title(file.path) for file in copy.anchors if file.format is wandb)
-    return [title for title in said if title is not None]
+    stated = (wandb.title(file.path) for file in copy.anchors if file.format is wandb)
+    return [title for title in stated if title is not None]

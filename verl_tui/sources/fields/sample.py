@@ -243,11 +243,13 @@ def _spoken(value: object) -> str:
     if isinstance(value, str) or not _is_conversation(value):
         return _text(value)
     turns: Sequence[Mapping[str, Any]] = value  # type: ignore[assignment]
-    return _said(turns[0]) if len(turns) == 1 and _is_answer(turns[0]) else _conversation(turns)
+    return (
+        _turn_text(turns[0]) if len(turns) == 1 and _is_answer(turns[0]) else _conversation(turns)
+    )
 
 
 def _conversation(turns: Sequence[Mapping[str, Any]]) -> str:
-    return "\n\n".join(f"{_speaker(turn)}: {_said(turn)}" for turn in turns)
+    return "\n\n".join(f"{_speaker(turn)}: {_turn_text(turn)}" for turn in turns)
 
 
 def _speaker(turn: Mapping[str, Any]) -> str:
@@ -256,7 +258,7 @@ def _speaker(turn: Mapping[str, Any]) -> str:
     return f"{role} {name}" if role in ("tool", "function") and isinstance(name, str) else role
 
 
-def _said(turn: Mapping[str, Any]) -> str:
+def _turn_text(turn: Mapping[str, Any]) -> str:
     """Return all that a turn says: thoughts, content, and calls of tools in the tags that models
     write them in.
     """

@@ -57,7 +57,7 @@ class SampleFigures:
             elif isinstance(record, Restart):
                 out.extend(self._restart(record))
             out.append(record)
-        out.extend(self._tell())
+        out.extend(self._pending_figures())
         return tuple(out)
 
     def _add(self, sample: Sample) -> Iterable[Record]:
@@ -101,13 +101,13 @@ class SampleFigures:
             self._touched.pop(place, None)
             self._closed.discard(place)
             return ()
-        last = tuple(self._tell())
+        last = tuple(self._pending_figures())
         self._open.clear()
         self._closed.clear()
         self._step = None
         return last
 
-    def _tell(self) -> Iterator[Record]:
+    def _pending_figures(self) -> Iterator[Record]:
         for place in self._touched:
             yield from self._records(place)
         self._touched.clear()

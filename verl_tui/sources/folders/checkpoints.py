@@ -94,14 +94,14 @@ class CheckpointSource:
         self.path = directory
         self.homes = None if homes is None else tuple(homes)
         self.ordinal = ordinal
-        self._told: dict[Path, _Found] = {}
+        self._reported: dict[Path, _Found] = {}
         self._saved: int | None = None
 
     def read(self) -> tuple[tuple[Record, ...], bool]:
         """Return the checkpoints that appeared, vanished or were completed."""
         found, trackers = _below(self.path, _DEEPEST) if self.homes is None else _in(self.homes)
-        before, self._told = self._told, {one.path: one for one in found}
-        gone = [one for path, one in before.items() if path not in self._told]
+        before, self._reported = self._reported, {one.path: one for one in found}
+        gone = [one for path, one in before.items() if path not in self._reported]
         fresh = [one for one in found if one.path not in before]
         records = [_event(EventKind.REMOVED, one) for one in gone]
         records += [
@@ -125,7 +125,7 @@ class CheckpointSource:
 
     def status(self) -> SourceStatus:
         """Return how the source is doing."""
-        return SourceStatus(str(self.path), "checkpoints", 0, self.ordinal, len(self._told))
+        return SourceStatus(str(self.path), "checkpoints", 0, self.ordinal, len(self._reported))
 
 
 def _in(homes: Iterable[Path]) -> tuple[list[_Found], list[Path]]:

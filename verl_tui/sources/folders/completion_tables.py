@@ -55,7 +55,7 @@ class TableFolder:
         """Steps whose tables are not whole as they are now, which nobody has been told yet, and
         why.
         """
-        self._told: str | None = None
+        self._note: str | None = None
         """The number of tables read, if not all were."""
         self._missing = not parquet.is_readable()
         self._pending = self._bytes = self._modified = self._records = self._unreadable = 0
@@ -81,12 +81,12 @@ class TableFolder:
         # One process writes table after table: those before one that is whole are not being written
         # any more.
         newest = max(self._read, default=-1)
-        records += self._tell([step for step in self._broken if step < newest])
+        records += self._report([step for step in self._broken if step < newest])
         return self._counted(records), bool(self._waiting)
 
     def finish(self) -> tuple[Record, ...]:
         """Tell which tables are not whole: nobody may look again."""
-        return self._counted(list(self._tell(list(self._broken))))
+        return self._counted(list(self._report(list(self._broken))))
 
     def status(self) -> SourceStatus:
         """Return how the source is doing."""
@@ -101,7 +101,7 @@ class TableFolder:
             size=self._bytes + self._pending,
             modified=self._modified / 1e9 or None,
             problem=self._problem,
-            note=joined(parquet.MISSING if self._missing else self._rewards.note, self._told),
+            note=joined(parquet.MISSING if self._missing else self._rewards.note, self._note),
         )
 
     def _watch(self) -> None:
@@ -115,7 +115,7 @@ class TableFolder:
         sizes = {step: stamp.size for step, stamp in stamps.items() if stamp.size}
         kept = chosen(sizes)
         if len(kept) < len(sizes):
-            self._told = (
+            self._note = (
                 f"{len(kept):,} of {len(sizes):,} tables were read,"
                 " the newest ones and some of those before"
             )
@@ -152,7 +152,7 @@ class TableFolder:
                 else record
             )
 
-    def _tell(self, steps: Sequence[int]) -> Iterator[Record]:
+    def _report(self, steps: Sequence[int]) -> Iterator[Record]:
         for step in steps:
             yield self._broken.pop(step)
 

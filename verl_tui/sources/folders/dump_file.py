@@ -107,12 +107,12 @@ class DumpFile:
         """Return what can be said of rows without their text; of an unreadable one, nothing."""
         return [
             SampleFacts(start + i, None, None, 0, {}, self.validation)
-            if isinstance(look, Unreadable)
-            else look
-            for i, look in enumerate(self.looks(start, stop))
+            if isinstance(fact, Unreadable)
+            else fact
+            for i, fact in enumerate(self.facts_or_flaws(start, stop))
         ]
 
-    def looks(self, start: int, stop: int) -> Iterator[SampleFacts | Unreadable]:
+    def facts_or_flaws(self, start: int, stop: int) -> Iterator[SampleFacts | Unreadable]:
         """Yield what can be said of each row without its text, or why it cannot be read."""
         for index, record in self._records(start, stop):
             if isinstance(record, Unreadable):

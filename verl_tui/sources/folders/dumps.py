@@ -45,7 +45,7 @@ _TOLD_UNREADABLE = 1000
 """Unreadable rows handed on one by one; further ones are only counted."""
 
 
-class _Look:
+class _DumpFigures:
     """The figures of one dump, made as it is read."""
 
     def __init__(self, path: Path, step: int, limit: int, *, validation: bool) -> None:
@@ -55,8 +55,8 @@ class _Look:
         self.evaluation = Evaluation()
         self.done = 0
         """Rows that have been evaluated."""
-        self.told = 0
-        """Of how many samples figures have been told."""
+        self.reported = 0
+        """Samples that the figures passed on so far are of."""
         self.pending = 0
         """Bytes that are still to be read, as far as is known."""
 
@@ -78,13 +78,13 @@ class _Look:
         if self.file.offset < self.limit:
             self.file.index(min(BLOCK, self.limit - self.file.offset))
         if self.file.generation != generation:
-            self.evaluation, self.done, self.told = Evaluation(), 0, 0
+            self.evaluation, self.done, self.reported = Evaluation(), 0, 0
         stop = self.file.span(self.done, BLOCK)
-        for look in self.file.looks(self.done, stop):
-            if isinstance(look, SampleFacts):
-                self.evaluation.add_fact(look, self._response(look))
+        for fact in self.file.facts_or_flaws(self.done, stop):
+            if isinstance(fact, SampleFacts):
+                self.evaluation.add_fact(fact, self._response(fact))
             else:
-                yield look
+                yield fact
         self.done = stop
         self.expect(self.file.size)
 
@@ -122,7 +122,7 @@ class DumpSource:
         """Steps whose dumps wait to be read, or to be read on; ascending, the last is read
         first.
         """
-        self._looks: dict[int, _Look] = {}
+        self._open: dict[int, _DumpFigures] = {}
         """Dumps that are being read, and those that may grow."""
         self._note: str | None = None
         self._pending = self._read = 0
@@ -177,7 +177,7 @@ class DumpSource:
         changes = self._listing.changes()
         sizes = {step: stamp.size for step, stamp in changes.items() if stamp is not None}
         limits = plan(sizes)
-        self._note = _told(sizes, limits) or self._note
+        self._note = _reading_note(sizes, limits) or self._note
         for step, stamp in changes.items():
             path = str(self._listing.path(step))
             if stamp is None:
@@ -192,36 +192,36 @@ class DumpSource:
 
     def _wait(self, step: int, size: int, limit: int) -> None:
         """Have a dump read, or read on."""
-        look = self._looks.get(step)
-        if look is None and limit:
-            look = self._looks[step] = _Look(
+        dump = self._open.get(step)
+        if dump is None and limit:
+            dump = self._open[step] = _DumpFigures(
                 self._listing.path(step), step, limit, validation=self.validation
             )
-        if look is None:
+        if dump is None:
             return
-        self._pending += look.expect(size)
+        self._pending += dump.expect(size)
         at = bisect_left(self._waiting, step)
         if step not in self._waiting[at : at + 1]:
             self._waiting.insert(at, step)
 
     def _forget(self, step: int) -> None:
         """Read no more of a dump."""
-        look = self._looks.pop(step, None)
-        self._pending -= look.pending if look is not None else 0
+        dump = self._open.pop(step, None)
+        self._pending -= dump.pending if dump is not None else 0
         if step in self._waiting:
             self._waiting.remove(step)
 
     def _read_on(self, step: int) -> Iterator[Record]:
-        look = self._looks[step]
-        file, name = look.file, look.file.path.name
+        dump = self._open[step]
+        file, name = dump.file, dump.file.path.name
         offset, pending, generation, done = (
             file.offset,
-            look.pending,
+            dump.pending,
             file.generation,
-            look.evaluation.count,
+            dump.evaluation.count,
         )
         try:
-            for row in look.read_on():
+            for row in dump.read_on():
                 self._unreadable += 1
                 if self._unreadable <= _TOLD_UNREADABLE:
                     yield replace(row, reason=f"{name}: {row.reason}")
@@ -234,28 +234,28 @@ class DumpSource:
             offset = done = 0
             yield Restart("dump written again", step, self.validation)
         self._read += file.offset - offset
-        self._pending += look.pending - pending
-        self._records += look.evaluation.count - done
-        if look.caught_up:
+        self._pending += dump.pending - pending
+        self._records += dump.evaluation.count - done
+        if dump.caught_up:
             self._waiting.remove(step)
-            yield from self._figures(step, look)
+            yield from self._figures(step, dump)
             self._close_old()
 
-    def _figures(self, step: int, look: _Look) -> Iterator[Record]:
-        if look.evaluation.count == look.told:
+    def _figures(self, step: int, dump: _DumpFigures) -> Iterator[Record]:
+        if dump.evaluation.count == dump.reported:
             return
-        look.told = look.evaluation.count
+        dump.reported = dump.evaluation.count
         self._order += 1
-        scores = look.evaluation.scores()
+        scores = dump.evaluation.scores()
         yield from figure_records(
-            look.figures(), scores, step, self._order, validation=self.validation
+            dump.figures(), scores, step, self._order, validation=self.validation
         )
 
     def _close_old(self) -> None:
         """Keep what is known of the newest dumps only: that suffices to read them on as they
         grow.
         """
-        done = sorted(self._looks.keys() - set(self._waiting), reverse=True)
+        done = sorted(self._open.keys() - set(self._waiting), reverse=True)
         for step in done[NEWEST:]:
             self._forget(step)
 
@@ -288,7 +288,7 @@ def plan(sizes: Mapping[int, int]) -> dict[int, int]:
     return limits
 
 
-def _told(sizes: Mapping[int, int], limits: Mapping[int, int]) -> str | None:
+def _reading_note(sizes: Mapping[int, int], limits: Mapping[int, int]) -> str | None:
     """Return a sentence on what is read for figures, None if that is everything."""
     whole = sum(sizes[step] <= limit for step, limit in limits.items())
     none = sum(not limit and sizes[step] > 0 for step, limit in limits.items())

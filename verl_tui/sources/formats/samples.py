@@ -128,12 +128,12 @@ class SampleDecoder(JsonDecoder):
     @property
     def note(self) -> str | None:
         """Return that it is an evaluation with its mean, and how rewards were added."""
-        said = []
+        notes = []
         if self._count:
             many = "1 sample" if self._count == 1 else f"{self._count:,} samples"
             mean = f", mean score {self._total / self._scored:.4g}" if self._scored else ""
-            said.append(f"an evaluation of {many}{mean}: they state no step")
-        return "; ".join(filter(None, [*said, self._rewards.note])) or None
+            notes.append(f"an evaluation of {many}{mean}: they state no step")
+        return "; ".join(filter(None, [*notes, self._rewards.note])) or None
 
     def restart(self) -> Iterable[MetricRow | Record]:  # type: ignore[override]
         """Forget what was counted."""

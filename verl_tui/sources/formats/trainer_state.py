@@ -94,7 +94,7 @@ class TrainerStateReader:
         self._origin = one_line(origin, 1000)
         self._batcher = RowBatcher()
         self._held = bytearray()
-        self._told: list[int] = []
+        self._reported: list[int] = []
         """A hash of each entry of the history told."""
         self._best: object = None
         self._complained = False
@@ -156,13 +156,13 @@ class TrainerStateReader:
         self._from_zero = FROM_ZERO_NOTE if first else None
         entries = [tuple(_entry(entry, first)) for entry in history]
         hashes = [hash(repr(entry)) for entry in entries]
-        if hashes[: len(self._told)] != self._told:
+        if hashes[: len(self._reported)] != self._reported:
             yield Restart("another history was written")
-            self._told = []
+            self._reported = []
         yield from self._about(document)
-        for entry in entries[len(self._told) :]:
+        for entry in entries[len(self._reported) :]:
             yield from entry
-        self._told = hashes
+        self._reported = hashes
         yield from self._best_checkpoint(document)
 
     def _about(self, document: dict[str, Any]) -> Iterator[Record]:
@@ -171,7 +171,7 @@ class TrainerStateReader:
         settings = {
             key: document[key] for key in _SETTINGS if isinstance(document.get(key), int | float)
         }
-        if settings and not self._told:
+        if settings and not self._reported:
             yield Settings(settings, self._origin)
 
     def _best_checkpoint(self, document: dict[str, Any]) -> Iterator[Record]:

@@ -70,25 +70,25 @@ class Authors:
         """Return what is known of the processes that began some files; those of other hosts are
         left out.
         """
-        told = {}
+        writers = {}
         unseen = []
         for path in paths:
             author = self._of(path)
             if author is None or (modified := self._settled(path, now)) is None:
                 continue
             if self._lives(author.pid, author):
-                told[path] = Writer(author.pid, "", by_name=True)
+                writers[path] = Writer(author.pid, "", by_name=True)
             elif self._gone.get(path) == modified:
-                told[path] = Writer(author.pid, "", gone=True, by_name=True)
+                writers[path] = Writer(author.pid, "", gone=True, by_name=True)
             else:
                 unseen.append((path, author, modified))
         contained = set(self._contained()) if unseen else set()
         for path, author, modified in unseen:
             gone = author.pid not in contained
-            told[path] = Writer(author.pid, "", gone=gone, by_name=True)
+            writers[path] = Writer(author.pid, "", gone=gone, by_name=True)
             if gone:
                 self._gone[path] = modified
-        return told
+        return writers
 
     def _of(self, path: Path) -> Author | None:
         found = _NAME.fullmatch(path.name)

@@ -138,13 +138,13 @@ class GpuSource:
             every: Seconds between two readings.
             clock: Tells seconds since the Unix epoch.
         """
-        told: str | None = None
+        reported: str | None = None
         try:
             while not stop.is_set():
                 reading = self.read(clock())
-                if reading.problem is None or reading.problem != told:
+                if reading.problem is None or reading.problem != reported:
                     deliver(reading)
-                told = reading.problem
+                reported = reading.problem
                 stop.wait(every)
         finally:
             self.close()

@@ -52,7 +52,7 @@ class WriterWatch:
             if self._writers.may_stand():
                 time.sleep(_MOMENT)
                 self._writers.refresh()
-        self._tell()
+        self._publish()
 
     def start(self, stop: threading.Event) -> None:
         """Begin to look, until `stop` is set."""
@@ -70,9 +70,9 @@ class WriterWatch:
                 self._writers.scan(missing, pause=0.002)
                 took = time.monotonic() - begun
                 next_scan = begun + max(_RESCAN, _SHARE * took)
-            self._tell()
+            self._publish()
 
-    def _tell(self) -> None:
+    def _publish(self) -> None:
         self._held = {path: self._writers.held(path) for path in self._wanted}
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Points = dict[float, str]
 """Time -> value as it is written: most are never parsed."""
-_Said = tuple[int | None, float, tuple[str, ...], str]
+_RowKey = tuple[int | None, float, tuple[str, ...], str]
 """Step, time, keys and values of a row."""
 
 
@@ -94,7 +94,7 @@ class AnswerRows:
         """The run's state, as our exporter says."""
         self._held: dict[str, Held] = {}
         """Last values of the metrics that are logged now and then."""
-        self._said: set[_Said] = set()
+        self._last_rows: set[_RowKey] = set()
         """The first and the last rows of the last answer."""
         self._times: list[float] = []
         self._steps: list[int] = []
@@ -102,13 +102,13 @@ class AnswerRows:
         self._seen = -math.inf
         self._read: dict[str, float] = {}
         """Up to when metrics have been taken, and each group of readings: answers may overlap."""
-        self.told: float | None = None
-        """Time of the newest point that said something."""
+        self.newest: float | None = None
+        """Time of the newest point that was taken."""
 
     def metrics(
         self, lines: Sequence[AnswerSeries], keys: Mapping[str, str]
     ) -> Iterator[MetricRow | Record]:
-        """Yield what training said.
+        """Yield the metrics of training.
 
         Args:
             lines: All series of the run, all at the same times.
@@ -121,7 +121,7 @@ class AnswerRows:
         )
         picked = list(_last_of_each(times[bisect_right(times, self._seen) :], steps))
         if picked:
-            self._seen = self.told = picked[-1][0]
+            self._seen = self.newest = picked[-1][0]
             yield from self._planned(lines)
             yield from self._rows(picked, steps, columns, lines)
             yield from self._ended(lines)
@@ -139,13 +139,17 @@ class AnswerRows:
 
     def _ended(self, lines: Sequence[AnswerSeries]) -> Iterator[Event]:
         """Yield that the run has ended, where our exporter says so and did not before."""
-        told = {
+        states = {
             line.labels.get("state", ""): max(line.points.items())
             for line in lines
             if line.name == prometheus_names.STATE and line.points
         }
         state = next(
-            (state for state, (at, on) in told.items() if at >= self._seen and _number(on) == 1.0),
+            (
+                state
+                for state, (at, on) in states.items()
+                if at >= self._seen and _number(on) == 1.0
+            ),
             None,
         )
         if state is not None and state != self._state:
@@ -171,7 +175,7 @@ class AnswerRows:
         ats = [at for at, _ in picked]
         back = _falls(list(map(steps.__getitem__, ats))) if steps else set()
         tables = self._tables(columns, ats, back, list(map(validated.get, ats)))
-        said_before, self._said = self._said, set()
+        before, self._last_rows = self._last_rows, set()
         for i, (at, seen) in enumerate(picked):
             reached = at in steps
             number = int(steps[at]) if reached else self._step_at(at)[0]
@@ -181,16 +185,16 @@ class AnswerRows:
             for mask, keys, rows in tables:
                 if not mask[i]:
                     continue
-                if edge and self._repeats((step, time, keys, str(rows[i])), said_before):
+                if edge and self._repeats((step, time, keys, str(rows[i])), before):
                     continue
                 yield MetricRow(
                     number, keys, rows[i], time, progress=reached, estimated=not reached
                 )
 
-    def _repeats(self, said: _Said, before: set[_Said]) -> bool:
+    def _repeats(self, row: _RowKey, before: set[_RowKey]) -> bool:
         """Note a row; return whether the last answer held it as well."""
-        self._said.add(said)
-        return said in before
+        self._last_rows.add(row)
+        return row in before
 
     def _tables(
         self,
@@ -221,17 +225,15 @@ class AnswerRows:
         back: set[int],
         validated: Sequence[float | None],
     ) -> list[float | None]:
-        """Return a column with what is said anew alone: pages hold on to the last value of a
-        validation.
-        """
+        """Return a column without repetitions: pages keep the last value of a validation."""
         out: list[float | None] = []
         for i, value in enumerate(column):
             if i in back:
                 self._held.pop(key, None)
-            said = held(key, value, validated[i]) if value is not None else None
-            out.append(value if self._held.get(key) != said else None)
-            if said is not None:
-                self._held[key] = said
+            current = held(key, value, validated[i]) if value is not None else None
+            out.append(value if self._held.get(key) != current else None)
+            if current is not None:
+                self._held[key] = current
         return out
 
     def readings(self, lines: Sequence[AnswerSeries], group: str) -> Iterator[MetricRow]:
@@ -249,7 +251,7 @@ class AnswerRows:
             figures = {safe(key, 300): value for key, value in every[at].items()}
             if figures:
                 step, stated = self._step_at(at)
-                self.told = max(at, self.told or at)
+                self.newest = max(at, self.newest or at)
                 keys, values = tuple(figures), tuple(figures.values())
                 yield MetricRow(
                     step, keys, values, at, mean=True, progress=False, estimated=not stated

@@ -165,7 +165,7 @@ def engines(names: Collection[str], window: int) -> str | None:
     """
     hosts = _HOSTS if "node_cpu_seconds_total" in names else _OF_RAY
     known = {spelled(name): name for name in names}
-    told = [
+    queries = [
         _keyed(how, known[name], key, window)
         for table in (_ENGINES, hosts)
         for name, (how, key) in table.items()
@@ -175,8 +175,8 @@ def engines(names: Collection[str], window: int) -> str | None:
     if generation in names and prometheus_names.INFO not in names:
         for part, share in (("p50", 0.5), ("p95", 0.95)):
             how = f"histogram_quantile({share}, sum by (le, run, job) (rate({{}}[{{window}}s])))"
-            told.append(_keyed(how, generation, f"{prometheus_names.GENERATION}/{part}", window))
-    return " or ".join(told) or None
+            queries.append(_keyed(how, generation, f"{prometheus_names.GENERATION}/{part}", window))
+    return " or ".join(queries) or None
 
 
 def _keyed(how: str, name: str, key: str, window: int) -> str:

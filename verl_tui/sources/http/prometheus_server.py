@@ -281,7 +281,7 @@ class Server:
                 run.absent = None
                 run.batcher.add(run.rows.metrics(own, self._keys_of(run)))
             elif run.labels and run.absent is None:
-                run.absent = run.rows.told or now
+                run.absent = run.rows.newest or now
 
     def _until(self, now: float) -> float:
         """Return the last moment of which every scrape has arrived by now."""

@@ -327,11 +327,11 @@ class Served:
     @property
     def unreached(self) -> tuple[Unreached, ...]:
         """Addresses that nothing has come from so far."""
-        told = {address for _, address in self._known}
+        known = {address for _, address in self._known}
         silent = [
             one
             for one in self.pollers
-            if one.asked is None or (one.problem and one.address.text not in told)
+            if one.asked is None or (one.problem and one.address.text not in known)
         ]
         return tuple(
             Unreached(one.address.text, one.problem or "no answer so far", one.since)

@@ -123,11 +123,11 @@ def read_page(data: bytes) -> MetricsPage:
             flaws.append(
                 Unreadable(number, f"no sample: {one_line(str(error), 80)}", one_line(line, 80))
             )
-    return MetricsPage([Scrape(tuple(part), kinds) for part in _apart(samples)], tuple(flaws))
+    return MetricsPage([Scrape(tuple(part), kinds) for part in _pages(samples)], tuple(flaws))
 
 
-def _apart(samples: Iterable[PrometheusSample]) -> Iterator[list[PrometheusSample]]:
-    """Yield pages that were saved one behind the other apart: one has no series twice."""
+def _pages(samples: Iterable[PrometheusSample]) -> Iterator[list[PrometheusSample]]:
+    """Split pages that were saved one behind the other: no page has a series twice."""
     page: list[PrometheusSample] = []
     seen: set[object] = set()
     for sample in samples:
@@ -258,8 +258,8 @@ class PageReader:
         self._data += data
         if len(self._data) > LARGEST:
             self._data.clear()
-            told, self._too_large = self._too_large, True
-            return () if told else (Unreadable(1, f"larger than {LARGEST >> 20} MiB", ""),)
+            reported, self._too_large = self._too_large, True
+            return () if reported else (Unreadable(1, f"larger than {LARGEST >> 20} MiB", ""),)
         return ()
 
     def finish(self) -> tuple[Record, ...]:
@@ -279,8 +279,8 @@ class PageReader:
             if (scrape := self._own(parts)) is not None:
                 figures = self._scrapes.take({"": scrape}, {"": time} if time is not None else {})
                 self._batcher.add(self._rows.take(figures, time))
-        told = [Unreadable(flaw.line + before, flaw.reason, flaw.excerpt) for flaw in flaws]
-        return (*told, *self._batcher.take())
+        unreadable = [Unreadable(flaw.line + before, flaw.reason, flaw.excerpt) for flaw in flaws]
+        return (*unreadable, *self._batcher.take())
 
     def restart(self, reason: str) -> tuple[Record, ...]:  # noqa: ARG002
         """Take what follows for a further page: node_exporter's textfiles are replaced as a

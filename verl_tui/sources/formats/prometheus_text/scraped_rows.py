@@ -39,7 +39,7 @@ class ScrapedRows:
         self._since: float | None = None
         """When its step was seen first."""
         self._total: int | None = None
-        self._said: tuple[object, ...] = ()
+        self._last_row: tuple[object, ...] = ()
         """The last row of metrics: a page repeats it again and again."""
         self._held: dict[str, Held] = {}
         """Last values of metrics that are logged now and then."""
@@ -47,7 +47,7 @@ class ScrapedRows:
 
     @property
     def stepless(self) -> bool:
-        """True if nothing has told a step so far."""
+        """True if no page has stated a step so far."""
         return self._step is None
 
     def take(self, figures: ScrapeFigures, time: float | None) -> Iterator[MetricRow | Record]:
@@ -66,9 +66,9 @@ class ScrapedRows:
         step = self._step if self._step is not None else number
         metrics = self._logged(figures)
         reached = figures.stepped or self._since if stated else time
-        said = (step, reached, *metrics, *map(repr, metrics.values()))
-        if metrics and said != self._said:
-            self._said = said
+        row = (step, reached, *metrics, *map(repr, metrics.values()))
+        if metrics and row != self._last_row:
+            self._last_row = row
             yield MetricRow(
                 step,
                 tuple(metrics),
@@ -96,10 +96,10 @@ class ScrapedRows:
         out = {}
         for key, value in figures.metrics.items():
             if is_now_and_then(key):
-                said = held(key, value, figures.validated)
-                if self._held.get(key) == said:
+                current = held(key, value, figures.validated)
+                if self._held.get(key) == current:
                     continue
-                self._held[key] = said
+                self._held[key] = current
             out[key] = value
         return out
 

@@ -118,22 +118,24 @@ class Scrapes:
             times: When each was asked, in seconds since the epoch; those that are not known are
                 left out.
         """
-        told = _FigureBuilder(self._before, totals=self._totals)
+        builder = _FigureBuilder(self._before, totals=self._totals)
         rest = []
         for worker, scrape in scrapes.items():
             for sample in scrape.samples:
                 if sample.name in MACHINES:
                     rest.append((sample.name, {**_at(worker), **dict(sample.labels)}, sample.value))
                 else:
-                    told.add(worker, sample, scrape.kinds, times.get(worker, sample.time))
-        metrics, readings = told.figures(_keys(scrapes.values()))
+                    builder.add(worker, sample, scrape.kinds, times.get(worker, sample.time))
+        metrics, readings = builder.figures(_keys(scrapes.values()))
         readings |= {**device_figures(rest), **self._hosts.take(rest)}
         self._left_out = max(
             self._left_out, len(metrics) - _MOST_KEYS, len(readings) - _MOST_READINGS
         )
-        self._since_start = self._totals and told.whole
+        self._since_start = self._totals and builder.whole
         metrics, readings = _cut(metrics, _MOST_KEYS), _cut(readings, _MOST_READINGS)
-        return ScrapeFigures(told.step, told.total, told.stepped, metrics, readings, told.validated)
+        return ScrapeFigures(
+            builder.step, builder.total, builder.stepped, metrics, readings, builder.validated
+        )
 
 
 def place_of(worker: str) -> str:

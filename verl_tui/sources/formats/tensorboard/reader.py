@@ -93,9 +93,9 @@ class EventsReader:
         for record in self._batcher.flush():
             if not self._take(record):
                 self._wrong.append(self._splitter.wrong(record))
-        told = [scalars for scalars in self._scalars.values() if scalars.steps]
-        self._replaced += sum(map(self._replacing, told))
-        rows = [_rows(scalars) for scalars in told]
+        filled = [scalars for scalars in self._scalars.values() if scalars.steps]
+        self._replaced += sum(map(self._replacing, filled))
+        rows = [_rows(scalars) for scalars in filled]
         out, wrong = self._out, sorted(self._wrong, key=lambda unreadable: unreadable.line)
         self._out, self._wrong = [], []
         return (*wrong, *rows, *out)

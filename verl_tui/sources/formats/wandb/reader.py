@@ -66,9 +66,11 @@ def title(path: Path) -> str | None:
 def _title(path: Path, size: int) -> str | None:
     with opened(path) as file:
         records = reader(path).feed(file.read(size))
-    told = [record.values for record in records if isinstance(record, Settings)]
-    names = (values.get("wandb.name") for values in told)
-    return next((name for name in names if isinstance(name, str) and name), "" if told else None)
+    settings = [record.values for record in records if isinstance(record, Settings)]
+    names = (values.get("wandb.name") for values in settings)
+    return next(
+        (name for name in names if isinstance(name, str) and name), "" if settings else None
+    )
 
 
 class WandbReader:
