@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from verl_tui.on_demand import sample_browser, worker
-from verl_tui.on_demand.sample_browser import Hits, Page, SampleBrowser
+from verl_tui.on_demand import worker
+from verl_tui.on_demand.samples import Hits, SampleBrowser, SamplePage, dump_page
 from verl_tui.records import Dump, Sample
 from verl_tui.runs.samples import Place, Samples
 
@@ -35,10 +35,10 @@ class Screen:
         self.told += 1
         self.news.set()
 
-    def page(self, place: Place = PLACE) -> Page:
+    def page(self, place: Place = PLACE) -> SamplePage:
         return self.browser.page(self.samples, place)
 
-    def until(self, asked: Callable[[Page], Any], place: Place = PLACE) -> Any:
+    def until(self, asked: Callable[[SamplePage], Any], place: Place = PLACE) -> Any:
         """Draw until what is asked for is there."""
         while True:
             self.news.clear()
@@ -50,9 +50,9 @@ class Screen:
         found: Sample = self.until(lambda page: page.sample(index), place)
         return found
 
-    def known(self, place: Place = PLACE) -> Page:
+    def known(self, place: Place = PLACE) -> SamplePage:
         """Return the page once all is known of it."""
-        page: Page = self.until(
+        page: SamplePage = self.until(
             lambda page: page.complete and len(page.facts) == page.count and page, place
         )
         return page
@@ -111,13 +111,13 @@ def test_no_file_is_touched_by_who_asks(
     screen: Screen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads = set()
-    read = sample_browser.DumpFile.index
+    read = dump_page.DumpFile.index
 
     def index(file: Any, *args: Any) -> bool:
         threads.add(threading.current_thread().name)
         return read(file, *args)
 
-    monkeypatch.setattr(sample_browser.DumpFile, "index", index)
+    monkeypatch.setattr(dump_page.DumpFile, "index", index)
     screen.dump(tmp_path / "3.jsonl", row(0))
     screen.sample(0)
     assert threads == {"samples"}
@@ -176,7 +176,7 @@ def test_search(screen: Screen, tmp_path: Path) -> None:
 def test_two_searches_go_on_side_by_side(
     screen: Screen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sample_browser, "_SLICE", 1000)
+    monkeypatch.setattr(dump_page, "_SLICE", 1000)
     screen.dump(tmp_path / "3.jsonl", *(row(i) for i in range(300)))
     first, second = screen.until(
         lambda page: (
@@ -264,7 +264,7 @@ def test_what_is_seen_comes_before_what_is_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker, "_PAUSE", 0.0)
-    monkeypatch.setattr(sample_browser, "_SLICE", 100)
+    monkeypatch.setattr(dump_page, "_SLICE", 100)
     looks: list[tuple[bool, int]] = []
 
     class Looking(Screen):
@@ -294,7 +294,7 @@ def test_another_place_is_read_before_the_rest_of_the_first(screen: Screen, tmp_
 def test_few_pages_and_texts_are_kept(
     screen: Screen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sample_browser, "_TEXTS", 10_000)
+    monkeypatch.setattr(dump_page, "_TEXTS", 10_000)
     places = [
         screen.dump(tmp_path / f"{step}.jsonl", *(row(i) for i in range(9))) for step in range(9)
     ]
@@ -308,7 +308,7 @@ def test_few_pages_and_texts_are_kept(
 
 
 def test_notices_are_few(screen: Screen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sample_browser, "_SLICE", 1000)
+    monkeypatch.setattr(dump_page, "_SLICE", 1000)
     monkeypatch.setattr(worker, "_PAUSE", 3600.0)
     screen.dump(tmp_path / "3.jsonl", *(row(i) for i in range(2000)))
     page = screen.page()
@@ -330,7 +330,7 @@ def test_what_is_undertaken_is_done_though_its_page_is_forgotten(
     class Copy:
         """Copies lines of a page, one at a time."""
 
-        def __init__(self, page: Page) -> None:
+        def __init__(self, page: SamplePage) -> None:
             self.page, self.lines, self.threads = page, [], set()
 
         def waits(self) -> bool:

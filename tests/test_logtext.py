@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from verl_tui.on_demand.log import Block, LogLine
+    from verl_tui.on_demand.log import LogBlock, LogLine
 
 SMALL, SHORT = 16, 24
 BYTES = st.lists(
@@ -67,7 +67,7 @@ def opened(path: Path) -> Log:
     return read(Log(str(path), threading.Condition()))
 
 
-def block(log: Log, number: int) -> Block:
+def block(log: Log, number: int) -> LogBlock:
     found = log.block(number)
     if found is None or log.waits():
         read(log)

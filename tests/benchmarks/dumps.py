@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from verl_tui.on_demand.sample_browser import Page, SampleBrowser
+from verl_tui.on_demand.samples import SampleBrowser, SamplePage
 from verl_tui.reading import ReadingThreads
 from verl_tui.records import Batch
 from verl_tui.runs.run import Run
@@ -89,7 +89,7 @@ class _Screen:
             self.peak = max(self.peak, psutil.Process().memory_info().rss)
         return time.perf_counter() - began
 
-    def page(self, place: int = -1) -> Page:
+    def page(self, place: int = -1) -> SamplePage:
         """Return the page of a place, by default the newest."""
         return self.browser.page(self.run.samples, self.run.samples.places[place])
 

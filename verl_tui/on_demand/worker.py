@@ -1,8 +1,7 @@
-"""A thread that reads for a screen, a little at a time, and says when there is something new to
-draw.
+"""A thread that reads for a screen, a little at a time, and notifies it of news to draw.
 
-A screen asks for a job at each drawing and draws what is known of it; what is not known yet is read
-meanwhile. No file is touched in the caller's thread. The job asked for last is worked on first.
+A screen requests a job at each drawing and draws its current state while the thread reads on. No
+file is touched in the caller's thread. The newest request is served first.
 """
 
 from __future__ import annotations
@@ -23,17 +22,15 @@ class Job(Protocol):
     """Something to read, piece by piece."""
 
     def waits(self) -> bool:
-        """Return whether there is something to read."""
+        """Return True if there is something to read."""
         ...
 
     def is_urgent(self) -> bool:
-        """Return whether what is to be seen can be read at once: a notice waits for it."""
+        """Return True if something on the screen can be read at once; notices wait for it."""
         ...
 
     def read_on(self) -> bool:
-        """Read a little; return whether there is something new to draw. Called in the thread
-        only.
-        """
+        """Read a little, in the thread; return True if there is news to draw."""
         ...
 
 
@@ -41,40 +38,38 @@ JobT = TypeVar("JobT", bound=Job)
 
 
 class Worker(Generic[JobT]):
-    """Jobs by a key, and the thread that works on them; it starts when there is the first of
-    them.
-    """
+    """Jobs by key, and the thread that works on them, started with the first one."""
 
     def __init__(self, notify: Callable[[], object], *, name: str, kept: int) -> None:
-        """Begin nothing yet.
+        """Prepare the worker.
 
         Args:
-            notify: Called in the thread when there is something new to draw.
-            name: What the thread is called.
-            kept: Jobs that are remembered; those asked for least lately are forgotten.
+            notify: Called in the thread when there is news to draw.
+            name: Name of the thread.
+            kept: Most jobs kept; the least recently requested are dropped.
         """
         self._notify = notify
         self._name = name
         self._kept = kept
         self._wake = threading.Condition()
         self._jobs: OrderedDict[Hashable, JobT] = OrderedDict()
-        """The one asked for last at the end."""
+        """Jobs by key, the newest request last."""
         self._thread: threading.Thread | None = None
         self._stopped = False
 
     @property
     def idle(self) -> bool:
-        """Whether all that was asked for has been read."""
+        """True once everything requested has been read."""
         return self._next() is None
 
     def stop(self) -> None:
-        """Ask the thread to end; it is not waited for, a file system may hang."""
+        """Ask the thread to end without waiting for it, since a file system may hang."""
         with self._wake:
             self._stopped = True
             self._wake.notify()
 
     def _recall(self, key: Hashable, make: Callable[[], JobT]) -> JobT:
-        """Return the job of a key, which is made if it is not known."""
+        """Return the job of a key, made if there is none."""
         job = self._jobs.get(key)
         if job is None:
             job = self._jobs[key] = make()
@@ -84,7 +79,7 @@ class Worker(Generic[JobT]):
         return job
 
     def _start(self) -> None:
-        """Have the thread look for work."""
+        """Start or wake the thread."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
             self._thread.start()
@@ -104,12 +99,12 @@ class Worker(Generic[JobT]):
             self._wait(due if news else None)
 
     def _wait(self, due: float | None) -> None:
-        """Wait for work, until a notice is due at the latest."""
+        """Wait for work, but no longer than until the next notice."""
         with self._wake:
             if not self._stopped and self._next() is None:
                 self._wake.wait(None if due is None else max(0.001, due - time.monotonic()))
 
     def _next(self) -> Job | None:
-        """Return the job to go on with: the one asked for last, unless it is done."""
+        """Return the newest requested job that is not done."""
         with self._wake:
             return next((job for job in reversed(self._jobs.values()) if job.waits()), None)

@@ -1,4 +1,4 @@
-"""Playback of a recording, with its clock and the interface of `verl_tui.reading.Reading`."""
+"""Playback of a recording, a `NewsSource` with the clock of the recording."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class Playback:
         self.notify: Callable[[], object] = lambda: None
         """Called when news can be taken."""
 
-    # -- as `Reading` ------------------------------------------------------------------------------
+    # -- as `NewsSource` ---------------------------------------------------------------------------
 
     def start(self) -> None:
         """Deliver everything again up to the present position."""

@@ -17,7 +17,7 @@ from textual.binding import Binding
 from textual.message import Message
 
 from verl_tui.monitor import Monitor
-from verl_tui.on_demand.sample_browser import SampleBrowser
+from verl_tui.on_demand.samples import SampleBrowser
 from verl_tui.reading import ReadingThreads
 from verl_tui.records import Batch, GpuReading
 from verl_tui.rendering.charts.plan import unknown_charts

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from textual.app import App
     from textual.pilot import Pilot
 
-    from verl_tui.on_demand.sample_browser import SampleBrowser
+    from verl_tui.on_demand.samples import SampleBrowser
 
 _BRAILLE = re.compile("[\u2801-\u28ff]")
 _PATIENCE = 100

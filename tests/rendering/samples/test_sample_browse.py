@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from verl_tui.on_demand.sample_browser import SampleBrowser
+from verl_tui.on_demand.samples import SampleBrowser
 from verl_tui.records import Sample
 from verl_tui.rendering.samples.browse import Browse
 from verl_tui.rendering.samples.chosen import SampleChoice

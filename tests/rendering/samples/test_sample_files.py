@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from verl_tui.on_demand.sample_browser import SampleBrowser
+from verl_tui.on_demand.samples import SampleBrowser
 from verl_tui.records import Sample
 from verl_tui.rendering.samples.answer_rows import Item, opening, row
 from verl_tui.rendering.samples.export import Export, file_name, record

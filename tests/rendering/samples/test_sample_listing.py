@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from verl_tui.on_demand.sample_browser import SampleBrowser
+from verl_tui.on_demand.samples import SampleBrowser
 from verl_tui.records import Sample, SampleFacts
 from verl_tui.rendering.samples import table
 from verl_tui.rendering.samples.chosen import (

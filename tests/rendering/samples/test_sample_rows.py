@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from verl_tui.on_demand.sample_browser import SampleBrowser
+from verl_tui.on_demand.samples import SampleBrowser
 from verl_tui.records import Sample
 from verl_tui.rendering.samples.listing import SampleListing
 from verl_tui.rendering.samples.order import SampleOrder

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from textual.app import App, ComposeResult
 
-from verl_tui.on_demand.sample_browser import SampleBrowser
+from verl_tui.on_demand.samples import SampleBrowser
 from verl_tui.records import Batch, Restart, Sample, SourceStatus
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.runs.run import Run

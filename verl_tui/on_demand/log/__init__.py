@@ -1,10 +1,8 @@
-"""A log as text, however large: read where somebody looks, in a thread of its own, from the newest
-line backwards.
-"""
+"""A log of any size as text, read by a thread where the screen shows it."""
 
-from verl_tui.on_demand.log.blocks import Block, LogLine
+from verl_tui.on_demand.log.blocks import LogBlock, LogLine
 from verl_tui.on_demand.log.reader import Log, LogReader
 from verl_tui.on_demand.log.replay_cutoff import ReplayCutoff
 from verl_tui.on_demand.log.search import SearchJob
 
-__all__ = ["Block", "Log", "LogLine", "LogReader", "ReplayCutoff", "SearchJob"]
+__all__ = ["Log", "LogBlock", "LogLine", "LogReader", "ReplayCutoff", "SearchJob"]

@@ -1,8 +1,7 @@
-"""A file as blocks of lines: each block can be read by itself, wherever one comes from.
+"""A file as blocks of equal size, each with the lines that begin in it.
 
-A file is seen as blocks of equal size. A block holds the lines that begin in it, so each can be
-read by itself, wherever one comes from: no index of lines is needed, and the last lines of
-gigabytes are there at once. Only the last block changes as the file grows.
+Each block can be read by itself: no index of lines is needed, and the last lines of gigabytes are
+there at once. Only the last block changes as the file grows.
 """
 
 from __future__ import annotations
@@ -19,62 +18,56 @@ if TYPE_CHECKING:
 
 BLOCK = 64 * 1024
 WINDOW = 16 * 1024
-"""Bytes of a line that are shown; of a longer one the beginning, and its last state where it is
-written over.
-"""
+"""Bytes of a line that are shown; of a longer one its beginning, or the last state of a bar."""
 STRIDE = 4 * BLOCK
 """Bytes searched, or lines counted, in one go."""
 _FAR = 32 * 2**20
-"""Bytes after which the end of a line, or its beginning, is no longer looked for."""
+"""Longest distance in bytes at which the end or the beginning of a line is searched."""
 _BAR = b"%|"
 """Characters in every tqdm progress bar."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """A line, or one of several that were written over each other in it."""
+    """A line, or one of the states that overwrote each other in it."""
 
     start: int
-    """Where the line begins in the file."""
+    """Start of the line in the file, in bytes."""
     end: int
-    """Where the next one does."""
+    """Start of the next line."""
     text: str
     """Safe text without a line end."""
     bar: bool = False
-    """Whether it is a progress bar."""
+    """True for a progress bar."""
     first: bool = True
-    """Whether it is the first to show of its line."""
+    """True for the first state of its line."""
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class LogBlock:
     """The lines that begin in one block of the file."""
 
     number: int
     lines: tuple[LogLine, ...]
     before: int
-    """Block to look for earlier lines in, -1 if there is none: one long line may fill many
-    blocks.
-    """
+    """Nearest earlier block with lines, -1 for none: a long line may fill many blocks."""
     after: int
-    """Block to look for later lines in."""
+    """Nearest later block with lines."""
     open: bool
-    """Whether it changes when the file grows."""
+    """True if it changes when the file grows."""
     starts: tuple[int, ...]
-    """Where its lines begin."""
+    """Starts of its lines."""
 
 
 class LogFile:
-    """A file that is open."""
+    """An open file."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self.size = os.fstat(descriptor).st_size
 
     def read(self, at: int, count: int) -> bytes:
-        """Return so many bytes, fewer at the end of the file, nothing that was appended since it
-        was opened.
-        """
+        """Return bytes, fewer at the end, without those appended since the file was opened."""
         count = min(count, self.size - at)
         data = os.pread(self._descriptor, count, at) if count > 0 else b""
         while (
@@ -86,9 +79,7 @@ class LogFile:
         return data
 
     def line_end(self, at: int) -> int:
-        """Return where the line ends that goes on here, its line end included; -1 where that is too
-        far.
-        """
+        """Return the end of the line at a position, with its newline; -1 if it is too far."""
         for start in range(at, min(self.size, at + _FAR), STRIDE):
             found = self.read(start, STRIDE).find(b"\n")
             if found >= 0:
@@ -96,7 +87,7 @@ class LogFile:
         return self.size if at + _FAR >= self.size else -1
 
     def line_start(self, at: int) -> int:
-        """Return where the line begins that goes on here; -1 where that is too far."""
+        """Return the start of the line at a position; -1 if it is too far."""
         stop = max(0, at - _FAR)
         while at > stop:
             start = max(0, at - STRIDE)
@@ -107,7 +98,7 @@ class LogFile:
         return 0 if stop == 0 else -1
 
 
-def read_block(file: LogFile, number: int) -> Block:
+def read_block(file: LogFile, number: int) -> LogBlock:
     """Return the lines that begin in a block."""
     begin, end = number * BLOCK, min((number + 1) * BLOCK, file.size)
     lines = tuple(lines_of(file, number))
@@ -118,7 +109,7 @@ def read_block(file: LogFile, number: int) -> Block:
     stop = lines[-1].end if lines else begin
     unended = bool(lines) and (stop >= file.size or file.read(stop - 1, 1) != b"\n")
     starts = tuple(line.start for line in lines if line.first)
-    return Block(
+    return LogBlock(
         number, lines, before, max(number + 1, stop // BLOCK), end >= file.size or unended, starts
     )
 
@@ -126,9 +117,7 @@ def read_block(file: LogFile, number: int) -> Block:
 def lines_of(
     file: LogFile, number: int, worth: Callable[[bytes], bool] | None = None
 ) -> Iterator[LogLine]:
-    """Yield the lines that begin in a block; only those whose bytes are worth it, where that is
-    asked.
-    """
+    """Yield the lines that begin in a block, if `worth` is given only those it accepts."""
     begin, end = number * BLOCK, min((number + 1) * BLOCK, file.size)
     base = max(0, begin - 1)
     data = file.read(base, end - base + WINDOW)
@@ -147,7 +136,7 @@ def lines_of(
 
 
 def _decoded(file: LogFile, start: int, end: int, data: bytes) -> Iterator[LogLine]:
-    """Yield what is to be seen of a line: as a rule one text, of progress bars the last state."""
+    """Yield the visible states of a line: mostly one text, of progress bars the last state."""
     rest = 0
     if end - start > max(WINDOW, len(data)) or len(data) > WINDOW:
         data = data[:WINDOW]
@@ -165,16 +154,14 @@ def _decoded(file: LogFile, start: int, end: int, data: bytes) -> Iterator[LogLi
 
 
 def _states(data: bytes) -> Sequence[tuple[bytes, bool]]:
-    """Return what a line shows one after the other; of progress bars that follow each other the
-    last.
-    """
+    """Return the states that a line showed in turn, of consecutive progress bars the last."""
     data = strip_ansi(data)
     if b"\r" not in data:
         return [(data, _BAR in data)]
     states = [(state, _BAR in state) for state in data.split(b"\r") if state.strip()] or [
         (b"", False)
     ]
-    # A bar that another one follows has been written over.
+    # A bar followed by another one was overwritten.
     return [
         one for one, after in zip_longest(states, states[1:]) if not (one[1] and after and after[1])
     ]

@@ -1,4 +1,4 @@
-"""One log as a screen asks for it, and the thread that reads it."""
+"""The logs that a screen shows, and the thread that reads them."""
 
 from __future__ import annotations
 
@@ -21,37 +21,35 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Iterator
 
-    from verl_tui.on_demand.log.blocks import Block
+    from verl_tui.on_demand.log.blocks import LogBlock
     from verl_tui.on_demand.log.replay_cutoff import ReplayCutoff
     from verl_tui.on_demand.log.search import LineMatcher
 
 _KEPT = 64
 """Blocks kept in memory."""
 _COUNTED = 256 * 2**20
-"""Bytes of a file up to which its lines are numbered unasked."""
+"""Largest file whose lines are numbered without request, in bytes."""
 _PRINT = 256
-"""Bytes compared at the head and before the known end: enough to tell a rewritten file from a grown
-one.
-"""
+"""Bytes compared at the head and before the known end, which differ in a rewritten file."""
 _RETRY = 2.0
-"""Seconds after which a file that could not be read is tried again."""
+"""Seconds after which an unreadable file is tried again."""
 
 
 class Log:
-    """One file as lines of text. The thread adds to what is known of it."""
+    """One file as lines of text; the thread adds to them."""
 
     def __init__(self, path: str, wake: threading.Condition) -> None:
         self.path = Path(path)
         self.size = 0
-        """Bytes of the file, as far as is known."""
+        """Known size of the file in bytes."""
         self.known = False
-        """Whether it has been looked at yet."""
+        """True once the file has been read."""
         self.generation = 0
-        """Grows when the file turns out to be another one."""
+        """Grows when the file is replaced or rewritten."""
         self.problem: str | None = None
-        """Why nothing can be read, None while it can."""
+        """Why the file cannot be read, None if it can."""
         self.search: SearchJob | None = None
-        """The search that goes on, or the last one."""
+        """The current or the last search."""
         self.cutoff: ReplayCutoff | None = None
         """End of the visible part, None for all of it."""
         self._wake = wake
@@ -59,22 +57,22 @@ class Log:
         self._shown: ReplayCutoff | None = None
         """End of the visible part when it was last opened."""
         self._head = self._tail = b""
-        self._blocks: OrderedDict[int, Block] = OrderedDict()
+        self._blocks: OrderedDict[int, LogBlock] = OrderedDict()
         self._stale: set[int] = set()
-        """Blocks that are to be read again; what is known of them is shown meanwhile."""
+        """Blocks to read again, shown as they were meanwhile."""
         self._wanted: dict[int, None] = {}
-        """Blocks to be read, the one asked for last at the end."""
+        """Blocks to read, the newest request last."""
         self._look = True
         self._failed = 0.0
         self._before = [0]
-        """Number of lines before each block, as far as they are counted."""
+        """Number of lines before each block, as far as counted."""
         self._count_to = 0
-        """Line up to which they are counted, beyond what is counted unasked."""
+        """Line number up to which lines must be counted on request."""
 
-    # -- what a screen asks, in its own thread -----------------------------------------------------
+    # -- for a screen, in its own thread -----------------------------------------------------------
 
     def look(self) -> None:
-        """Have the file looked at: it may have grown."""
+        """Have the thread check whether the file has grown."""
         with self._wake:
             if self.problem is None or time.monotonic() - self._failed > _RETRY:
                 self._look = True
@@ -85,10 +83,8 @@ class Log:
         """The number of the last block."""
         return max(0, self.size - 1) // blocks.BLOCK
 
-    def block(self, number: int) -> Block | None:
-        """Return a block as it was last read; None while it is not read, asking again later gives
-        it.
-        """
+    def block(self, number: int) -> LogBlock | None:
+        """Return a block as last read; None if it is still being read, then ask again later."""
         with self._wake:
             known = self._blocks.get(number)
             if known is not None:
@@ -102,7 +98,7 @@ class Log:
             return known
 
     def find(self, query: LineMatcher, origin: int, way: int) -> SearchJob:
-        """Begin a search; one that goes on ends."""
+        """Begin a search in place of the current one."""
         with self._wake:
             self.search = SearchJob(query, origin, way, self.size)
             self._wake.notify()
@@ -113,9 +109,7 @@ class Log:
         self.search = None
 
     def number(self, start: int) -> int | None:
-        """Return the number, from 1, of the line that begins somewhere; None if lines have not
-        been counted.
-        """
+        """Return the number, from 1, of the line at a start; None if it is not counted yet."""
         at = start // blocks.BLOCK
         block = self._blocks.get(at)
         if block is None or at >= len(self._before):
@@ -123,9 +117,7 @@ class Log:
         return self._before[at] + bisect_right(block.starts, start)
 
     def start_of(self, number: int) -> int | None:
-        """Return where a line begins, by its number; None while it is being looked for, -1 if there
-        is none.
-        """
+        """Return the start of a line by number; None while counting, -1 if it is missing."""
         at = max(0, bisect_left(self._before, number) - 1)
         if at + 1 >= len(self._before) and not self._all_counted:
             with self._wake:
@@ -145,27 +137,25 @@ class Log:
         return self.known and len(self._before) > self.last
 
     def _counts(self) -> bool:
-        """Return whether lines are to be counted further."""
-        asked = self._count_to > self._before[-1]
-        return not self._all_counted and (asked or self.size <= _COUNTED)
+        """Return True if more lines must be counted."""
+        requested = self._count_to > self._before[-1]
+        return not self._all_counted and (requested or self.size <= _COUNTED)
 
     def _searches(self) -> bool:
         return self.search is not None and not self.search.done
 
     def waits(self) -> bool:
-        """Return whether there is something to read."""
+        """Return True if there is something to read."""
         if self._look:
             return True
         return self.problem is None and (bool(self._wanted) or self._searches() or self._counts())
 
     def is_urgent(self) -> bool:
-        """Return whether a block is to be seen."""
+        """Return True if a block on the screen must be read."""
         return self.problem is None and bool(self._wanted)
 
     def read_on(self) -> bool:
-        """Read a little of what is wanted most: what is seen, what is searched, how many lines
-        there are.
-        """
+        """Read requested blocks, then search, then count lines."""
         try:
             with self._opened() as file:
                 return file is not None and self._read_on(file)
@@ -177,9 +167,7 @@ class Log:
 
     @contextmanager
     def _opened(self) -> Iterator[LogFile | None]:
-        """Open the file; nothing comes where it is the same as before and was only to be looked
-        at.
-        """
+        """Open the file; yield None if it is unchanged and nothing must be read."""
         if plain(self.path) != self.path:
             raise OSError(
                 "a compressed log can be read from its beginning only:"
@@ -202,10 +190,10 @@ class Log:
             yield file
 
     def _changed(self, file: LogFile, stamp: tuple[int, ...], cutoff: ReplayCutoff | None) -> None:
-        """Take note of how the file is now."""
+        """Update the state of a file that has changed."""
         size = file.size if cutoff is None else cutoff.end(file)
         other = self.known and not self._continues(file, size)
-        # A file that did not grow was written over somewhere.
+        # A file that changed without growing was rewritten.
         rewritten = stamp != self._stamp and not (size > self.size and stamp[:2] == self._stamp[:2])
         with self._wake:
             if other:
@@ -219,13 +207,13 @@ class Log:
                 self._before = [0]
             self._stamp, self._shown = stamp, cutoff
             self.size, self.known, self.problem = size, True, None
-            # What is counted is counted for blocks that are full.
+            # Lines are counted for full blocks only.
             del self._before[1 + size // blocks.BLOCK :]
         self._head = file.read(0, min(_PRINT, size))
         self._tail = file.read(max(0, size - _PRINT), min(_PRINT, size))
 
     def _continues(self, file: LogFile, size: int) -> bool:
-        """Return whether a file is the known one, possibly with more behind it."""
+        """Return True if a file is the known one, possibly with more at its end."""
         if size < self.size:
             return False
         tail = file.read(self.size - len(self._tail), len(self._tail))
@@ -246,7 +234,7 @@ class Log:
             return self._all_counted or not self._counts()
         return True
 
-    def _keep(self, block: Block) -> None:
+    def _keep(self, block: LogBlock) -> None:
         with self._wake:
             self._blocks[block.number] = block
             self._blocks.move_to_end(block.number)
@@ -255,9 +243,7 @@ class Log:
                 self._blocks.popitem(last=False)
 
     def _count(self, file: LogFile) -> None:
-        """Count the lines that begin in the next blocks: one does behind each line end, and one at
-        the beginning.
-        """
+        """Count the lines that begin in the next blocks, after a newline or at the beginning."""
         first = len(self._before) - 1
         data = file.read(max(0, first * blocks.BLOCK - 1), blocks.STRIDE + bool(first) - 1)
         at = 0
@@ -270,17 +256,17 @@ class Log:
 
 
 class LogReader(Worker[Log]):
-    """The logs that a screen looks at, and the thread that reads them."""
+    """The logs that a screen shows, and the thread that reads them."""
 
     def __init__(self, notify: Callable[[], object]) -> None:
         super().__init__(notify, name="logs", kept=4)
 
     def log(self, path: str, cutoff: ReplayCutoff | None = None) -> Log:
-        """Return a log; never waits, never reads.
+        """Return a log without reading or waiting.
 
         Args:
             path: The file.
-            cutoff: How far it is to be seen, None for all of it.
+            cutoff: End of the visible part, None for all of it.
         """
         with self._wake:
             log = self._recall(path, lambda: Log(path, self._wake))

@@ -1,4 +1,4 @@
-"""Where a log ended at an earlier moment: a replay shows nothing that was written later."""
+"""The end of a log at an earlier moment, since a replay shows nothing that was written later."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from verl_tui.sources.files.tail import CHUNK
 if TYPE_CHECKING:
     from verl_tui.on_demand.log.blocks import LogFile
 
-_SAID = re.compile(rb'(?<![\w:])step:(\d{1,15}) - |"(?:global_)?step": ?(\d{1,15})\b')
+_STEP = re.compile(rb'(?<![\w:])step:(\d{1,15}) - |"(?:global_)?step": ?(\d{1,15})\b')
 """Steps in consoles and in records of JSONL files."""
 
 
@@ -33,16 +33,12 @@ class ReplayCutoff(NamedTuple):
     """The end of a log at an earlier moment."""
 
     size: int
-    """Bytes, roughly: within what is read at once it is only known how many records had been
-    told.
-    """
+    """Approximate size in bytes, known to the number of records in what is read at once."""
     step: int | None
-    """Step that had been reached."""
+    """Step reached at that moment."""
 
     def end(self, file: LogFile) -> int:
-        """Return where the file ended: behind the line of the step that had been reached, before
-        that of another.
-        """
+        """Return the end of the file: after the line of the step reached, before the next's."""
         if self.size >= file.size:
             return file.size
         begin = max(0, self.size - CHUNK)
@@ -62,9 +58,9 @@ class ReplayCutoff(NamedTuple):
 
 
 def _gaps(data: bytes, begin: int) -> list[_Gap]:
-    """Return what stands before, between and behind the lines that name steps."""
+    """Return the parts before, between and after the lines that name steps."""
     lines: list[tuple[int, int, int | None]] = [(begin, begin, None)]
-    for found in _SAID.finditer(data):
+    for found in _STEP.finditer(data):
         start = data.rfind(b"\n", 0, found.start()) + 1 + begin
         end = data.find(b"\n", found.end()) + 1 + begin
         if end > begin and start >= lines[-1][1]:

@@ -1,4 +1,4 @@
-"""A search in a log for the next line of a kind, a stretch at a time."""
+"""A search in a log for the next line that matches, some blocks at a time."""
 
 from __future__ import annotations
 
@@ -15,41 +15,41 @@ class LineMatcher(Protocol):
     """A condition for lines."""
 
     def worth(self, data: bytes) -> bool:
-        """Return whether some bytes may hold such a line; they begin and end anywhere."""
+        """Return True if bytes that begin and end anywhere may contain a matching line."""
         ...
 
     def found(self, line: str) -> bool:
-        """Return whether a line is what is searched for."""
+        """Return True if a line matches."""
         ...
 
 
 class SearchJob:
-    """A search for the next line of a kind, from one place towards one end of the file."""
+    """A search for the next line that matches, from a position towards one end of the file."""
 
     def __init__(self, query: LineMatcher, origin: int, way: int, size: int) -> None:
-        """Begin.
+        """Begin a search.
 
         Args:
-            query: What to look for.
-            origin: Lines that begin here or later are looked at, or before it.
-            way: 1 for later lines, -1 for earlier ones.
+            query: The condition.
+            origin: Position in bytes to search from.
+            way: 1 for lines that begin there or later, -1 for earlier ones.
             size: Bytes of the file.
         """
         self.query, self.origin, self.way = query, origin, way
         self.at = min(max(0, origin), size)
         """Position in the file, in bytes."""
         self.found: int | None = None
-        """Where the line begins that was looked for."""
+        """Start of the line found."""
         self.done = False
 
     def share(self, size: int) -> float:
-        """Return how much of what lies ahead has been searched."""
+        """Return the share of the way that has been searched, 0..1."""
         whole = size - self.origin if self.way > 0 else self.origin
         return min(1.0, abs(self.at - self.origin) / whole) if whole > 0 else 1.0
 
 
 def search_next(file: LogFile, search: SearchJob) -> None:
-    """Search the next stretch of a file."""
+    """Search the next blocks of a file."""
     numbers = _next_blocks(file, search)
     begin = min(numbers, default=0) * blocks.BLOCK
     end = min(file.size, begin + len(numbers) * blocks.BLOCK)
@@ -75,17 +75,17 @@ def _next_blocks(file: LogFile, search: SearchJob) -> range:
 
 
 def _worth_reading(file: LogFile, search: SearchJob, begin: int, end: int) -> bool:
-    """Return whether a line that begins between two places may match."""
+    """Return True if a line that begins between two positions may match."""
     data = file.read(begin, end - begin + blocks.WINDOW)
     if not data:
         return False
-    # The end of a line that is longer than what was read may hold anything.
+    # The unread end of a longer line may contain anything.
     cut = len(data) == end - begin + blocks.WINDOW and b"\n" not in data[end - begin :]
     return cut or search.query.worth(data)
 
 
 def _first_match(file: LogFile, search: SearchJob, numbers: range) -> int | None:
-    """Return where the first line that matches begins, None if none does."""
+    """Return the start of the first line that matches, None if none does."""
     for number in numbers:
         lines = list(lines_of(file, number, search.query.worth))
         for line in lines[:: search.way]:

@@ -19,7 +19,7 @@ from verl_tui.rendering.text.wrap import fit, spans
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from verl_tui.on_demand.log import Block, Log
+    from verl_tui.on_demand.log import Log, LogBlock
 
 _KEPT = 24
 """Blocks whose rows are kept."""
@@ -81,7 +81,7 @@ class Pager:
         """Where the line at the top begins, and which of its screen rows that is."""
         self._owed = 0
         """Rows to move once they are read."""
-        self._laid: OrderedDict[int, tuple[Block, LogLayout, list[ScreenRow], list[int]]] = (
+        self._laid: OrderedDict[int, tuple[LogBlock, LogLayout, list[ScreenRow], list[int]]] = (
             OrderedDict()
         )
         self._generation = log.generation
@@ -242,7 +242,7 @@ class Pager:
 
     # -- blocks ------------------------------------------------------------------------------------
 
-    def _block(self, number: int) -> Block:
+    def _block(self, number: int) -> LogBlock:
         block = self.log.block(number)
         if block is None:
             raise Unread

@@ -26,7 +26,7 @@ from verl_tui.rendering.samples.table import score_words
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from verl_tui.on_demand.sample_browser import Page, SampleBrowser
+    from verl_tui.on_demand.samples import SampleBrowser, SamplePage
     from verl_tui.records import Sample, SampleFacts
     from verl_tui.runs.samples import Place, Samples
 
@@ -57,7 +57,7 @@ class Browse:
         self.history: History | None = None
         """The answers to a prompt over the steps that are shown."""
         self.listing = SampleListing()
-        self.page: Page | None = None
+        self.page: SamplePage | None = None
         """The step that is shown, None where there is none."""
         self.index: int | None = None
         """The sample that is shown."""
@@ -270,7 +270,7 @@ class Browse:
         def score(fact: SampleFacts) -> tuple[str, str]:
             return score_words(fact, standing, ascii=ascii)
 
-        def mate(page: Page, fact: SampleFacts) -> Item:
+        def mate(page: SamplePage, fact: SampleFacts) -> Item:
             sample = page.sample(fact.index)
             answer = sample.response if sample is not None else None
             return Item(page.place, fact.index, score(fact), fact.length, answer)

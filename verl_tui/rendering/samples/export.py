@@ -14,14 +14,14 @@ from verl_tui.rendering.text.numbers import counted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from verl_tui.on_demand.sample_browser import Page
+    from verl_tui.on_demand.samples import SamplePage
     from verl_tui.records import Sample
 
 _BUDGET = 0.005
 """Seconds of writing at a stretch."""
 
 
-def file_name(run: str, page: Page, indices: Sequence[int]) -> str:
+def file_name(run: str, page: SamplePage, indices: Sequence[int]) -> str:
     """Return a name for the file, without suffix."""
     what = f"sample-{indices[0] + 1}" if len(indices) == 1 else f"{len(indices)}-samples"
     return named(
@@ -37,7 +37,7 @@ class Export:
     """
 
     def __init__(
-        self, page: Page, indices: Sequence[int], run: str, folder: Path | None = None
+        self, page: SamplePage, indices: Sequence[int], run: str, folder: Path | None = None
     ) -> None:
         """Begin a file.
 

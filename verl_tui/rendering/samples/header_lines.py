@@ -12,7 +12,7 @@ from verl_tui.rendering.text.printable import middle
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.on_demand.sample_browser import Page
+    from verl_tui.on_demand.samples import SamplePage
     from verl_tui.records import SampleFacts
     from verl_tui.rendering.samples.history import History
     from verl_tui.rendering.samples.listing import SampleListing
@@ -48,7 +48,7 @@ def answers_words(history: History | None, *, on: bool) -> Pieces:
 
 def list_words(
     listing: SampleListing,
-    page: Page,
+    page: SamplePage,
     query: SampleQuery,
     order: SampleOrder,
     *,

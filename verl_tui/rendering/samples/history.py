@@ -9,7 +9,7 @@ from verl_tui.text import safe
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from verl_tui.on_demand.sample_browser import Page, SampleBrowser
+    from verl_tui.on_demand.samples import SampleBrowser, SamplePage
     from verl_tui.records import Sample, SampleFacts
     from verl_tui.runs.samples import Place, Samples
 
@@ -85,7 +85,7 @@ class History:
             self.looked_at += 1
             self._taken = 0
 
-    def _take(self, page: Page, place: Place) -> bool:
+    def _take(self, page: SamplePage, place: Place) -> bool:
         """Take in the hits of a step; return whether that were all."""
         hits = page.hits(self._prompt)
         rows, facts, known = hits.rows, page.facts, page.complete and len(page.facts) >= page.count

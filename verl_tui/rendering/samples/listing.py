@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from verl_tui.on_demand.sample_browser import Hits
+from verl_tui.on_demand.samples import Hits
 from verl_tui.rendering.samples.order import Fields, SampleOrder
 from verl_tui.rendering.samples.query import SampleQuery
 from verl_tui.rendering.samples.score_summary import ScoreSummary, summarise
@@ -14,7 +14,7 @@ from verl_tui.rendering.samples.table import number_groups
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from verl_tui.on_demand.sample_browser import Page
+    from verl_tui.on_demand.samples import SamplePage
     from verl_tui.records import SampleFacts
 
 _NO_SEARCH = Hits(SampleQuery(), complete=True)
@@ -52,7 +52,7 @@ class SampleListing:
         """The numeric fields of the samples."""
         return tuple(self._fields.names)
 
-    def update(self, page: Page, query: SampleQuery, order: SampleOrder) -> None:
+    def update(self, page: SamplePage, query: SampleQuery, order: SampleOrder) -> None:
         """Rebuild the list from the samples known by now, if something changed."""
         hits = page.hits(query) if query.searches else _NO_SEARCH
         facts, rows = page.facts, len(hits.rows)

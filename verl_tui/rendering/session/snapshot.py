@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from verl_tui.health.finding import Verdict
-from verl_tui.on_demand.sample_browser import SampleBrowser
+from verl_tui.on_demand.samples import SampleBrowser
 from verl_tui.rendering.session.acknowledgements import Acknowledgements
 from verl_tui.rendering.session.selection import Selection
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
-    from verl_tui.on_demand.sample_browser import Page
+    from verl_tui.on_demand.samples import SamplePage
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.samples import Place, Samples
@@ -118,7 +118,7 @@ class SamplesPanel(Panel, RoleStyled):
         self._wanted: int | None = None
         """Step to go to, until there is something to go to it in."""
         self._listing = SampleListing()
-        self._page: Page | None = None
+        self._page: SamplePage | None = None
         """The place that is shown, None while nothing is."""
         self._index: int | None = None
         """The sample that is shown."""

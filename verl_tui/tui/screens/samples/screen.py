@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
-    from verl_tui.on_demand.sample_browser import Page
+    from verl_tui.on_demand.samples import SamplePage
     from verl_tui.rendering.samples.chosen import SampleChoice
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
@@ -187,7 +187,7 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
         self._body.draw(ascii=ascii)
         self._tell_of_export()
 
-    def _draw_lines(self, run: Run, page: Page) -> None:
+    def _draw_lines(self, run: Run, page: SamplePage) -> None:
         browse, ascii = self.browse, self._view.ascii
         following = browse.chosen.follow
         left, right = header_lines.place_words(
