@@ -30,6 +30,7 @@ from verl_tui.tui.keys.chart_keys import why_unchanged
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.plot import Plot
+from verl_tui.tui.widgets.tiles import Tiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -370,8 +371,8 @@ async def test_shrinking_and_growing_at_once_keeps_all_charts() -> None:
         shown = app.keys
         assert len(shown) == 7
         for size in (Size(20, 4), Size(118, 38)):  # as in a quick drag of the window's edge
-            app.panel._tile(size)
-        app.panel._fill()
+            app.panel.query_one(Tiles).arrange(size)
+        app.panel.on_show()
         await drawn(pilot)
         assert app.keys == shown
         assert len(app.panel.query_one("Tiles").children) == 7
@@ -457,7 +458,7 @@ async def test_only_what_changed_is_painted_again(rendered: list[str]) -> None:
         assert rendered
         rendered.clear()
         app.panel.show(view_of(run))
-        app.panel._fill()
+        app.panel.on_show()
         await drawn(pilot)
         assert rendered == []
         add(run, 61, 0.9)

@@ -424,7 +424,7 @@ async def test_a_filter_shows_its_first_matches(demo: Monitor) -> None:
         await press(pilot, "f3", "G")
         charts = app.screen.query_one(ChartsPanel)
         await press(pilot, "slash", *"timing")
-        assert charts.charts[0].data.key == charts._plans[0].key
+        assert charts.charts[0].data.key == charts.planned[0].key
         assert "1–8 of" in text(app)
 
 

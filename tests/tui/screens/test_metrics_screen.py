@@ -261,7 +261,7 @@ async def test_pinned_metrics_come_first_on_the_dashboard(demo: Monitor, tmp_pat
         await drawn(pilot)
         assert "★" in text(app)
         await press(pilot, "escape")
-        plans = [found.key for found in dashboard(app).query_one(ChartsPanel)._plans]
+        plans = [found.key for found in dashboard(app).query_one(ChartsPanel).planned]
         assert plans[0] == "timing_s/gen"
         assert plans[1] == demo.runs["run_grpo_gsm8k"].indicators["reward"]
     assert StateFile(tmp_path / "state.json").state.pins == ("timing_s/gen",)
@@ -274,7 +274,7 @@ async def test_a_pinned_indicator_keeps_what_belongs_to_it(demo: Monitor) -> Non
         app.state_file.change(lambda state: state.with_pin(key))
         app._paint()
         await settle(pilot)
-        plans = dashboard(app).query_one(ChartsPanel)._plans
+        plans = dashboard(app).query_one(ChartsPanel).planned
         assert (plans[0].key, plans[0].indicator) == (key, "policy_kl")
         assert [found.key for found in plans].count(key) == 1
 

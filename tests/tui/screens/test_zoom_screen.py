@@ -238,7 +238,7 @@ async def test_at_the_end_the_window_is_full(log: Path) -> None:
     app = loaded(log)
     async with app.run_test(size=(140, 45)) as pilot:
         await press(pilot, "plus", "plus", "plus", "enter")
-        frame = zoomed(app)._frame()
+        frame = zoomed(app).plot_area()
         assert frame.window is not None
         assert STEPS <= frame.window.end <= STEPS + 6
         assert frame.window.column(STEPS) > frame.window.columns * 0.87

@@ -246,7 +246,7 @@ async def test_a_zoom_into_the_past_shows_its_steps_from_side_to_side(widget):
     app = Screen(widget(chart_of(wave(1000), first_step=203, last_step=311)))
     async with app.run_test(size=(90, 24)) as pilot:
         await pilot.press("tab", "home")
-        window, left = app.chart._plot_area()
+        window, left = app.chart.plot_area()
         assert window.start == 203
         assert window.column(311) == window.columns - 1
         assert app.chart.cursor == 203

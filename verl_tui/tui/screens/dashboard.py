@@ -92,7 +92,7 @@ class Dashboard(DashboardLayout):
         charts = self.query_one(ChartsPanel)
         found = charts.focused_plan()
         if found is not None and self._view is not None:
-            zoomed = ZoomScreen(found, charts.look, self._view, charts.plans)
+            zoomed = ZoomScreen(found, charts.look, self._view, charts.listed)
 
             def left(look: ChartLook | None) -> None:
                 charts.take_look(look)

@@ -184,7 +184,7 @@ class Plot(RoleStyled, can_focus=True):
     def _draw(self, width: int, height: int) -> list[Text]:
         """Return the rows of the content, at most `height`."""
 
-    def _plot_area(self) -> PlotArea:
+    def plot_area(self) -> PlotArea:
         """Return where the x axis of the last drawing is."""
         return PlotArea(self._drawing.window, self._drawing.left)
 
@@ -227,7 +227,7 @@ class Plot(RoleStyled, can_focus=True):
 
         It may leave the steps that are shown: whoever shows them then moves on.
         """
-        main, window = self._data.main, self._plot_area().window
+        main, window = self._data.main, self.plot_area().window
         if main is None or window is None:
             return
         step = self._cursor
@@ -258,7 +258,7 @@ class Plot(RoleStyled, can_focus=True):
     def on_click(self, event: events.Click) -> None:
         """Put the cursor where the mouse points."""
         offset = event.get_content_offset(self)
-        window, left = self._plot_area()
+        window, left = self.plot_area()
         if offset is None or window is None or offset.x < left:
             return
         step = window.step((offset.x - left) * 2)

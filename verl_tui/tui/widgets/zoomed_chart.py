@@ -109,8 +109,9 @@ class ZoomedChart(Plot):
             self._data, self._cursor, self._drawing.symbols, self._drawing.cache, at
         )
 
-    def _plot_area(self) -> PlotArea:
-        return self._zoom or super()._plot_area()
+    def plot_area(self) -> PlotArea:
+        """Return where the x axis of the last drawing is, however that was drawn."""
+        return self._zoom or super().plot_area()
 
 
 def load_plotext() -> Any:

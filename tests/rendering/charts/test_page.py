@@ -1,0 +1,54 @@
+"""The page of charts: how many fit, which they are, and what its caption says."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from verl_tui.rendering.charts.page import ChartPage
+from verl_tui.rendering.charts.plan import PlannedChart
+
+CHARTS = tuple(PlannedChart(f"key/{number}", f"label {number}") for number in range(30))
+
+
+@pytest.mark.parametrize(
+    ("size", "count", "grid"),
+    [
+        ((118, 38), 7, (3, 7)),
+        ((118, 38), 30, (3, 15)),
+        ((76, 12), 30, (2, 4)),
+        ((38, 3), 30, (1, 3)),
+        ((120, 3), 30, (3, 9)),
+        ((0, 0), 30, (1, 1)),
+        ((118, 38), 0, (1, 1)),
+    ],
+)
+def test_as_many_charts_as_fit(size: tuple[int, int], count: int, grid: tuple[int, int]) -> None:
+    assert ChartPage(CHARTS[:count]).fitted(*size, None).grid == grid
+
+
+@given(st.integers(0, 200), st.integers(0, 60), st.integers(0, 29), st.integers(0, 40))
+def test_a_revealed_metric_is_on_the_page_at_every_size(
+    width: int, height: int, revealed: int, first: int
+) -> None:
+    page = ChartPage(CHARTS, first).fitted(width, height, CHARTS[revealed].key)
+    slot = page.slot(CHARTS[revealed].key)
+    assert slot is not None
+    assert page.charts[slot] is CHARTS[revealed]
+    assert page.fitted(width, height, None) == page
+
+
+@given(st.integers(0, 200), st.integers(0, 60), st.lists(st.sampled_from([-1, 1]), max_size=60))
+def test_pages_turn_within_the_list(width: int, height: int, ways: list[int]) -> None:
+    page = ChartPage(CHARTS).fitted(width, height, None)
+    for way in ways:
+        page = page.turned(way)
+        assert page.charts
+        assert page.first % page.slots == 0
+
+
+def test_the_last_page_is_shown_where_the_list_is_shorter_than_before() -> None:
+    page = ChartPage(CHARTS[:10], first=24).fitted(76, 12, None)
+    assert page.charts == CHARTS[8:10]
+    assert ChartPage((), first=24).fitted(76, 12, None).charts == ()
