@@ -246,7 +246,7 @@ class Writer:
     gone: bool = False
     """True if it has ended, and nobody else holds the file."""
     by_name: bool = False
-    """True if only the file's name tells of it: it began the file, but need not be at it any
+    """True if only the file's name shows it: it began the file, but need not be at it any
     more.
     """
     stopped: bool = False

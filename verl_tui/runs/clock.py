@@ -61,7 +61,7 @@ class Clock:
         return True
 
     def at(self, step: int) -> float:
-        """Return when the run reached a step, nan where that cannot be told."""
+        """Return when the run reached a step, nan where unknown."""
         steps, times = self.steps, self.times
         at = bisect_left(steps, step)
         if at < len(steps) and steps[at] == step:

@@ -114,15 +114,13 @@ class Life:
         return min(self.read, newest - max(0.0, self.stamp - self.since))
 
     def agrees(self, modified: float | None) -> bool:
-        """Tell whether the newest time that stands in the source is that of its file: of a copy it
-        is not.
-        """
+        """Return whether the newest time in the source is that of its file, which a copy's is not."""
         return (
             self.stamp is not None and modified is not None and abs(modified - self.stamp) <= AGREE
         )
 
     def explained(self) -> bool:
-        """Tell whether the source grows by what goes on without training alone."""
+        """Return whether the source only grows by what goes on without training."""
         return self.idle is not None and self.stamp is not None and self.stamp - self.idle <= AGREE
 
     @property
@@ -131,5 +129,5 @@ class Life:
         return self.grew is not None or self.arrived is not None or self.stands()
 
     def stands(self) -> bool:
-        """Tell whether a heartbeat went on while its counters stood still."""
+        """Return whether a heartbeat went on while its counters stood still."""
         return self.beats > 1

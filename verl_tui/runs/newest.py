@@ -60,9 +60,7 @@ def since(tables: Sequence[tuple[Table, int]], first: int) -> dict[int, float] |
 
 
 def _plain(tables: Sequence[tuple[Table, int]]) -> bool:
-    """Tell whether of two values for a step one holds as it is, so that the newest rows tell the
-    newest values.
-    """
+    """Return whether the newest rows hold the newest values: none is averaged or estimated."""
     mixed = len({table.estimated for table, _ in tables}) > 1
     return not mixed and all(table.ascending and not table.mean for table, _ in tables)
 

@@ -43,7 +43,7 @@ def continued(states: Iterable[SourceState]) -> list[tuple[SourceState, SourceSt
 
 
 def starts(states: Iterable[SourceState], since: float) -> bool:
-    """Tell whether a run has begun anew after some time, and has made no step yet."""
+    """Return whether a run has begun anew after some time, and has made no step yet."""
     return any(
         state.is_starting and (state.status.modified or 0.0) > since + SLACK for state in states
     )

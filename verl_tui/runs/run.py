@@ -356,7 +356,7 @@ class Run(LoggedMetrics):
         self.called_best = [directory for directory in self.called_best if directory != path]
 
     def _note_checkpoint(self, event: Event, step: int | None) -> None:
-        # What is found on disk (no line tells of it) holds; a console names paths of its machine.
+        # What is found on disk (no line mentions it) holds; a console names paths of its machine.
         if step is not None and (not event.line or step not in self.checkpoints):
             self.checkpoints[step] = event.text
 

@@ -38,9 +38,9 @@ class SourceState:
     step: int | None = None
     """Highest step of the current segment, of its rows or its progress bar."""
     first: int | None = None
-    """The first step it ever told, in its rows."""
+    """The first step of its rows, over all segments."""
     top: int | None = None
-    """The highest step it ever told, in its rows."""
+    """The highest step of its rows, over all segments."""
     began: float | None = None
     """The first time that its rows state."""
     ended: float | None = None
@@ -71,12 +71,12 @@ class SourceState:
 
     @property
     def last(self) -> float | None:
-        """Time of its newest record of training, None where nothing tells."""
+        """Time of its newest record of training, None where unknown."""
         return self.life.last(self.status.modified)
 
     @property
     def is_starting(self) -> bool:
-        """True if it has begun anew and told neither a step nor an end since."""
+        """True if it has begun anew and shown neither a step nor an end since."""
         return self.restarted is not None and self.ending is None
 
     @property

@@ -326,7 +326,7 @@ class Feed:
     def _ordinal(self, run: str, file: FoundFile) -> int:
         """Return a file's place among its run's sources, by age.
 
-        The event files of one log share one: which of two values came later is told by their times,
+        The event files of one log share one: the later of two values is found by their times,
         see `verl_tui.sources.formats.tensorboard.reader`.
         """
         count = sum(1 for name, _ in self._readers if name == run)

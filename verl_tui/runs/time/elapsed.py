@@ -47,13 +47,12 @@ class ElapsedTimes(NamedTuple):
         return ElapsedTimes(self.origin, [*steps, step], [*elapsed, elapsed[-1] + more])
 
     def clock(self, step: int, end: float, rest: str = "") -> Clock | None:
-        """Return a clock that is counted back from when a step was reached, None where nothing is
-        told near it.
+        """Return a clock counted back from when a step was reached, None where no step is near it.
 
         Args:
             step: The step.
             end: When it was reached, in seconds since the epoch.
-            rest: What tells that, for people, where they do not know.
+            rest: The evidence for that, in words, where users cannot know it.
         """
         part = self.until(step)
         origin = " and ".join(word for word in (self.origin, rest) if word)

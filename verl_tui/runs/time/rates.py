@@ -30,7 +30,7 @@ def rates(run: Run) -> Iterator[Figure]:
 
 
 def steps_per_minute(run: Run) -> Figure | None:
-    """Return how many steps a minute has at the run's usual pace, None where nothing tells."""
+    """Return how many steps a minute has at the run's usual pace, None where unknown."""
     usual = pace(run)
     if usual is None or not 0 < usual.seconds < math.inf:
         return None

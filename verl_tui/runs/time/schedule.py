@@ -30,13 +30,13 @@ class Schedule(NamedTuple):
     """False where the distances differ, so that only their mean is known."""
 
     def falls_on(self, step: int) -> bool | None:
-        """Return whether it is due at a step, None where that cannot be told."""
+        """Return whether it is due at a step, None where unknown."""
         if math.isinf(self.every):
             return False
         return (step - self.last) % self.every == 0 if self.regular else None
 
     def next_after(self, step: int) -> int | None:
-        """Return the next step at which it is due, None where that cannot be told."""
+        """Return the next step at which it is due, None where unknown."""
         if math.isinf(self.every) or not self.regular:
             return None
         return step + int(self.every - (step - self.last) % self.every)
@@ -74,7 +74,7 @@ _NEVER = Schedule(math.inf, 0, regular=True)
 
 
 def _is_last(recent: Sequence[int], newest: int | None) -> bool:
-    """Tell whether the newest step looks like a run's last: it alone breaks a schedule that
+    """Return whether the newest step looks like a run's last: it alone breaks a schedule that
     held three times and more.
     """
     distances = [after - before for before, after in pairwise(recent)]

@@ -143,7 +143,7 @@ def bubble(run: Run, timing: Breakdown) -> Figure | None:
 
 
 def waiting(run: Run, timing: Breakdown | None) -> Iterator[Figure]:
-    """Yield what an asynchronous trainer tells of idle sides, late samples and those it dropped."""
+    """Yield an asynchronous trainer's figures of idle sides, late and dropped samples."""
     since = _window_start(run, timing)
     known = {modern(key): key for key in run.keys}
     for name, (label, unit) in _WAITING.items():

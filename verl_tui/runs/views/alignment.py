@@ -36,7 +36,7 @@ class Stop(NamedTuple):
     step: int | None
     """Last step that counts; None where nothing of the run does."""
     elapsed: float | None
-    """Seconds from the run's beginning to that step, None where nothing tells."""
+    """Seconds from the run's beginning to that step, None where unknown."""
 
 
 def stops(runs: Sequence[Run], alignment: Alignment) -> list[Stop]:
@@ -94,7 +94,7 @@ def extreme(series: Series | None, stop: Stop, *, lowest: bool = False) -> Point
 
 
 def seconds_per_step(run: Run, stop: Stop) -> float | None:
-    """Return how long the newest steps took by the run's clock, None where nothing tells."""
+    """Return how long the newest steps took by the run's clock, None where unknown."""
     clock = _clock(run)
     last = (
         bisect_right(clock.steps, stop.step) - 1

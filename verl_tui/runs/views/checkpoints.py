@@ -61,7 +61,7 @@ def usable(run: Run) -> Mapping[int, str]:
 
 
 def _torn(run: Run, step: int) -> bool:
-    """Tell whether a run has ended while it wrote a checkpoint.
+    """Return whether a run has ended while it wrote a checkpoint.
 
     verl's tracker file names the newest that is complete. Without it, verl's console tells: a
     step's own line follows its checkpoint.

@@ -79,8 +79,9 @@ def _own_figure(device: int, name: str) -> DeviceKey | None:
 
 
 def bytes_of(value: float, factor: int | None, total: float | None) -> int:
-    """Return an amount of memory in bytes; where no unit is stated it is told by the size of the
-    whole (a heuristic).
+    """Return an amount of memory in bytes.
+
+    Where no unit is stated it is guessed from the size of the whole (a heuristic).
 
     Args:
         value: As logged.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from verl_tui.runs.views.device_keys import DeviceKey
 
 CLUSTER = "cluster/"
-"""Begins the keys of machines of which nobody says whether the run uses them."""
+"""Prefix of the keys of machines that the run may or may not use."""
 COLUMNS = 120
 """Columns of history kept of each device."""
 READINGS = 4
@@ -102,7 +102,7 @@ def _device_keys(run: Run) -> list[tuple[str, DeviceKey]]:
 
 
 def _passes_one(run: Run, key: str) -> bool:
-    """Tell whether values are percentages: what never passes 1 may be shares."""
+    """Return whether values are percentages: what never passes 1 may be shares."""
     return max(filter(math.isfinite, run.measured(key, COLUMNS)), default=0.0) > 1
 
 
@@ -184,13 +184,13 @@ def _in_percent(values: Sequence[float]) -> Sequence[float]:
 
 
 def host(run: Run) -> str:
-    """Return the name of the host a run was started on, empty where nothing tells."""
+    """Return the name of the host a run was started on, empty where unknown."""
     name = run.settings.get("wandb.host")
     return name if isinstance(name, str) else ""
 
 
 def same_host(one: str, other: str) -> bool:
-    """Tell whether two names are known to mean one host: `node1` and `node1.cluster.local` do."""
+    """Return whether two names are known to mean one host: `node1` and `node1.cluster.local` do."""
     return bool(one and other) and one.partition(".")[0].lower() == other.partition(".")[0].lower()
 
 

@@ -116,7 +116,7 @@ def model_name(path: str) -> str:
     for before in reversed(parts[:-1]):
         if not _NO_NAME.fullmatch(name[0]):
             break
-        name.insert(0, before)  # a checkpoint is told by whose it is
+        name.insert(0, before)  # a checkpoint is named by its owner
     return "/".join(name)
 
 

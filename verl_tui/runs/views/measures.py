@@ -48,9 +48,7 @@ def _validation(runs: Sequence[Run]) -> list[str]:
 
 def _policy_loss(runs: Sequence[Run]) -> list[str]:
     affected = [run for run in runs if _aggregated_otherwise(run)]
-    new = [
-        run for run in affected if _has(run, _SUCCESSFUL) or _TURNS.issubset(map(slashed, run.keys))
-    ]
+    new = list(filter(_measures_sessions, affected))
     old = [run for run in affected if run not in new]
     if not new or not old:
         return []
@@ -62,12 +60,12 @@ def _policy_loss(runs: Sequence[Run]) -> list[str]:
 
 
 def _measures_sessions(run: Run) -> bool:
-    """Return whether a run logs what only verl 0.9.1 and later do."""
+    """Return whether a run has metrics that only later versions of verl log."""
     return _has(run, _SUCCESSFUL) or _TURNS.issubset(map(slashed, run.keys))
 
 
 def _aggregated_otherwise(run: Run) -> bool:
-    """Tell whether a run states GSPO with an aggregation that earlier versions passed over."""
+    """Return whether a run states GSPO with an aggregation that earlier versions passed over."""
     loss, mode = (
         stated(run.config, (name,)) for name in ("policy_loss.loss_mode", "actor.loss_agg_mode")
     )

@@ -38,7 +38,7 @@ def leading(run: Run) -> Mapping[str, int]:
     """Return of how many metrics each source gives the values that hold, by path; of a log in
     several files, the first.
 
-    Where another source tells of the same metric it only fills the gaps.
+    Where another source logs the same metric it only fills the gaps.
     """
     counted = Counter(map(source_of, run.precedences()))
     counts = ((_status(run, source), count) for source, count in counted.items())

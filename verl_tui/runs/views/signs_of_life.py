@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from verl_tui.runs.source_state import SourceState
 
 _FRESH_GPUS = 30.0
-"""Seconds for which a reading of GPUs tells of now."""
+"""Seconds for which a reading of GPUs is current."""
 _IDLE = 5.0
 """Percent of utilisation up to which a GPU does nothing: heuristic."""
 _KEPT_BACK = 150.0
@@ -74,7 +74,7 @@ def written(run: Run) -> float | None:
 
 @cached_by_revision
 def unattended(run: Run) -> bool:
-    """Tell whether no process writes a run's log any more: nobody holds it, and it has not grown
+    """Return whether no process writes a run's log any more: nobody holds it, and it has not grown
     since we look.
 
     A run that is copied over from elsewhere looks the same until its next piece comes, unless a
@@ -90,7 +90,7 @@ def unattended(run: Run) -> bool:
 
 
 def gpus_work(run: Run, now: float) -> bool | None:
-    """Tell whether this machine's GPUs work; None where nobody has looked at them lately.
+    """Return whether this machine's GPUs work; None where nobody has looked at them lately.
 
     Held memory proves nothing and is not looked at.
     """

@@ -159,7 +159,7 @@ def _idle(run: Run, now: float) -> float | None:
 def _let_go(run: Run) -> bool:
     """Return whether no process holds the log with the run's ending any more."""
     if any(source.ending is not None and source.ending.bare for source in run.sources.values()):
-        return True  # W&B tells of its exit with an error
+        return True  # W&B logs its exit with an error
     holder = writer(run)
     if holder is not None:
         return holder.gone

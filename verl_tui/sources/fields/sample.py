@@ -150,7 +150,7 @@ def all_text(record: Mapping[str, Any]) -> Iterator[str]:
 
 
 def is_padding(record: Mapping[str, Any]) -> bool:
-    """Tell whether a dump's row only pads the batch (verl v0.9: its uid starts with `pad`)."""
+    """Return whether a dump's row only pads the batch (verl v0.9: its uid starts with `pad`)."""
     uid = record.get("uid")
     return isinstance(uid, str) and uid.startswith("pad")
 

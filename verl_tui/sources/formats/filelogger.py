@@ -26,7 +26,7 @@ _PLAIN = {int, float}
 
 
 def matches(path: Path, head: bytes) -> bool:
-    """Tell whether the first object is a step with its data."""
+    """Return whether the first object is a step with its data."""
     first = first_object(head)
     return first is not None and "step" in first and isinstance(first.get("data"), dict)
 

@@ -86,7 +86,7 @@ class LineReader:
         return self._batcher.take()
 
     def restart(self, reason: str) -> tuple[Record, ...]:
-        """Forget everything, the file starts anew; return what is to be told of that."""
+        """Forget everything, the file starts anew; return the records that say so."""
         self._line = 0
         self._drop_partial()
         self._skipping = False

@@ -31,7 +31,7 @@ _DROPPED = "percentage"
 
 
 def matches(path: Path, head: bytes) -> bool:
-    """Tell whether the first object states its step as LLaMA-Factory does."""
+    """Return whether the first object states its step as LLaMA-Factory does."""
     first = first_object(head)
     return first is not None and {"current_steps", "total_steps"} <= first.keys()
 

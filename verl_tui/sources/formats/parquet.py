@@ -43,9 +43,7 @@ def table_step(name: str) -> int | None:
 
 
 def matches(path: Path, head: bytes) -> bool:
-    """Tell whether a file is called as TRL calls it and begins as Parquet does; data sets are left
-    alone.
-    """
+    """Return whether a file has a name of TRL's and begins as Parquet does: no data set."""
     return table_step(path.name) is not None and _MAGIC.startswith(head[:4])
 
 
@@ -55,7 +53,7 @@ def reader(path: Path) -> ParquetReader:
 
 
 def is_readable() -> bool:
-    """Tell whether there is a library that reads Parquet."""
+    """Return whether there is a library that reads Parquet."""
     try:
         return find_spec("pyarrow") is not None
     except ValueError:

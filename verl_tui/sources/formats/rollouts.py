@@ -46,7 +46,7 @@ def is_validation(directory: Path) -> bool:
 
 
 def matches(path: Path, head: bytes) -> bool:
-    """Tell whether a file is named by its step and holds samples."""
+    """Return whether a file is named by its step and holds samples."""
     if not is_dump(path):
         return False
     first = first_object(head)

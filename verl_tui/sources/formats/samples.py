@@ -41,8 +41,7 @@ _LARGEST = 256 * 2**20
 
 
 def matches(path: Path, head: bytes) -> bool:
-    """Tell whether the first object is a sample that somebody answered; a document's has to have a
-    score as well.
+    """Return whether the first object is a sample with an answer; in a document also with a score.
 
     Prompts alone, and documents without scores, are what a training is fed with.
     """
@@ -160,7 +159,7 @@ class SampleDecoder(JsonDecoder):
 
 
 def _begins_document(data: bytes) -> bool:
-    """Tell whether a document begins with a list of samples that have scores."""
+    """Return whether a document begins with a list of samples that have scores."""
     text = data.decode("utf-8", "replace").lstrip("\ufeff")
     found = _LIST.match(text)
     if found is None:

@@ -36,7 +36,7 @@ version 4.
 
 
 def matches(path: Path, head: bytes) -> bool:
-    """Tell whether the first object states its step as ms-swift does."""
+    """Return whether the first object states its step as ms-swift does."""
     first = first_object(head)
     return first is not None and (
         _STEP in first or {_SUMMARY, "model_parameter_info"} <= first.keys()

@@ -2,7 +2,7 @@
 every checkpoint.
 
 `transformers/trainer_callback.py` (`TrainerState`) writes it into `checkpoint-N/` and, at the end,
-beside them. A longer history of the same training is no restart: only what has been added is told.
+beside them. A longer history of the same training is no restart: only what was added is passed on.
 Old checkpoints are removed as new ones come, so `checkpoint-*` stands for the newest: see
 `verl_tui.sources.files.tail.NewestTail`.
 """
@@ -50,7 +50,7 @@ _SETTINGS = (
 
 
 def matches(path: Path, head: bytes) -> bool:
-    """Tell whether the beginning is that of a JSON object with a trainer's fields."""
+    """Return whether the beginning is that of a JSON object with a trainer's fields."""
     return (
         path.suffix.lower() == ".json"
         and head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
@@ -95,7 +95,7 @@ class TrainerStateReader:
         self._batcher = RowBatcher()
         self._held = bytearray()
         self._reported: list[int] = []
-        """A hash of each entry of the history told."""
+        """A hash of each entry of the history passed on so far."""
         self._best: object = None
         self._complained = False
         self._from_zero: str | None = None

@@ -54,7 +54,7 @@ class Authors:
     """Knows which processes that began event files live; looks only when asked.
 
     Args:
-        root: Where the system tells of processes.
+        root: The system's directory of processes.
         host: This host's name, as the writers of event files ask for it.
     """
 

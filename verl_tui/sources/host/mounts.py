@@ -28,7 +28,7 @@ class Mount(NamedTuple):
 
 
 def mount(path: Path) -> Mount | None:
-    """Return the file system that a file lies on, None if that cannot be told."""
+    """Return the file system that a file lies on, None if unknown."""
     try:
         place = str(path.resolve())
     except OSError:

@@ -57,7 +57,7 @@ class Processes:
     """Processes by number; looks again when what it knows is old.
 
     Args:
-        root: Where the system tells of processes.
+        root: The system's directory of processes.
     """
 
     def __init__(self, root: Path = Path("/proc")) -> None:

@@ -288,7 +288,7 @@ class Server:
         return math.floor((now - min(_LATE, self.interval / 2)) / self.interval) * self.interval
 
     def _keys_of(self, run: ServedRun) -> Mapping[str, str]:
-        """Return the log's own keys, if our exporter told of this run."""
+        """Return the log's own keys, if our exporter serves this run."""
         return self._keys if run.names & self._keys.keys() else {}
 
     def _readings(self) -> dict[str, str]:

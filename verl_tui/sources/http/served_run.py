@@ -36,7 +36,7 @@ class ServedRun:
     coarse: float | None = None
     """Seconds between two points of its past, where that is more than between two scrapes."""
     received: int = 0
-    """Bytes of the answers that told of it; of those that told of several runs its share."""
+    """Bytes of the answers about it; its share of those about several runs."""
     absent: float | None = None
     """Since when the server has had nothing new of it."""
 

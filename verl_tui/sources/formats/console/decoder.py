@@ -86,12 +86,12 @@ _ENOUGH = 3
 
 
 def matches(path: Path, head: bytes) -> bool:
-    """Tell whether the beginning of a text file looks like a training's console."""
+    """Return whether the beginning of a text file looks like a training's console."""
     return (any(mark in head for mark in _KNOWN) or hinted(head)) and b"\0" not in head[:1024]
 
 
 def is_sure(head: bytes) -> bool:
-    """Tell whether a text holds so many records that it is a console, whatever it is called."""
+    """Return whether a text holds so many records that it is a console, whatever it is called."""
     found = 0
     for line in head.split(b"\n"):
         step = STEP.search(line) if b"step:" in line else None

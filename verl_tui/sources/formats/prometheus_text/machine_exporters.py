@@ -21,7 +21,7 @@ _MOST = 1e15
 """DCGM writes 2^63 and a little less for what a board does not tell (`DCGM_INT64_BLANK`)."""
 
 _DCGM, _NPU, _RAY, _OWN = range(4)
-"""Of several exporters the first one tells of the devices: they name the same nodes differently."""
+"""Of several exporters only the first one's devices count: they name the same nodes differently."""
 
 
 class _DeviceFigure(NamedTuple):

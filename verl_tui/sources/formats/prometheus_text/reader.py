@@ -41,7 +41,7 @@ MB.
 NOBODYS = "-"
 """Stands for what a page of several runs says of none."""
 _MOST_TOLD = 100
-"""Lines of a page that are told one by one where they cannot be read."""
+"""Lines of a page that are reported one by one where they cannot be read."""
 _TYPE = re.compile(
     rb"# TYPE [A-Za-z_:][\w:.]{0,300} "
     rb"(?:counter|gauge|histogram|summary|untyped|unknown|info)[ \t]*\r?"
@@ -70,7 +70,7 @@ class MetricsPage(NamedTuple):
 
 
 def is_readable() -> bool:
-    """Tell whether there is a library that reads the format."""
+    """Return whether there is a library that reads the format."""
     try:
         return find_spec("prometheus_client") is not None
     except ValueError:

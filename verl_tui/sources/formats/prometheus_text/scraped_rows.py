@@ -105,7 +105,7 @@ class ScrapedRows:
 
 
 def is_now_and_then(key: str) -> bool:
-    """Tell whether a metric is logged with some steps only."""
+    """Return whether a metric is logged with some steps only."""
     return key == _SAVING or _is_validated(key)
 
 
@@ -115,7 +115,7 @@ def held(key: str, value: float, validated: float | None) -> Held:
     Args:
         key: Of the metric.
         value: Which pages hold on to.
-        validated: The step of the newest validation, None where nothing tells: then two that came
+        validated: The step of the newest validation, None where unknown: then two that came
             out alike are one.
     """
     return value, validated if _is_validated(key) else None

@@ -59,9 +59,9 @@ class ScrapeFigures(NamedTuple):
     """The figures of one moment."""
 
     step: int | None
-    """None where nothing tells."""
+    """None where unknown."""
     total: int | None
-    """Steps of the whole run, None where nothing tells."""
+    """Steps of the whole run, None where unknown."""
     stepped: float | None
     """Time at which the step was reached, by the page."""
     metrics: Mapping[str, float]
@@ -170,7 +170,7 @@ class _FigureBuilder:
         self.stepped: float | None = None
         self.validated: float | None = None
         self.whole = False
-        """True if something was told that is of all the time since a process began."""
+        """True if some figure is of all the time since a process began."""
         self._before = before
         self._all = totals
         self._levels: dict[tuple[str, str], list[float]] = defaultdict(list)

@@ -52,7 +52,7 @@ _LONGEST_TAG = 1000
 
 
 def matches(path: Path, head: bytes) -> bool:
-    """Tell whether a file of that name begins with a record, or not at all yet."""
+    """Return whether a file of that name begins with a record, or not at all yet."""
     return NAMED in path.name and (not head or length(head[:12]) is not None)
 
 

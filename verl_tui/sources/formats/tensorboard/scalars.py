@@ -77,7 +77,7 @@ class _RecordLayout:
                     yield record
 
     def _sound(self, count: int) -> bool:
-        """Tell whether the checksums of all gathered records are right."""
+        """Return whether the checksums of all gathered records are right."""
         blob = b"".join([record for track in self.tracks for record in track.records])
         if blob[:: self.size].count(_TIME) < count:
             return False

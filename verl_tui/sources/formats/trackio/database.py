@@ -33,7 +33,7 @@ _BUSY = 0.2
 
 
 def matches(path: Path, head: bytes) -> bool:
-    """Tell whether a file is a database of trackio, as far as can be told while another program
+    """Return whether a file is a database of trackio, as far as can be told while another program
     holds it.
     """
     if path.suffix.lower() != SUFFIX or not head.startswith(_MAGIC):

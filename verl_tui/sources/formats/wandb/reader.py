@@ -41,7 +41,7 @@ _TITLED = 2 * BLOCK
 
 
 def matches(path: Path, head: bytes) -> bool:
-    """Tell whether a `.wandb` begins as W&B begins it; the header of a young run may still be on
+    """Return whether a `.wandb` begins as W&B begins it; the header of a young run may still be on
     its way.
     """
     return path.suffix == ".wandb" and HEADER.startswith(head[: len(HEADER)])
