@@ -114,7 +114,7 @@ class Life:
         return min(self.read, newest - max(0.0, self.stamp - self.since))
 
     def agrees(self, modified: float | None) -> bool:
-        """Return whether the newest time in the source is that of its file, which a copy's is not."""
+        """Return whether the newest time in the source is that of its file: it is no copy then."""
         return (
             self.stamp is not None and modified is not None and abs(modified - self.stamp) <= AGREE
         )

@@ -25,6 +25,7 @@ class LoggedMetrics:
     def __init__(self) -> None:
         self._tables: dict[str, list[tuple[Table, int]]] = {}
         self._spellings = Spellings()
+        self._names = self._spellings.names
         self._series: dict[str, Series] = {}
         self.keys_revision = 0
         """Grows with every new key."""
@@ -88,7 +89,7 @@ class LoggedMetrics:
         """Return the values of a metric by any of its spellings, None where the log has no such
         key.
         """
-        key = self._spellings.known(key)
+        key = self._names.get(key, key)
         tables = self._tables.get(key)
         if tables is None:
             return None
@@ -100,14 +101,14 @@ class LoggedMetrics:
 
     def newest(self, key: str, count: int, end: int | None) -> Sequence[float] | None:
         """Return the values of the last `count` steps up to `end`, None if that takes a series."""
-        key = self._spellings.known(key)
+        key = self._names.get(key, key)
         return newest(self._tables.get(key, ()), count, end) if key not in self._series else None
 
     def since(self, key: str, step: int) -> Mapping[int, float]:
         """Return the values from a step on, by step; unlike `series` it makes none where it can do
         without.
         """
-        key = self._spellings.known(key)
+        key = self._names.get(key, key)
         found = since(self._tables.get(key, ()), step) if key not in self._series else None
         series = self.series(key) if found is None else None
         return series.since(step) if series is not None else found or {}
@@ -116,7 +117,7 @@ class LoggedMetrics:
         """Return the last `count` values of a metric as they were measured: of several in one step
         each.
         """
-        return measured(self._tables.get(self._spellings.known(key), ()), count)
+        return measured(self._tables.get(self._names.get(key, key), ()), count)
 
     def precedences(self) -> Iterator[int]:
         """Yield the highest precedence among the rows of each metric, see

@@ -72,7 +72,7 @@ def _age(state: SourceState) -> tuple[str, float]:
 
 
 def marks(
-    stated: Sequence[RestartMark], continued: Iterable[tuple[SourceState, SourceState]]
+    stated: Sequence[RestartMark], continued: Sequence[tuple[SourceState, SourceState]]
 ) -> list[RestartMark]:
     """Return all restarts by step, each once, also where several sources show it.
 
@@ -82,6 +82,8 @@ def marks(
         stated: Restarts within one source.
         continued: See `continued`.
     """
+    if not stated and not continued:
+        return []
     further = [
         RestartMark(after.first, "went on in another file", after.status.path)
         for _, after in continued

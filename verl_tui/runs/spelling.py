@@ -19,15 +19,12 @@ class Spellings:
     """The names of a run's metrics: of two spellings the first that came."""
 
     def __init__(self) -> None:
-        self._names: dict[str, str] = {}
+        self.names: dict[str, str] = {}
+        """Spelling -> the name of its metric."""
         self._own: set[str] = set()
         """Spellings of a trainer's own records, which all tell their epoch."""
         self._path: dict[str, str] = {}
         """The source in which each spelling came first."""
-
-    def known(self, key: str) -> str:
-        """Return the name of a metric that may be spelled otherwise."""
-        return self._names.get(key, key)
 
     def name(self, key: str, beside: Collection[str], path: str) -> str:
         """Return the name of a metric that has come.
@@ -37,12 +34,12 @@ class Spellings:
             beside: All keys of its record.
             path: Of the source.
         """
-        name = self._names.get(key)
+        name = self.names.get(key)
         if name is None:
             other = self._other(key, beside)
             # Who spells both means two things.
             same = other is not None and self._path[other] != path
-            name = self._names[key] = self._names[other] if same and other is not None else key
+            name = self.names[key] = self.names[other] if same and other is not None else key
             self._path[key] = path
         return name
 
@@ -55,7 +52,7 @@ class Spellings:
             return None
         self._own.add(key)
         reported = _reported(key)
-        return reported if reported in self._names else None
+        return reported if reported in self.names else None
 
 
 def _own(key: str) -> str | None:

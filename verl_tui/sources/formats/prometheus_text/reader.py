@@ -237,7 +237,7 @@ class PageReader:
         self._lines = 0
         """Lines of the pages before."""
         self._others = 0
-        """Runs besides the one shown, where nothing tells which is meant."""
+        """Runs besides the one shown, where it is unknown which is meant."""
         self._scrapes = Scrapes(totals=True)
         self._rows = ScrapedRows()
         self._batcher = RowBatcher()
