@@ -34,7 +34,7 @@ from watching import (
 
 from verl_tui.config import Config
 from verl_tui.records import Batch, SourceStatus
-from verl_tui.tui import app as app_module
+from verl_tui.tui import monitor_app
 from verl_tui.tui.app import VerlApp
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.gpus import GpusPanel
@@ -520,9 +520,9 @@ async def test_what_the_first_large_chart_needs_is_loaded_in_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loaded: list[str] = []
-    monkeypatch.setattr("verl_tui.tui.app._SPARE", 0.01)
+    monkeypatch.setattr("verl_tui.tui.monitor_app._SPARE", 0.01)
     monkeypatch.setattr(
-        "verl_tui.tui.app.load_plotext", lambda: loaded.append(current_thread().name)
+        "verl_tui.tui.monitor_app.load_plotext", lambda: loaded.append(current_thread().name)
     )
     app = live(write_run(tmp_path, "a", 30))
     async with app.run_test(size=(120, 40)) as pilot:
@@ -534,7 +534,7 @@ async def test_what_the_first_large_chart_needs_is_loaded_in_time(
 async def test_a_wanted_chart_that_nobody_knows_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("verl_tui.tui.app._SPARE", 0.01)
+    monkeypatch.setattr("verl_tui.tui.monitor_app._SPARE", 0.01)
     app = live(write_run(tmp_path, "a", 30), charts=("rewrd", "entropy", "my/later"))
     async with app.run_test(size=(120, 40), notifications=True) as pilot:
         await until(pilot, lambda: list(app._notifications))
@@ -572,7 +572,7 @@ async def test_garbage_is_looked_for_now_and_then(
     def note(phase: str, info: dict[str, int]) -> None:
         swept.extend([phase] if info["generation"] == 2 else [])
 
-    monkeypatch.setattr(app_module, "_SWEEP", 0.01)
+    monkeypatch.setattr(monitor_app, "_SWEEP", 0.01)
     app = showing(demo)
     async with app.run_test(size=(80, 24)) as pilot:
         gc.callbacks.append(note)

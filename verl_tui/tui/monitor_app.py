@@ -1,0 +1,265 @@
+"""The app without screens: takes what was read to the monitor, judges, and asks for drawings."""
+
+from __future__ import annotations
+
+import gc
+import os
+from abc import abstractmethod
+from threading import Thread
+from time import monotonic, time
+from typing import TYPE_CHECKING
+
+from textual import on
+from textual.message import Message
+
+from verl_tui.monitor import Monitor
+from verl_tui.reading import ReadingThreads
+from verl_tui.records import Batch, GpuReading
+from verl_tui.rendering.charts.plan import unknown_charts
+from verl_tui.rendering.session.acknowledgements import Acknowledgements
+from verl_tui.runs.views.state import State, state
+from verl_tui.sources import pipe
+from verl_tui.tui.base_app import TerminalApp
+from verl_tui.tui.notifications import notices
+from verl_tui.tui.widgets.zoomed_chart import load_plotext
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from textual.timer import Timer
+
+    from verl_tui.config import Config
+    from verl_tui.reading import NewsSource
+    from verl_tui.rendering.session.preferences import StateFile
+
+_BUDGET = 0.005
+"""Seconds of taking in records at a stretch: the screen answers in between."""
+_LOADING = 2
+"""Factor by which drawings are rarer while logs load: each changes every row of every chart."""
+_TICK = 10.0
+"""Seconds between two judgements where nothing is logged: ages on the screen are this exact, and
+rules on silence see it this late.
+"""
+_SPARE = 1.0
+"""Seconds after loading until work that can wait is done."""
+_SWEEP = 60.0
+"""Seconds between two searches for garbage among all objects."""
+
+
+class MonitorApp(TerminalApp):
+    """Feeds a monitor with what is read, and draws its newest state at a bounded rate."""
+
+    class News(Message):
+        """Something waits to be taken in."""
+
+        def can_replace(self, message: Message) -> bool:
+            """One is enough: taking in takes all that waits."""
+            return isinstance(message, MonitorApp.News)
+
+    def __init__(
+        self,
+        specs: Sequence[str],
+        config: Config,
+        *,
+        monitor: Monitor | None = None,
+        clock: Callable[[], float] = time,
+        ascii_only: bool = False,
+        state_file: StateFile | None = None,
+    ) -> None:
+        """Make the app.
+
+        Args:
+            specs: Paths, directories and globs to watch.
+            config: The user's configuration.
+            monitor: A monitor that is already filled, to be shown as it is: nothing is read then.
+            clock: Seconds since the epoch.
+            ascii_only: Whether to keep to ASCII.
+            state_file: What is remembered of the user; by default for this session only.
+        """
+        super().__init__(config, ascii_only=ascii_only, state_file=state_file)
+        self._specs = tuple(specs)
+        self._clock = clock
+        self._monitor = monitor if monitor is not None else Monitor(config)
+        self._reading = None if monitor is not None else self._new_reading()
+        self._attention = Acknowledgements()
+        self._paused = False
+        self._loading = monitor is None
+        self._settled = False
+        """True once the work that waits for the end of loading has been done."""
+        self._painted = float("-inf")
+        """Monotonic seconds of the last drawing of new records."""
+        self._shown_at = clock()
+        self._paint_later: Timer | None = None
+        self._taking = False
+
+    def on_mount(self) -> None:
+        """Begin to read."""
+        self.set_interval(_TICK, self._tick)
+        self.set_interval(_SWEEP, self._sweep)
+        if self._reading is not None:
+            self._reading.start()
+        self.call_after_refresh(self._paint)
+
+    def on_unmount(self) -> None:
+        """Stop reading."""
+        if self._reading is not None:
+            self._reading.stop()
+
+    def _new_reading(self) -> NewsSource:
+        return ReadingThreads(
+            self._specs,
+            gpu_interval=self.config.gpu_interval,
+            poll_interval=self.config.poll_interval,
+            scrape_engines=self.config.scrape_engines,
+            clock=self._clock,
+            notify=lambda: self.post_message(self.News()),
+        )
+
+    # -- from the threads to the monitor -----------------------------------------------------------
+
+    @on(News)
+    def _take(self) -> None:
+        """Take in what waits, for a few milliseconds at most, and draw it when it is due."""
+        self._taking = False
+        if self._reading is None:
+            return
+        logs, gpus = self._take_in(self._reading, monotonic() + _BUDGET)
+        complete = self._complete()
+        if self._reading.waiting and not self._taking:
+            self._taking = True
+            self.post_message(self.News())
+        if complete and self._monitor.runs and not self._paused:
+            self._paint()  # a small log is seen without a wait
+        elif logs:
+            self._soon()
+        elif gpus and not self._paused:  # each delivery sends a message, and the first takes all
+            self._show()
+
+    def _take_in(self, reading: NewsSource, until: float) -> tuple[bool, bool]:
+        """Apply what waits to the monitor, until a monotonic time.
+
+        Returns:
+            Whether anything of logs, and whether a reading of GPUs was among it.
+        """
+        now = self._clock()
+        logs = gpus = False
+        for news in reading.take():
+            self._monitor.apply(news, now)
+            if isinstance(news, Batch) and not news.live:
+                self._attention.old(news.run, now)
+            if isinstance(news, GpuReading):
+                gpus = True
+            else:
+                logs = True
+            if monotonic() > until:
+                break
+        return logs, gpus
+
+    def _complete(self) -> bool:
+        """Note how far loading is; return True if it has just ended."""
+        was_loading, self._loading = self._loading, self._monitor.loaded() < 1.0
+        if was_loading and not self._loading:
+            # What was read stays: with many runs, a search for garbage in it delays a key by 50 ms.
+            gc.freeze()
+            self.set_timer(_SPARE, self._after_loading)
+        return was_loading and not self._loading
+
+    def _after_loading(self) -> None:
+        """Do once what could wait until everything had been read."""
+        if self._settled or self._loading:
+            return
+        self._settled = True
+        # The first large chart would wait for it.
+        Thread(target=load_plotext, name="plotext", daemon=True).start()
+        for sentence in unknown_charts(self.config.charts, self._monitor.runs.values()):
+            self.notify(sentence, severity="warning", timeout=15, markup=False)
+
+    def action_reload(self) -> None:
+        """Forget everything and read it again."""
+        if self._reading is None:
+            return
+        if any(map(pipe.is_meant, self._specs)):
+            self.notify("standard input cannot be read a second time")
+            return
+        self._reading.stop()
+        self._forget()
+        self._reading = self._new_reading()
+        self._reading.start()
+        self._paint()
+
+    def _forget(self) -> None:
+        """Drop all runs."""
+        self._attention.start_over()
+        gc.unfreeze()
+        self._monitor = Monitor(self.config)
+        self._loading = True
+
+    # -- from the monitor to the screen ------------------------------------------------------------
+
+    def action_pause(self) -> None:
+        """Stop drawing, or go on with it; reading goes on."""
+        self._paused = not self._paused
+        self._paint()
+
+    def _soon(self) -> None:
+        """Draw now if the last drawing is long enough ago, else as soon as it is."""
+        if self._paint_later is not None or self._paused:
+            return
+        wait = (
+            self._painted + self.config.refresh * (_LOADING if self._loading else 1) - monotonic()
+        )
+        if wait <= 0:
+            self._paint()
+        else:
+            self._paint_later = self.set_timer(wait, self._paint_waiting)
+
+    def _tick(self) -> None:
+        if self._paused:
+            self._judge(self._clock())  # the screen stands still, notifications go on
+        else:
+            self._show()
+
+    def _sweep(self) -> None:
+        """Collect garbage, which is not done automatically any more (see `tui.watch`)."""
+        gc.collect()
+
+    def _paint_waiting(self) -> None:
+        self._paint_later = None
+        self._paint()
+
+    def _paint(self) -> None:
+        """Show what the logs have brought; the next such drawing keeps its distance."""
+        if self._paint_later is not None:
+            # Else it would go off beside the next one, as long as there is news.
+            self._paint_later.stop()
+            self._paint_later = None
+        self._painted = monotonic()
+        self._show()
+
+    def _show(self) -> None:
+        """Judge, and have every screen in sight show the newest state."""
+        now = self._clock()
+        self._judge(now)
+        self._draw(now)
+
+    @abstractmethod
+    def _draw(self, now: float) -> None:
+        """Have the screens show the newest state as it was judged last."""
+
+    def _judge(self, now: float) -> None:
+        """Judge the runs, and notify the user of news outside the app where that is wanted."""
+        if self._loading:
+            return
+        monitor = self._monitor
+        self._awake(now)
+        monitor.judge(now)
+        found = {name: verdict.primary for name, verdict in monitor.verdicts.items()}
+        finished = {name for name, run in monitor.runs.items() if state(run, now) is State.FINISHED}
+        news = self._attention.news(found, finished, now)
+        sequences = notices(news, self.config, os.environ, ascii_only=self.ascii_only)
+        if sequences:
+            self.write_sequence(sequences)
+
+    def _awake(self, now: float) -> None:
+        """Note that this host is awake: while it sleeps its runs make no steps."""
+        self._monitor.awake(now)
