@@ -1,6 +1,4 @@
-"""Words to whoever is not looking: the terminal's bell, and notifications that the terminal shows
-on the desktop.
-"""
+"""Notifications outside the app: the terminal's bell, and those that it shows on the desktop."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ if TYPE_CHECKING:
     from verl_tui.rendering.session.acknowledgements import News
 
 _LONGEST = 200
-"""Characters: terminals and desktops cut longer ones themselves, each in its own way."""
+"""Characters of a notification: terminals and desktops cut longer ones, each in its own way."""
 _MOST = 4
 """Notifications at a time: a run that collapses breaks many rules at once."""
 _TITLE = "verl-tui"
@@ -31,21 +29,21 @@ def notices(
     *,
     ascii_only: bool = False,
 ) -> str:
-    """Return what is written to the terminal to tell of news; empty where nothing is to be told.
+    """Return the sequences that notify of news; empty where the user wants none of it.
 
     Args:
-        news: What has happened; that a run has finished is told whatever the severity that is asked
-            for.
-        config: Says what the user wants to hear of, and how.
+        news: Findings from the severity that the user wants on are notified, and every finished
+            run.
+        config: The user's configuration: severity, bell and kind of notifications.
         environment: The process's environment variables: in tmux sequences must be wrapped.
-        ascii_only: Whether the terminal takes nothing but ASCII.
+        ascii_only: True if the terminal takes nothing but ASCII.
     """
     least = Severity[config.notify_from.upper()]
-    told = [one for one in news if one.severity is None or one.severity >= least]
-    if not told:
+    wanted = [one for one in news if one.severity is None or one.severity >= least]
+    if not wanted:
         return ""
     out = _BELL if config.bell else ""
-    for text in _texts(told):
+    for text in _texts(wanted):
         sequence = _sequence(
             config.notify, printable(one_line(text, _LONGEST), ascii_only=ascii_only)
         )
@@ -53,8 +51,8 @@ def notices(
     return out
 
 
-def _texts(told: Sequence[News]) -> Sequence[str]:
-    texts = [": ".join(part for part in (one.run, one.what, one.message) if part) for one in told]
+def _texts(news: Sequence[News]) -> Sequence[str]:
+    texts = [": ".join(part for part in (one.run, one.what, one.message) if part) for one in news]
     if len(texts) > _MOST:
         texts[_MOST - 1 :] = [
             f"{len(texts) - _MOST + 1} more, the first of them {texts[_MOST - 1]}"
@@ -63,14 +61,13 @@ def _texts(told: Sequence[News]) -> Sequence[str]:
 
 
 def _sequence(kind: str, text: str) -> str:
-    text = text.replace(
-        ";", ","
-    )  # what stands between semicolons is a field in 777, a progress bar in some 9
+    # Semicolons separate fields in 777, and make a progress bar in some terminals' 9.
+    text = text.replace(";", ",")
     if kind == "osc9":
         return f"\x1b]9;{text}\a"
     return f"\x1b]777;notify;{_TITLE};{text}\a" if kind == "osc777" else ""
 
 
 def _through_tmux(sequence: str) -> str:
-    """Wrap a sequence so that tmux hands it on; it does so where `allow-passthrough` is on."""
+    """Wrap a sequence so that tmux passes it on, if its `allow-passthrough` is on."""
     return "\x1bPtmux;" + sequence.replace("\x1b", "\x1b\x1b") + "\x1b\\"

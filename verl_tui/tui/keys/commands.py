@@ -1,6 +1,4 @@
-"""Everything that a key does, by name: for the command palette, and for whoever has to name a
-key.
-"""
+"""The actions behind keys, by name: for the command palette, the help and hints."""
 
 from __future__ import annotations
 
@@ -23,9 +21,7 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
 _OURS = "verl_tui."
-"""Where classes come from whose keys are the app's: Textual's own text boxes and lists have
-dozens.
-"""
+"""Module prefix of the app's own classes: Textual's text boxes and lists have dozens of keys."""
 
 
 class Command(NamedTuple):
@@ -35,14 +31,14 @@ class Command(NamedTuple):
     keys: str
     action: str
     node: DOMNode
-    """Whose action it is."""
+    """The widget, screen or app that has the action."""
     panel: str = ""
-    """Panel that has to have the focus for it to mean something; empty where none has to."""
+    """Id of the panel that needs the focus for it; empty where none does."""
 
 
 def commands(app: App[Any], screen: Screen[Any]) -> Iterator[Command]:
-    """Yield what can be done in the screen in front: with the focus as it is, everywhere, and in
-    every other panel.
+    """Yield the actions in the screen in front: with the focus as it is, everywhere, then those of
+    the other panels.
     """
     known: set[str] = set()
     chain = _binding_chain(screen)
@@ -56,7 +52,7 @@ def commands(app: App[Any], screen: Screen[Any]) -> Iterator[Command]:
 
 
 def _binding_chain(screen: Screen[Any]) -> list[DOMNode]:
-    """Return the nodes whose keys count now: from the focus up to the app, or to a modal screen."""
+    """Return the nodes whose keys hold now: from the focus up to the app, or to a modal screen."""
     chain: list[DOMNode] = []
     for node in (screen.focused or screen).ancestors_with_self:
         chain.append(node)
@@ -66,9 +62,7 @@ def _binding_chain(screen: Screen[Any]) -> list[DOMNode]:
 
 
 def bindings(kind: type[DOMNode]) -> Iterator[Binding]:
-    """Yield the keys that a class, or one of ours that it is a kind of, gives a meaning and a name,
-    each name once.
-    """
+    """Yield the described keys of a class and of our classes it inherits from, each name once."""
     known: set[str] = set()
     for one in kind.__mro__:
         own = one.__dict__.get("BINDINGS", ()) if one.__module__.startswith(_OURS) else ()
@@ -140,7 +134,7 @@ def _commands(app: App[Any], node: DOMNode, place: str, panel: str = "") -> Iter
 
 
 def _new(found: Iterator[Command], known: set[str]) -> Iterator[Command]:
-    """Leave out what was named before: what is nearer to the focus holds."""
+    """Yield those with a new title: the first, which is nearest to the focus, holds."""
     for command in found:
         if command.title not in known:
             known.add(command.title)

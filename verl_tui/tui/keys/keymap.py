@@ -1,6 +1,4 @@
-"""The keys that a user has given to actions: which of them can be taken, and what is wrong with the
-others.
-"""
+"""Checks the keys that a user has given to actions."""
 
 from __future__ import annotations
 
@@ -20,12 +18,12 @@ _MODIFIERS = {"ctrl", "shift", "alt", "super", "hyper", "meta"}
 
 
 class Keymap(NamedTuple):
-    """What the user's keys come to."""
+    """The user's keys, checked."""
 
     keys: dict[str, str]
     """Action's name -> its keys, of those that can be taken."""
     refused: tuple[str, ...]
-    """What is wrong with the others, a sentence each."""
+    """A sentence on each of the others, and on each key that is lost or given twice."""
 
 
 def keymap(
@@ -36,36 +34,42 @@ def keymap(
     Args:
         wanted: Action's name -> keys, separated by commas, as the configuration has them.
         known: Names of all actions.
-        usual: The keys of actions, of which each key has one meaning: one that is given to another
-            is told, if none is left.
+        usual: The usual keys of actions that hold at the same time: there is a sentence on one
+            whose last key has been given to another.
     """
     taken: dict[str, str] = {}
     refused = []
     for name, keys in wanted.items():
-        if name not in known:
-            near = difflib.get_close_matches(name, known, 3)
-            hint = (
-                f", did you mean {' or '.join(near)}?" if near else ": the help (?) has their names"
-            )
-            refused.append(f"[keys] {one_line(name, 40)}: there is no such action{hint}")
-        elif odd := [key for key in keys.split(",") if not _is_key(key)]:
-            refused.append(f"[keys] {name}: {one_line(odd[0], 40) or 'nothing'} is no key")
+        if problem := _problem(name, keys, known):
+            refused.append(f"[keys] {problem}")
         else:
             taken[name] = keys
+    return Keymap(taken, (*refused, *_given_twice(taken), *_lost(taken, usual or {})))
+
+
+def _problem(name: str, keys: str, known: Collection[str]) -> str:
+    """Return why keys cannot be given to an action, empty if they can."""
+    if name not in known:
+        near = difflib.get_close_matches(name, known, 3)
+        hint = f", did you mean {' or '.join(near)}?" if near else ": the help (?) has their names"
+        return f"{one_line(name, 40)}: there is no such action{hint}"
+    odd = [key for key in keys.split(",") if not _is_key(key)]
+    return f"{name}: {one_line(odd[0], 40) or 'nothing'} is no key" if odd else ""
+
+
+def _given_twice(taken: Mapping[str, str]) -> Iterator[str]:
+    """Yield a sentence on each key that is given to several actions."""
     claims = defaultdict(list)
     for name, keys in taken.items():
         for key in keys.split(","):
             claims[key].append(name)
-    twice = [
-        f"[keys] {key} is given to {' and '.join(names)}"
-        for key, names in claims.items()
-        if len(names) > 1
-    ]
-    return Keymap(taken, (*refused, *twice, *_lost(taken, usual or {})))
+    for key, names in claims.items():
+        if len(names) > 1:
+            yield f"[keys] {key} is given to {' and '.join(names)}"
 
 
 def _lost(taken: Mapping[str, str], usual: Mapping[str, str]) -> Iterator[str]:
-    """Yield what is to be said of actions whose last key has been given to another."""
+    """Yield a sentence on each action whose last key has been given to another."""
     givers = {key: name for name, keys in taken.items() if name in usual for key in keys.split(",")}
     for name, keys in usual.items():
         if name not in taken and all(key in givers for key in keys.split(",")):
@@ -74,7 +78,7 @@ def _lost(taken: Mapping[str, str], usual: Mapping[str, str]) -> Iterator[str]:
 
 
 def _is_key(key: str) -> bool:
-    """Tell whether a terminal may send a key of that name."""
+    """Return True if a terminal may send a key of that name."""
     *modifiers, base = key.split("+") if len(key) > 1 else [key]
     if not set(modifiers) <= _MODIFIERS:
         return False

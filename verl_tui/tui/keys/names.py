@@ -1,4 +1,4 @@
-"""What people call keys: as they are typed, or as they are printed on a keyboard."""
+"""Names of keys as people write them: the character, or the words on the keyboard."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _ARROWS = ("left", "right", "up", "down")
 
 
 def key_name(key: str, *, ascii_only: bool = False) -> str:
-    """Return what people call a key that Textual has a name for; in ASCII arrows are words, as `<`
-    is another key.
+    """Return the usual name of a key that Textual names; in ASCII arrows are words, as `<` is
+    another key.
     """
     modifier, _, arrow = key.rpartition("+")
     if ascii_only and arrow in _ARROWS:

@@ -1,4 +1,4 @@
-"""Finds actions by what people call them: for the command palette."""
+"""Search for the command palette: by the names of actions, and by synonyms."""
 
 from __future__ import annotations
 
@@ -53,37 +53,39 @@ ALSO: dict[str, tuple[str, ...]] = {
     "warning": ("finding",),
     "yank": ("copy",),
 }
-"""What people say instead of words that stand in the names of actions."""
+"""Synonym -> words in the names of actions."""
 _LEAST = 3
-"""Letters from which on the beginning of such a word is enough."""
+"""Letters from which on the beginning of a synonym is enough."""
 
 
 class ActionSearch(Provider):
-    """Offers what the app can do, by the names of its actions and by `ALSO`."""
+    """Offers the app's actions, by their names and by synonyms."""
 
     async def discover(self) -> Hits:
         """Offer everything while nothing is typed."""
-        for title, told, callback, _ in sorted(
+        for title, words, callback, _ in sorted(
             self.app.get_system_commands(self.screen), key=lambda one: one[0]
         ):
-            yield DiscoveryHit(title, callback, help=told)
+            yield DiscoveryHit(title, callback, help=words)
 
     async def search(self, query: str) -> Hits:
-        """Offer what is called so, or said so."""
+        """Offer the actions whose names, or whose synonyms, match."""
         own, others = self.matcher(query), [self.matcher(word) for word in meant(query)]
-        for title, told, callback, _ in self.app.get_system_commands(self.screen):
+        for title, words, callback, _ in self.app.get_system_commands(self.screen):
             found = [
                 (own.match(title), own),
                 *((one.match(title), one) for one in others if one.query in title.lower()),
             ]
             score, matcher = max(found, key=lambda pair: pair[0])
             if score > 0:
-                yield Hit(score, matcher.highlight(title), callback, help=told)
+                yield Hit(score, matcher.highlight(title), callback, help=words)
 
 
 def meant(query: str) -> Iterator[str]:
-    """Yield the words of names that somebody means who types this."""
+    """Yield the words in the names of actions that are meant by a synonym."""
     typed = query.strip().casefold()
     if len(typed) >= _LEAST:
-        found = (word for said, words in ALSO.items() if said.startswith(typed) for word in words)
+        found = (
+            word for synonym, words in ALSO.items() if synonym.startswith(typed) for word in words
+        )
         yield from dict.fromkeys(found)

@@ -151,16 +151,15 @@ class DashboardLayout(BufferedScreen[None]):
     def show(self, view: View) -> None:
         """Draw the newest state in every panel that is in sight; behind a screen when that closes.
 
-        Of another run the charts come a frame later: they take as long as all else, and whoever
-        goes from run to run sees at once where that leads.
+        The charts of another run come a frame later: they take as long as all else, and while the
+        user goes from run to run the list and the findings answer at once.
         """
         switched = (
             self._view is not None and self._view.run is not None and view.run is not self._view.run
         )
         self._view = view
-        if (
-            self.app.screen is self
-        ):  # a row that shines through costs all rows: Textual writes the one in front anew
+        # Behind a screen nothing is drawn: for one row that shines through Textual writes all anew.
+        if self.app.screen is self:
             self._draw(view, switched=switched)
 
     def _draw(self, view: View, *, switched: bool = False) -> None:
@@ -171,7 +170,7 @@ class DashboardLayout(BufferedScreen[None]):
         line = self.query_one("#status", Line)
         line.show(*status(view, line.size.width or self.size.width, alone=alone))
         if self._sync_layout(view):
-            return  # in panels as they were all would be drawn twice
+            return  # else all would be drawn twice: in the old layout, and in the new
         for panel in self.query(Panel):
             panel.set_class(view.ascii, "-ascii")
             if panel.display and not (switched and isinstance(panel, ChartsPanel)):
@@ -185,33 +184,29 @@ class DashboardLayout(BufferedScreen[None]):
             charts.show(self._view)
 
     def show_samples(self, view: View) -> None:
-        """Draw the samples, and nothing else: more of them has been read."""
+        """Draw the samples alone, of which more have been read."""
         panel = self.query_one(SamplesPanel)
         if panel.display:
             panel.show(view)
 
     def welcome(self) -> None:
-        """Say what the first keys to know are, until some have been pressed."""
+        """Name the first keys to know, until some have been pressed."""
         named = {one.id: one for kind in (type(self.app), type(self)) for one in bindings(kind)}
         known = ((keys_of(self.app, named[id]), does) for id, does in _FIRST)
         self.query_one(Hint).say([*known, ("ctrl+p", "everything by name")])
         self._arrange("-welcoming", on=True)
 
     def on_key(self) -> None:
-        """Take the first keys to know away once some have been pressed."""
+        """Take the first keys to know away once the user has pressed some keys."""
         if self.has_class("-welcoming") and self.query_one(Hint).pressed():
             self._arrange("-welcoming", on=False)
 
     def _after_layout(self) -> None:
-        """Draw panels that come into sight: which do is known when the stylesheet has been
-        applied.
-        """
+        """Draw the panels that come into sight once the stylesheet has been applied."""
         self.call_after_refresh(self.redraw)
 
     def on_reveal(self) -> None:
-        """Be seen as it was left, unless with another run; what else is new is drawn when it is
-        there, see the app.
-        """
+        """Redraw only where the run is another, or drawing is paused; else the app draws soon."""
         if self._view is not None and (self._view.run is not self._drawn or self._view.paused):
             self.redraw()
 
@@ -267,28 +262,23 @@ class DashboardLayout(BufferedScreen[None]):
             self._zoom(self._focused_panel() or self.query_one(ChartsPanel))
 
     def _zoom(self, panel: Panel | None) -> None:
-        """Let a panel fill the screen, or none.
+        """Let a panel fill the screen, or give all their room back.
 
-        It is said of the widgets themselves, above what the stylesheet says: to have that worked
-        out anew for each panel takes longer than a key may.
+        The widgets' own styles override the stylesheet: to apply that to every panel takes longer
+        than the answer to a key may.
         """
         if panel is self.zoomed:
             return
         self.set_class(panel is not None, "-zoomed", update=False)
-        # Rules, since each property would have its widget painted anew, and that of the layout all
-        # there is.
+        # Rules are set, not properties: a property would repaint its widget, the layout's all.
         self.styles.set_rule("layout", None if panel is None else VerticalLayout())
         front = panel or self.zoomed
         for other in self.query(Panel):
-            alone = other is panel
-            other.set_class(alone, "-zoomed", update=False)
-            display = None if panel is None else "block" if alone else "none"
-            if other is front:
-                other.styles.display = display  # has Textual look anew which panels are displayed
-            else:
-                other.styles.set_rule("display", display)
-            other.styles.set_rule("height", _LEFT if alone else None)
-            other.styles.set_rule("max_width", _WHOLE if alone else None)
+            _fill_screen(other, fills=other is panel)
+            if other is not front:
+                other.styles.set_rule("display", None if panel is None else "none")
+        if front is not None:  # by its property: Textual looks anew which panels are displayed
+            front.styles.display = None if panel is None else "block"
         self.refresh(layout=True, repaint=False)
         if self.has_class("-line"):
             self.app.stylesheet.apply(self.query_one("#status"))
@@ -313,9 +303,17 @@ class DashboardLayout(BufferedScreen[None]):
         return changed
 
     def _arrange(self, name: str, *, on: bool) -> None:
-        """Arrange the panels otherwise by a class: none looks different within, so nothing in them
-        is styled anew.
+        """Add or remove a class that changes how panels are arranged.
+
+        Only the stylesheet of the panels themselves is applied: what is in them looks the same.
         """
         self.set_class(on, name, update=False)
         for node in (self, *self.children):
             self.app.stylesheet.apply(node)
+
+
+def _fill_screen(panel: Panel, *, fills: bool) -> None:
+    """Give a panel the size of the whole screen, or the one that the stylesheet says."""
+    panel.set_class(fills, "-zoomed", update=False)
+    panel.styles.set_rule("height", _LEFT if fills else None)
+    panel.styles.set_rule("max_width", _WHOLE if fills else None)

@@ -18,11 +18,12 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
 FOOTER = "FOOTER"
-"""Where a panel or a screen names the keys to show first while it has the focus: pairs of the names
-that one or more keys have in the configuration, and what they do in a word or two.
+"""Attribute of a panel or a screen: the keys to show first while it has the focus, as pairs of the
+names that one or more keys have in the configuration, and what they do in a word or two.
 """
 
 _NEEDED = "help"
+"""Name of the key that there always has to be room for, since it lists all others."""
 
 
 class _Key(NamedTuple):
@@ -33,7 +34,7 @@ class _Key(NamedTuple):
     does: str
     enabled: bool
     needed: bool = False
-    """Whether there has to be room for it: the key that names all others."""
+    """True if others are left out before it is."""
 
     @property
     def width(self) -> int:
@@ -42,10 +43,10 @@ class _Key(NamedTuple):
 
 
 class Keys(RoleStyled, can_focus=False):
-    """A row of keys that leaves one out rather than cutting its name short; all are in the help.
+    """A row of keys that leaves one out rather than cutting its name short; the help has all.
 
-    Textual's own footer has a widget for each key, made anew with the layout of the whole screen
-    whenever one changes: with each move of the focus to another panel.
+    Textual's own footer has a widget for each key, and lays out the whole screen whenever one
+    changes: with each move of the focus to another panel.
     """
 
     ALLOW_SELECT = False
@@ -71,37 +72,37 @@ class Keys(RoleStyled, can_focus=False):
         self._keys: tuple[_Key, ...] = ()
 
     def on_mount(self) -> None:
-        """Hear of other keys."""
+        """Watch which keys hold."""
         self.screen.bindings_updated_signal.subscribe(self, self._changed)
 
     def _changed(self, screen: Screen[object]) -> None:
-        """Show the keys that hold now; while the terminal is left alone they stay as they are."""
+        """Show the keys that hold now; while the terminal has no focus they stay as they are."""
         if not screen.app.app_focus or screen is not self.screen:
             return
         active = screen.active_bindings
-        focus = screen.focused or screen
-        named = next(
-            (found for node in focus.ancestors_with_self if (found := getattr(node, FOOTER, ()))),
-            (),
-        )
-        ascii_only = getattr(screen.app, "ascii_only", False)
-        shown = {
-            ids: key
-            for ids, does in named
-            if (key := _named(ids, does, active, ascii_only)) is not None
-        }
-        first = {id for ids in shown for id in ids.split()}
-        for _, binding, enabled, _ in active.values():
-            if binding.show and binding.id not in first:
-                display = self.app.get_key_display(binding)
-                key = _Key(
-                    binding.key, display, binding.description, enabled, needed=binding.id == _NEEDED
-                )
-                shown.setdefault(binding.action, key)
-        keys = tuple(shown.values())
+        first = _first_keys(screen, active)
+        others = self._other_keys(active, {id for ids in first for id in ids.split()})
+        keys = (*first.values(), *others.values())
         if keys != self._keys:
             self._keys = keys
             self.refresh()
+
+    def _other_keys(self, active: dict[str, ActiveBinding], known: set[str]) -> dict[str, _Key]:
+        """Return the first key of each further action that is to be shown.
+
+        Args:
+            active: What keys mean now.
+            known: Names of the actions that are shown already.
+        """
+        found: dict[str, _Key] = {}
+        for _, binding, enabled, _ in active.values():
+            if binding.show and binding.id not in known and binding.action not in found:
+                display = self.app.get_key_display(binding)
+                needed = binding.id == _NEEDED
+                found[binding.action] = _Key(
+                    binding.key, display, binding.description, enabled, needed=needed
+                )
+        return found
 
     @property
     def fitting(self) -> list[tuple[int, _Key]]:
@@ -131,6 +132,17 @@ class Keys(RoleStyled, can_focus=False):
         for x, key in self.fitting:
             if x <= event.x < x + key.width and key.enabled:
                 self.app.simulate_key(key.pressed)
+
+
+def _first_keys(screen: Screen[object], active: dict[str, ActiveBinding]) -> dict[str, _Key]:
+    """Return the keys that the focused panel, or else its screen, has first, by their names."""
+    focus = screen.focused or screen
+    declared = (getattr(node, FOOTER, ()) for node in focus.ancestors_with_self)
+    ascii_only = getattr(screen.app, "ascii_only", False)
+    found = {
+        ids: _named(ids, does, active, ascii_only) for ids, does in next(filter(None, declared), ())
+    }
+    return {ids: key for ids, key in found.items() if key is not None}
 
 
 def _named(ids: str, does: str, active: dict[str, ActiveBinding], ascii_only: bool) -> _Key | None:

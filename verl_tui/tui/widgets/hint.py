@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _ENOUGH = 3
-"""Keys after which somebody knows how it goes."""
+"""Keys after which the hint goes."""
 
 
 class Hint(Line):
-    """Says what some keys do, and has been said once enough of them were pressed."""
+    """Says what some keys do, until enough keys have been pressed."""
 
     DEFAULT_CSS = """
     Hint { background: $footer-background; }
@@ -35,6 +35,6 @@ class Hint(Line):
         )
 
     def pressed(self) -> bool:
-        """Count a key; return whether that was the last one that the hint was to be seen for."""
+        """Count a key; return True if the hint is to go after it."""
         self._left_keys -= 1
         return self._left_keys == 0
