@@ -308,14 +308,14 @@ async def test_a_zoomed_chart_grows_with_its_run(tmp_path: Path) -> None:
 
 
 def _batches(name: str, step: int, reward: float) -> list[Batch]:
-    from verl_tui.records import Rows as Table
+    from verl_tui.records import MetricRows
 
     status = SourceStatus("/more.jsonl", "tutorial JSONL", 5, 1)
     return [
         Batch(
             name,
             status,
-            (Table(("rollout/reward_mean",), [step], [[reward]], [0], [NOW]),),
+            (MetricRows(("rollout/reward_mean",), [step], [[reward]], [0], [NOW]),),
             live=True,
         )
     ]
