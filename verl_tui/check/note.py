@@ -178,16 +178,16 @@ def _best_sentences(best: Mapping[str, Any]) -> Iterator[str]:
         if best["indicator"] in INDICATORS
         else best["indicator"]
     )
-    said = f"best {label} {_number(best['value'])} at step {best['step']}"
+    words = f"best {label} {_number(best['value'])} at step {best['step']}"
     near, latest = best["nearest_checkpoint"], best["latest_checkpoint"]
     if best["checkpoint"]:
-        yield f"{said}; checkpoint {best['checkpoint']}{_unfinished(near)}"
+        yield f"{words}; checkpoint {best['checkpoint']}{_unfinished(near)}"
     elif near is None:
-        yield f"{said}; no checkpoint is known"
+        yield f"{words}; no checkpoint is known"
     else:
         there = "" if near["value"] is None else f", {label} {_number(near['value'])}"
         yield (
-            f"{said}; no checkpoint of that step, the nearest is of step "
+            f"{words}; no checkpoint of that step, the nearest is of step "
             f"{near['step']}{there}: {near['path']}"
         )
     if latest is not None and latest["complete"] is False and latest != near:
@@ -214,13 +214,13 @@ def _unfinished(checkpoint: Mapping[str, Any]) -> str:
 
 
 def _target_sentence(target: Mapping[str, Any]) -> str:
-    said = f"target {target['metric']} {_number(target['target'])}"
+    words = f"target {target['metric']} {_number(target['target'])}"
     if target["reached_step"] is not None:
         now = "" if target["value"] is None else f", now {_number(target['value'])}"
-        return f"{said}: reached at step {target['reached_step']}{now}"
+        return f"{words}: reached at step {target['reached_step']}{now}"
     if target["best"] is None:
-        return f"{said}: no value yet"
-    return f"{said}: not reached, best {_number(target['best'])} at step {target['best_step']}"
+        return f"{words}: no value yet"
+    return f"{words}: not reached, best {_number(target['best'])} at step {target['best_step']}"
 
 
 def _found(described: Mapping[str, Any], *, unfolded: bool) -> Iterator[_NoteLine]:
@@ -288,7 +288,7 @@ def _read(sources: Iterable[Mapping[str, Any]], run: Run) -> Iterator[_NoteLine]
 
 
 def _trouble(sources: Iterable[SourceState]) -> Iterator[_NoteLine]:
-    told = more = 0
+    named = more = 0
     notes: set[str] = set()
     for source in sources:
         path = one_line(source.status.path, 1000)
@@ -297,10 +297,10 @@ def _trouble(sources: Iterable[SourceState]) -> Iterator[_NoteLine]:
         if source.status.note and source.status.note not in notes:
             notes.add(source.status.note)
             yield _NoteLine(4, Text(f"{path}: {source.status.note}", "dim"))
-        lines = list(islice(source.unreadable, _NAMED_UNREADABLE - told))
+        lines = list(islice(source.unreadable, _NAMED_UNREADABLE - named))
         for line in lines:
             yield _NoteLine(4, Text(f"{path}:{line.line}: {line.reason}"))
-        told += len(lines)
+        named += len(lines)
         more += source.status.unreadable - len(lines)
     if more:
         yield _NoteLine(4, Text(f"and {more:,} more"))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from verl_tui.commands.arguments import Parser
 
 NAME = "check"
-HELP = "one look without a screen; exits 0 healthy, 1 warning, 2 critical, 3 nothing readable"
+HELP = "report once, without a screen; exits 0 healthy, 1 warning, 2 critical, 3 nothing readable"
 
 
 def options(parser: Parser) -> None:
@@ -30,7 +30,7 @@ def options(parser: Parser) -> None:
     parser.add_argument(
         "--consequences",
         action="store_true",
-        help="write out what only follows from another finding",
+        help="also write out the consequences of each finding",
     )
     parser.add_argument("--json", action="store_true", help="write JSON for programs")
     by = (

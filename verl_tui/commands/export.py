@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from verl_tui.commands.arguments import Parser
 
 NAME = "export"
-HELP = "take the data elsewhere"
+HELP = "write the data as CSV, for TensorBoard or for Prometheus"
 
 
 def options(parser: Parser) -> None:

@@ -28,7 +28,7 @@ def options(parser: Parser) -> None:
     """Add its options."""
     parser.usage = "verl-tui guard [OPTION]... PATH... [-- CMD [ARG]...]"
     parser.epilog = (
-        "CMD gets the facts in environment variables VERL_TUI_RUN, _PATHS, _STATE, _FINDING, "
+        "CMD gets these facts as environment variables: VERL_TUI_RUN, _PATHS, _STATE, _FINDING, "
         "_SEVERITY, _STEP, "
         "_SINCE_STEP, _KEY, _MESSAGE, _EVIDENCE and _ADVICE; with --on-best in VERL_TUI_RUN, "
         "_PATHS, _METRIC, _KEY, "
@@ -38,21 +38,26 @@ def options(parser: Parser) -> None:
     parser.rest = "command"
     parser.set_defaults(command=())
     parser.add_argument(
-        "--on", action="append", default=[], metavar="ID", help="trip on this finding, too"
+        "--on", action="append", default=[], metavar="ID", help="also trip on this finding"
     )
     best = (
         "run CMD at each new best of this metric instead: an indicator or the log's own key, with "
         ":min or :max"
     )
     parser.add_argument("--on-best", metavar="METRIC", help=best)
-    parser.add_argument("--kl", type=positive, metavar="LIMIT", help="of circuit-breaker-kl (0.2)")
     parser.add_argument(
-        "--reward-drop", type=share, metavar="SHARE", help="of circuit-breaker-reward (0.2)"
+        "--kl", type=positive, metavar="LIMIT", help="threshold of circuit-breaker-kl (0.2)"
+    )
+    parser.add_argument(
+        "--reward-drop",
+        type=share,
+        metavar="SHARE",
+        help="threshold of circuit-breaker-reward (0.2)",
     )
     parser.add_argument(
         "--count", type=count, metavar="N", help="breaches in a row that trip either (5)"
     )
-    parser.add_argument("--dry-run", action="store_true", help="say what would be run, run nothing")
+    parser.add_argument("--dry-run", action="store_true", help="report the command, run nothing")
     paths_argument(parser)
     config_option(parser)
 

@@ -30,7 +30,7 @@ def paths_argument(parser: Parser, help: str = "log, directory, quoted glob, add
 
 def config_option(parser: Parser) -> None:
     """Add the option that names a configuration."""
-    help = "configuration to use in place of the usual one (see `verl-tui config`)"
+    help = "configuration file to use instead of the default (see `verl-tui config`)"
     completes_paths(parser.add_argument("--config", type=Path, metavar="FILE", help=help))
 
 

@@ -27,15 +27,16 @@ HELP = "a recorded run played as if live: pause, step, seek"
 def options(parser: Parser) -> None:
     """Add its options."""
     parser.epilog = (
-        "Time is that of the log: times it states, else counted back from its progress bar, else "
-        "by the step timers, "
-        "else a second a step; the first line says which. Runs that went on side by side are "
-        "played at their true "
-        "times, others each from its own start. The records are held in memory. Keys: see ? and "
-        "the last row."
+        "Times are those that the log states, else estimated from its progress bar or its step "
+        "timers, else one second per step; the first line says which. Runs that overlapped in time "
+        "are played at their true times, others each from its own start. All records are kept in "
+        "memory. Keys: press ?, or see the last row."
     )
     parser.add_argument(
-        "--speed", type=positive, metavar="N", help="times as fast as it was (all in some minutes)"
+        "--speed",
+        type=positive,
+        metavar="N",
+        help="speed factor (default: the whole run in a few minutes)",
     )
     parser.add_argument(
         "--from",
@@ -45,7 +46,7 @@ def options(parser: Parser) -> None:
         help="begin where the run was at this step",
     )
     parser.add_argument("--until", type=step, metavar="STEP", help="pause at this step")
-    parser.add_argument("--paused", action="store_true", help="stand still at first")
+    parser.add_argument("--paused", action="store_true", help="start paused")
     screen_options(parser)
     paths_argument(parser, "log, directory or quoted glob")
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from verl_tui.commands.arguments import Parser
 
 NAME = "watch"
-HELP = "watch runs in the terminal (what PATH alone does)"
+HELP = "watch runs in the terminal (the default command)"
 
 
 def options(parser: Parser) -> None:
@@ -35,7 +35,11 @@ def unnamed(parser: Parser) -> None:
     frame = "draw one frame into FILE.svg or FILE.txt and exit"
     completes_paths(parser.add_argument("--snapshot", type=snapshot, metavar="FILE", help=frame))
     parser.add_argument(
-        "--size", type=size, default=(120, 40), metavar="COLSxROWS", help="of a snapshot (120x40)"
+        "--size",
+        type=size,
+        default=(120, 40),
+        metavar="COLSxROWS",
+        help="of the snapshot (120x40)",
     )
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from verl_tui.web import WebServer
 
 NAME = "web"
-HELP = "watch runs in a browser, with the app that draws in the terminal"
+HELP = "watch runs in a browser, in the same app as in the terminal"
 PORT = 9751
 _EXAMPLE = "verl-tui web 'logs/run_*'"
 _MISSING = "`web` needs textual-serve: pip install 'verl-tui[web]'"
@@ -32,10 +32,10 @@ def options(parser: Parser) -> None:
         type=port,
         default=PORT,
         metavar="N",
-        help="where it listens (default: %(default)d)",
+        help="port to listen on (default: %(default)d)",
     )
     others = (
-        "default: 127.0.0.1; beyond it, anyone on the network can read along: nothing is encrypted"
+        "address to listen on (default: 127.0.0.1; nothing is encrypted, so others may read along)"
     )
     parser.add_argument("--bind", default="127.0.0.1", metavar="ADDRESS", help=others)
     public = "address for browsers, if it differs: behind a tunnel to another port, or a TLS proxy"

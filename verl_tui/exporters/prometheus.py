@@ -228,13 +228,13 @@ def _labelled(runs: Sequence[Run]) -> Iterator[tuple[str, Run]]:
 
 def _progress(out: _Families, run: Run, label: str, now: float) -> None:
     validation = run.present(run.indicators.get("validation"))
-    told = {
+    progress = {
         names.STEPS: run.step,
         names.TOTAL_STEPS: run.total_steps,
         names.LAST_STEP: run.last_record,
         names.LAST_VALIDATION: validation.steps[-1] if validation is not None else None,
     }
-    for name, value in told.items():
+    for name, value in progress.items():
         if value is not None:
             out.add(name, value, run=label)
     current = state(run, now)

@@ -41,7 +41,7 @@ class BestKeeper:
         self._command = command
         self._start = start
         self._dry_run = dry_run
-        self._looked: dict[str, int] = {}
+        self._seen: dict[str, int] = {}
         """Revision of each run at the last look."""
         self._best: dict[str, Best | None] = {}
         self._waiting: dict[str, tuple[Run, Best]] = {}
@@ -54,9 +54,9 @@ class BestKeeper:
 
     def look(self, run: Run, now: float) -> Iterator[Event]:
         """Yield a new best of a run; the first look only reports the best before the guard."""
-        if self._looked.get(run.name) == run.revision:
+        if self._seen.get(run.name) == run.revision:
             return
-        self._looked[run.name] = run.revision
+        self._seen[run.name] = run.revision
         found, known = best(run, self._by.metric, lowest=self._by.lowest), self._best.get(run.name)
         first = run.name not in self._best
         self._best[run.name] = found if known is None or found is None else known

@@ -45,11 +45,11 @@ class Orders:
     ids: frozenset[str] = frozenset(BREAKERS)
     """Findings that trip."""
     command: tuple[str, ...] = ()
-    """Program and arguments, empty to only tell."""
+    """Program and arguments, empty to only report."""
     dry_run: bool = False
     best: BestBy | None = None
-    """Run the command at each new best by this metric, and only tell of findings that trip; None:
-    when one trips.
+    """Run the command at each new best by this metric, and only report findings that trip; None:
+    run it when one trips.
     """
 
 
@@ -124,14 +124,14 @@ class Guard:
         """
         self.monitor.judge(now)
         for run in list(self.monitor.runs.values()):
-            yield from self._look(run, now)
+            yield from self._judge_run(run, now)
             if self._bests is not None:
                 yield from self._bests.look(run, now)
         yield from self._commands(now)
         if self._bests is not None:
             yield from self._bests.work(now)
 
-    def _look(self, run: Run, now: float) -> Iterator[Event]:
+    def _judge_run(self, run: Run, now: float) -> Iterator[Event]:
         current = state(run, now)
         if run.name not in self._states:
             yield event("watching", now, run, paths=list(run.paths))

@@ -51,7 +51,7 @@ def length_cause(run: Run) -> Sequence[Cause]:
     stated = positive_setting(run, RESPONSE_LIMITS)
     if stated is None:
         return []
-    return [Cause("max_response_length", f"config: {_said(run, *stated)}")]
+    return [Cause("max_response_length", f"config: {_setting(run, *stated)}")]
 
 
 CAUSES: Mapping[str, Callable[[Run], Sequence[Cause]]] = {
@@ -66,7 +66,9 @@ def _kl_coef(run: Run) -> Cause | None:
     low, high = KL_COEF
     if stated is None or stated[1] >= low:
         return None
-    return Cause("kl_coef", f"config: {_said(run, *stated)} is below {number(low)}–{number(high)}")
+    return Cause(
+        "kl_coef", f"config: {_setting(run, *stated)} is below {number(low)}–{number(high)}"
+    )
 
 
 def _controller(run: Run) -> Cause | None:
@@ -75,8 +77,8 @@ def _controller(run: Run) -> Cause | None:
     stated = run.config.find(
         ["kl_controller", "kl_ctrl.type", "kl_ctrl_type", "kl_ctrl", "adap_kl_ctrl"]
     )
-    said = _said(run, *stated) if stated is not None else "the KL controller is a fixed one"
-    return Cause("kl_controller", f"config: {said}: the KL controller does not adapt")
+    words = _setting(run, *stated) if stated is not None else "the KL controller is a fixed one"
+    return Cause("kl_controller", f"config: {words}: the KL controller does not adapt")
 
 
 def _learning_rate(run: Run) -> Cause | None:
@@ -87,7 +89,7 @@ def _learning_rate(run: Run) -> Cause | None:
         return None
     return Cause(
         "learning_rate",
-        f"config: {_said(run, *stated)} is above {number(_LEARNING_RATE)} (heuristic)",
+        f"config: {_setting(run, *stated)} is above {number(_LEARNING_RATE)} (heuristic)",
     )
 
 
@@ -98,15 +100,16 @@ def _clip(run: Run) -> Cause | None:
     if stated is None or stated[1] <= _CLIP:
         return None
     return Cause(
-        "clip_ratio", f"config: {_said(run, *stated)} is wider than the usual 0.1–{number(_CLIP)}"
+        "clip_ratio",
+        f"config: {_setting(run, *stated)} is wider than the usual 0.1–{number(_CLIP)}",
     )
 
 
-def _said(run: Run, key: str, value: object) -> str:
-    said = (
+def _setting(run: Run, key: str, value: object) -> str:
+    words = (
         number(value)
         if isinstance(value, int | float) and not isinstance(value, bool)
         else str(value)
     )
     origin = PurePath(run.settings_origin.get(key, "")).name
-    return f"{key} {said}" + (f" ({origin})" if origin and origin != "console" else "")
+    return f"{key} {words}" + (f" ({origin})" if origin and origin != "console" else "")

@@ -89,15 +89,13 @@ def known_response_limit(run: Run, guide: Guide) -> Limit | None:
 
 
 def stated_limit(run: Run, name: str) -> Limit | None:
-    """Return a limit that only the run's own settings can tell, e.g. `max_prompt_length`."""
+    """Return a limit that only the run's own settings can state, e.g. `max_prompt_length`."""
     stated = positive_setting(run, (f"data.{name}", name))
     return Limit(stated[1], f"{stated[0]} {number(stated[1])}") if stated else None
 
 
 def adaptive(run: Run) -> bool | None:
-    """Return whether the run's KL controller is the adaptive one; None where its settings do not
-    tell.
-    """
+    """Return whether the run's KL controller is the adaptive one, None if no setting says so."""
     for key, value in run.settings.items():
         if "kl" not in key.lower():
             continue

@@ -46,7 +46,7 @@ class _RuleInputs(NamedTuple):
 
 
 class _Basis(NamedTuple):
-    """All that a feed depends on beside the points: if it changes, the feed starts over."""
+    """All that a feed depends on besides the points: if it changes, the feed starts over."""
 
     keys: tuple[str, ...]
     limit: float
@@ -202,10 +202,10 @@ class RuleOnRun:
         breaches, known = condition.breaches, context.known(keys[0])
         if not self._by_values or not breaches.all or known is None:
             return breaches.all
-        known_filter = self._filters.get(keys[0])
-        if known_filter is None or known_filter[:2] != (feed, feed.turn):
-            known_filter = self._filters[keys[0]] = (feed, feed.turn, BreachFilter())
-        return known_filter[2].cut(
+        kept = self._filters.get(keys[0])
+        if kept is None or kept[:2] != (feed, feed.turn):
+            kept = self._filters[keys[0]] = (feed, feed.turn, BreachFilter())
+        return kept[2].cut(
             breaches.all,
             known.steps,
             lambda step: self._exempt_now(context.at(step), keys) is not None,

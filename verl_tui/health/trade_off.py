@@ -23,8 +23,8 @@ _BOTTOM = 0.15
 length grow with use.
 """
 _SURE, _SURE_RISE = 5.0, 3.0
-"""Standard errors of the fall, which is looked for in many places, and of the reward's rise since:
-heuristic.
+"""Standard errors of the fall, which is searched for in many places, and of the reward's rise
+since: heuristic.
 """
 _RISE = 0.05
 """And a twentieth of the reward's size."""

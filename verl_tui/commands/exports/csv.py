@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from verl_tui.commands.arguments import Parser
 
 NAME = "csv"
-HELP = "every numeric metric, one row a step"
+HELP = "every numeric metric, one row per step"
 
 
 def options(parser: Parser) -> None:

@@ -41,14 +41,14 @@ def options(parser: Parser) -> None:
         "--port",
         type=port,
         metavar="N",
-        help=f"where it listens (default: {PORT}; 0: any that is free)",
+        help=f"port to listen on (default: {PORT}; 0: any free one)",
     )
     parser.add_argument(
-        "--bind", metavar="ADDRESS", help="default: 127.0.0.1; others need a login or a certificate"
+        "--bind",
+        metavar="ADDRESS",
+        help="address to listen on (default: 127.0.0.1; others need a login or a certificate)",
     )
-    login = (
-        f"holds user:password, which scrapers must give; so may the environment variable {LOGIN}"
-    )
+    login = f"file with user:password for scrapers; or use the environment variable {LOGIN}"
     completes_paths(parser.add_argument("--login-file", type=Path, metavar="FILE", help=login))
     certificate = parser.add_argument(
         "--tls-cert", type=Path, metavar="FILE", help="certificate chain, PEM: serves https"
@@ -58,12 +58,12 @@ def options(parser: Parser) -> None:
     )
     completes_paths(certificate)
     completes_paths(key)
-    file = "write this in place of listening, for node_exporter's textfile collector"
+    file = "write this file instead of listening, for node_exporter's textfile collector"
     completes_paths(parser.add_argument("--textfile", type=Path, metavar="FILE.prom", help=file))
     parser.add_argument(
         "--follow",
         action="store_true",
-        help="with --textfile: go on until ctrl+c (a port always does)",
+        help="with --textfile: keep writing until ctrl+c (a port is always served until then)",
     )
     every = "longest time between two updates; new values come at once (default: %(default)g)"
     parser.add_argument("--interval", type=seconds, default=10.0, metavar="SECONDS", help=every)
@@ -72,9 +72,9 @@ def options(parser: Parser) -> None:
         type=count,
         default=100,
         metavar="N",
-        help="at most, the newest (default: %(default)d)",
+        help="most runs, the newest (default: %(default)d)",
     )
-    most = "of a run at most (default: %(default)d)"
+    most = "most metrics of a run (default: %(default)d)"
     parser.add_argument("--metrics", type=count, default=500, metavar="N", help=most)
     paths_argument(parser)
     config_option(parser)

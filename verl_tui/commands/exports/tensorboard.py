@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
 
 NAME = "tensorboard"
-HELP = "TensorBoard's event files, a directory a run"
+HELP = "TensorBoard event files, one directory per run"
 
 
 def options(parser: Parser) -> None:
     """Add its options."""
     into = parser.add_argument(
-        "-o", "--output", required=True, metavar="DIR", help="holds a directory a run"
+        "-o", "--output", required=True, metavar="DIR", help="gets one directory per run"
     )
     completes_paths(into, directories=True)
     parser.add_argument(
-        "--follow", action="store_true", help="go on until ctrl+c: what is new is written as well"
+        "--follow", action="store_true", help="keep writing what is new until ctrl+c"
     )
-    every = "between two writings with --follow (default: %(default)g)"
+    every = "time between two writes with --follow (default: %(default)g)"
     parser.add_argument("--interval", type=seconds, default=30.0, metavar="SECONDS", help=every)
     some = "samples of a step that become texts (default: %(default)d)"
     parser.add_argument("--samples", type=count, default=4, metavar="N", help=some)

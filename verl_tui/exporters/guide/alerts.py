@@ -36,9 +36,11 @@ def alert_rules(guide: Guide, step: float = STEP) -> str:
     for rule in guide.rules:
         if rule.id not in guide.silenced:
             by_id.setdefault(rule.id, []).append(rule)
-    said = [rule for rules in by_id.values() for rule in rules if why_not_promql(rule) is None]
+    expressible = [
+        rule for rules in by_id.values() for rule in rules if why_not_promql(rule) is None
+    ]
     groups = [
-        {"name": "verl-signals", "rules": list(_signals(said))},
+        {"name": "verl-signals", "rules": list(_signals(expressible))},
         {"name": "verl-alerts", "rules": [_alert(id, rules, step) for id, rules in by_id.items()]},
     ]
     file = yaml.dump(
@@ -89,13 +91,13 @@ def _signals(rules: Sequence[Rule]) -> Iterator[dict[str, str]]:
 def _alert(id: str, rules: Sequence[Rule], step: float) -> dict[str, Any]:
     first = rules[0]
     found = f'max by (run, id, severity) ({names.FINDING}{{id="{id}"}} == 1)'
-    said = [_labelled(rule, step) for rule in rules if why_not_promql(rule) is None]
+    expressible = [_labelled(rule, step) for rule in rules if why_not_promql(rule) is None]
     notes = {
         "summary": "{{ $labels.run }}: " + _plain(f"{id} ({condition(first)})"),
         "description": _plain(" ".join(part for part in (first.meaning, first.advice) if part)),
         "source": _plain(first.source),
     }
-    expr = "\nor\n".join([found, *said])
+    expr = "\nor\n".join([found, *expressible])
     return {
         "alert": alert_name(id),
         "expr": expr,

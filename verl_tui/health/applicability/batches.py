@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from verl_tui.runs.series import Series
 
 _NEWEST, _ENOUGH = 100, 20
-"""Newest points that tell how far it swings now, and how many there must be."""
+"""Newest points that show its present swings, and how many are needed."""
 _CALM = 0.1
 """Below this standard deviation there is nothing to excuse: the guide's figure is 0.14."""
 _BEYOND = 1.5

@@ -26,8 +26,8 @@ def stair_steps(context: RuleContext, key: str) -> str | None:
     """Exempt a KL that falls in stair steps, as the adaptive controller makes it."""
     series = context.known(key)
     # A controller that the settings name also explains a level long after the last stair.
-    looked = 10 * _POINTS if adaptive(context.run) else 2 * _POINTS
-    if series is None or adaptive(context.run) is False or not stairs(series.tail(looked)):
+    newest = 10 * _POINTS if adaptive(context.run) else 2 * _POINTS
+    if series is None or adaptive(context.run) is False or not stairs(series.tail(newest)):
         return None
     how = "as the adaptive controller makes it"
     if adaptive(context.run):

@@ -115,7 +115,7 @@ class Condition(ABC):
     """
 
     needs = 1
-    """Points below which nothing is said."""
+    """Fewest points to judge."""
 
     def __init__(self, cooldown: int = 0) -> None:
         self.seen = 0

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _SIZE = 5
 """Points a block."""
 _STRETCHES = (6, 12, 24, 48)
-"""Blocks over which a fall is looked for: 30 to 240 points."""
+"""Blocks over which a fall is searched for: 30 to 240 points."""
 _SURE = 5.0
 """Standard errors between the first and the last third: heuristic, high because it is tested often.
 """

@@ -20,7 +20,7 @@ _STRETCH = 256
 _RISING_T = 3.0
 """A rise counts as shown at three standard errors: heuristic, one chance in some hundreds."""
 _STILL_RISING_T = 1.0
-"""Below one standard error it cannot be said to rise still."""
+"""Below one standard error it no longer rises."""
 _NOT_RISING_T = 1.5
 """A rise excuses a low value already when it is likelier than not."""
 _RISING_SHARE = 0.1

@@ -48,9 +48,9 @@ stuck.
 
 
 _NEWEST = 4
-"""Blocks that tell where a component is now."""
+"""Newest blocks that show a component's present level."""
 _LONGEST = 300
-"""Blocks that a climb is looked for in."""
+"""Newest blocks in which a climb is searched for."""
 
 
 class _Saturated(NamedTuple):
@@ -143,7 +143,7 @@ def _saturated(
 
 
 def _stuck(
-    blocks: Sequence[Block], j: int, reached: tuple[float, float], beside: _Saturated
+    blocks: Sequence[Block], j: int, reached: tuple[float, float], saturated: _Saturated
 ) -> bool:
     """Return whether a component may be stuck: it is still logged, and has not reached its own top
     before.
@@ -152,44 +152,46 @@ def _stuck(
     if len(window) < _WINDOW // 2:
         return False
     reach = reached[1] - reached[0]
-    if min(window) >= _CEILING * max(beside.top, reached[1]) > 0 or (
+    if min(window) >= _CEILING * max(saturated.top, reached[1]) > 0 or (
         reached[1] <= 1 and reached[0] >= _HIGH
     ):
         return False  # at its ceiling all along
     if reached[1] <= 0 and fmean(window[-_NEWEST:]) >= reached[1] - _FOOT * reach > reached[0]:
         return False  # a penalty, as small as it ever was
     done = (
-        reach >= _DONE * (beside.top - beside.low)
+        reach >= _DONE * (saturated.top - saturated.low)
         and min(window) >= reached[1] - (1 - _FOOT) * reach
     )
     return not done
 
 
-def _moves(blocks: Sequence[Block], j: int, beside: _Saturated) -> bool:
+def _moves(blocks: Sequence[Block], j: int, saturated: _Saturated) -> bool:
     """Return whether a component has gained anything since the saturated one began to climb.
 
     By the saturated one's measure, or surely by its own: parts of a reward have scales of their
     own.
     """
-    gain, now = _gain(blocks, j, beside)
-    if math.isnan(gain) or gain >= _STILL * (beside.top - beside.low):
+    gain, now = _gain(blocks, j, saturated)
+    if math.isnan(gain) or gain >= _STILL * (saturated.top - saturated.low):
         return True
-    line = course(blocks[beside.climb :], j)
+    line = course(blocks[saturated.climb :], j)
     return line.t >= _SURE_T and line.change >= _OWN * abs(now)
 
 
-def _fell(blocks: Sequence[Block], j: int, beside: _Saturated) -> bool:
+def _fell(blocks: Sequence[Block], j: int, saturated: _Saturated) -> bool:
     """Return whether a component has fallen since then, by the saturated one's measure or by its
     own.
     """
-    gain, now = _gain(blocks, j, beside)
-    return gain <= -_STILL * (beside.top - beside.low) or gain <= -_OWN * (abs(now) + abs(gain))
+    gain, now = _gain(blocks, j, saturated)
+    return gain <= -_STILL * (saturated.top - saturated.low) or gain <= -_OWN * (
+        abs(now) + abs(gain)
+    )
 
 
-def _gain(blocks: Sequence[Block], j: int, beside: _Saturated) -> tuple[float, float]:
+def _gain(blocks: Sequence[Block], j: int, saturated: _Saturated) -> tuple[float, float]:
     """Return what one has gained since the saturated one began to climb, and its level now; nan if
     unknown.
     """
-    before = column(blocks[max(0, beside.climb - 2) : beside.climb + 2], j)
+    before = column(blocks[max(0, saturated.climb - 2) : saturated.climb + 2], j)
     now = column(blocks[-_NEWEST:], j)
     return (fmean(now) - fmean(before), fmean(now)) if before and now else (math.nan, math.nan)

@@ -160,7 +160,7 @@ class Crash(Diagnosis):
         if worker is not None:
             evidence = [*worker.lines, _line(path, event)]
         evidence.append("no step came after it")
-        severity, verb, help = _said(
+        severity, verb, help = _severity_and_words(
             context, event, advice(headline, *(one.text for one in (event, *same)))
         )
         return Finding(
@@ -267,8 +267,8 @@ def _where(step: int | None) -> str:
     return "before the first step" if step is None else f"at step {step}"
 
 
-def _said(context: RuleContext, event: Event, help: str) -> tuple[Severity, str, str]:
-    """Return how bad an end is, how it is said, and what helps."""
+def _severity_and_words(context: RuleContext, event: Event, help: str) -> tuple[Severity, str, str]:
+    """Return the severity of an end, its words, and advice."""
     if event.kind is EventKind.STOPPED:
         if interrupted(context.run):
             return Severity.INFO, "the run was interrupted by its user", _BY_USER

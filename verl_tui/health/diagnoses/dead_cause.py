@@ -199,8 +199,8 @@ def _constant(score: float) -> DeadCause:
 
 
 def _variety(context: RuleContext, step: int) -> DeadCause | None:
-    """Return that answers are alike, from the beginning on or since some time, where samples
-    tell.
+    """Return the cause that answers are alike, from the beginning or since later; None if they are
+    not or there are no samples.
     """
     shares = _known(context.run.present(context.names.get("samples/unique_share")), step)
     if not shares or (now := fmean(shares[-_LATELY:])) > _ALIKE:
@@ -229,7 +229,7 @@ def _temperature(context: RuleContext) -> tuple[str, float] | None:
 
 
 def _share(context: RuleContext, name: str, step: int) -> float:
-    """Return how many of the dead groups are of a kind, 0 where samples do not tell."""
+    """Return the share of the dead groups that are of a kind, 0 if it is unknown."""
     of, dead = (
         _known(context.run.present(context.names.get(key)), step)
         for key in (name, "samples/dead_groups")

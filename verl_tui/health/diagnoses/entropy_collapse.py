@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from verl_tui.runs.series import Series
 
 _LAGS = (5, 10, 20, 40)
-"""Blocks over which a fall is looked for: collapses take from 50 to some hundred steps."""
+"""Blocks over which a fall is searched for: collapses take from 50 to some hundred steps."""
 _FALL = 0.5
 """Over such a stretch entropy must have halved: heuristic."""
 _LEFT = 0.15
@@ -84,7 +84,7 @@ class EntropyCollapse(BlockDiagnosis):
         return [*early, *later]
 
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
-        """Look at the first steps, and at the blocks where these tell nothing."""
+        """Judge the first steps; if they show nothing, the blocks."""
         found = super().judge(context)
         early = self._early(context) if self._inputs is not None else None
         return early if early is not None else found

@@ -86,10 +86,10 @@ class Hang(Diagnosis):
         gpus_idle, gpu_words = _gpus(context)
         due = expected_step(run)
         if due is None:
-            beside, usual = "the usual gap is not known", []
+            compared, usual = "the usual gap is not known", []
         else:
             times = f"{quiet / due.seconds:,.0f} times the usual"
-            beside = f"{times} {minutes(due.seconds)} of {due.kind.words}"
+            compared = f"{times} {minutes(due.seconds)} of {due.kind.words}"
             usual = [f"{due.kind.words} is due; the longest so far took {minutes(due.longest)}"]
         sign, at = evidence(run, context.now), phase(run)
         lived = "" if sign is None else f"alive: {sign.words}"
@@ -99,7 +99,7 @@ class Hang(Diagnosis):
         return Finding(
             self.rule.id,
             self.rule.severity,
-            f"no step for {minutes(quiet)} since step {run.step}: {beside}",
+            f"no step for {minutes(quiet)} since step {run.step}: {compared}",
             step=run.step,
             since_step=run.step,
             evidence=tuple(filter(None, (count, lived, at, *usual, log_words, gpu_words))),
@@ -190,7 +190,7 @@ def _waiting(context: RuleContext) -> str:
 
 
 def _log(context: RuleContext) -> tuple[bool | None, str]:
-    """Return whether the log is silent, None where that is not known, and how that is said."""
+    """Return whether the log is silent, None if unknown, and that in words."""
     written = last_write(context.run)
     if written is None:
         return None, "it is unknown whether the log is silent"

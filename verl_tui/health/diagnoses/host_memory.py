@@ -33,7 +33,7 @@ _OF = re.compile(r"was ([\d.]+)GB / ([\d.]+)GB \(")
 _FULL = 0.95
 """Share of the node at which Ray kills (Ray's RAY_memory_usage_threshold)."""
 _MOST = 200
-"""Newest points that tell the slope."""
+"""Newest points that show the slope."""
 _PARTS = 4
 _EACH = 1 / 3
 """Every quarter must have grown by a third of an even share: one jump, or a cache that fills up, is
@@ -45,7 +45,7 @@ _SURE = 8.0
 _GROWN, _GROWN_GB = 0.25, 20.0
 """Growth to report if the node's size is unknown, a quarter and 20 GB: heuristic."""
 _SOON, _AHEAD = 3600.0, 86400.0
-"""Below an hour it is critical; more than a day ahead is too far to tell: heuristic."""
+"""Below an hour it is critical; more than a day ahead is too far to predict: heuristic."""
 
 
 class _Growth(NamedTuple):
@@ -71,15 +71,15 @@ class HostMemory(Diagnosis):
 
     def __init__(self, rule: Rule) -> None:
         super().__init__(rule)
-        self._looked: tuple[int, _Growth | NotJudged | None] = (-1, None)
+        self._judged: tuple[int, _Growth | NotJudged | None] = (-1, None)
 
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
-        """Look at the growth, and at what Ray said."""
+        """Judge the growth, and Ray's messages."""
         run = context.run
-        if self._looked[0] != run.revision:
-            self._looked = (run.revision, self._growth(context))
+        if self._judged[0] != run.revision:
+            self._judged = (run.revision, self._growth(context))
         killed = [event for event in run.events if _KILLED.search(event.text)]
-        growth = self._looked[1]
+        growth = self._judged[1]
         finding = None
         if killed:
             finding = self._killed(context, killed)

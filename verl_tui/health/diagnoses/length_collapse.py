@@ -49,7 +49,7 @@ _LOSS, _SURE_LOSS = 0.4, 5.0
 part as fallen.
 """
 _LOOKED_AT = 60
-"""Blocks among which a score's levels are sought, and newest ones that tell how much it varies."""
+"""Blocks in which a score's levels are searched for, and newest ones that show its noise."""
 _SOLVED = 0.95
 """A mean reward from here on, on a scale that ends at 1, is that of a solved task: heuristic."""
 
@@ -88,8 +88,8 @@ class LengthCollapse(BlockDiagnosis):
     needs: ClassVar[int] = _OPENING
     _long: int = 0
     """Place of the last block in which responses were still long."""
-    _looked: int = 0
-    """Blocks in which that was looked for."""
+    _searched: int = 0
+    """Blocks already searched for it."""
 
     def inputs(self, context: RuleContext) -> BlockInputs | NotJudged:
         """Look at the reward, the length, and at all scores that short responses may gain or
@@ -128,10 +128,10 @@ class LengthCollapse(BlockDiagnosis):
         )
 
     def _find_last_long(self, blocks: Sequence[Block], opening: float) -> None:
-        for i in range(self._looked, len(blocks)):
+        for i in range(self._searched, len(blocks)):
             if blocks[i].levels[_LENGTH] >= _NEAR * opening:
                 self._long = i
-        self._looked = len(blocks)
+        self._searched = len(blocks)
 
     def _courses(self, blocks: Sequence[Block], inputs: BlockInputs) -> list[_Course]:
         scores = (_REWARD, *range(_SCORES, len(inputs.keys)))
@@ -140,7 +140,7 @@ class LengthCollapse(BlockDiagnosis):
 
     def _forget(self) -> None:
         super()._forget()
-        self._long = self._looked = 0
+        self._long = self._searched = 0
 
     def _is_explained(
         self, courses: Sequence[_Course], fallen: _Course | None, inputs: BlockInputs

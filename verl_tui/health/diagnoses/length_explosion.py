@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from verl_tui.health.rule_context import RuleContext
 
 _LAGS = (4, 8, 16, 32)
-"""Blocks over which it is looked for: 40 to 320 points."""
+"""Blocks over which it is searched for: 40 to 320 points."""
 _CLIMB = 1.3
 """Length must have grown by a third or so: heuristic."""
 _NEAR = 0.75

@@ -275,9 +275,9 @@ def _needed(run: Run) -> set[str]:
 
 
 def _count(one: _BrokenPoints) -> str:
-    broken, looked = one.recent(), min(one.window, one.count + 1)
+    broken, window = one.recent(), min(one.window, one.count + 1)
     steps = ", ".join(map(str, broken[:_MOST_STEPS])) + (", …" if len(broken) > _MOST_STEPS else "")
-    return f"at {len(broken)} of the last {looked} points (step{'s' * (len(broken) > 1)} {steps})"
+    return f"at {len(broken)} of the last {window} points (step{'s' * (len(broken) > 1)} {steps})"
 
 
 def _spans(seen: Sequence[_BrokenPoints], window: int) -> Breaches:

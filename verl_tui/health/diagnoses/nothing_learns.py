@@ -119,8 +119,8 @@ class NothingLearns(BlockDiagnosis):
     needs: ClassVar[int] = 10
     errors: ClassVar[bool] = True
     _learnt: bool = False
-    """Whether it has once gained, so that nothing of this is left to be said; nor of a log that
-    begins elsewhere.
+    """Whether it has ever gained, or the log does not hold the run's beginning: then it is not
+    judged any more.
     """
 
     def inputs(self, context: RuleContext) -> BlockInputs | NotJudged:

@@ -40,7 +40,7 @@ less.
 _BEFORE, _AFTER = 50, 30
 """Points before and after the cliff's edge among which a KL may have left its band."""
 _WRECK = 200
-"""Points behind the edge in which it is looked how far KL and samples go."""
+"""Points after the edge in which the worst KL and samples are searched for."""
 _LONG_OUT = 300
 """Points after which a KL that is out of its band is no news: heuristic."""
 _FAR_FROM = 1.0
@@ -185,16 +185,16 @@ class PolicyCollapse(Diagnosis):
             )
         evidence += [cause.words for cause in causes]
         names = {cause.name for cause in causes}
-        beside = [
+        signs = [
             f"{one.title} {number(one.top / one.threshold)} × its threshold from step {one.step}"
             for one in out[:1]
         ]
-        beside += [f"samples loop from step {loops.step}"] if loops is not None else []
+        signs += [f"samples loop from step {loops.step}"] if loops is not None else []
         return Finding(
             self.rule.id,
             self.rule.severity,
             f"the policy collapsed: reward cliff at step {edge}, "
-            f"from {number(level)} to {number(foot)}; " + ", ".join(beside),
+            f"from {number(level)} to {number(foot)}; " + ", ".join(signs),
             step=step,
             since_step=edge,
             evidence=tuple(evidence),

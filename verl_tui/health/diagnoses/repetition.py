@@ -55,7 +55,7 @@ class _JudgedFigure(NamedTuple):
 
 _SCORED = ("samples/score", "samples/score_std")
 _SCORES = 100
-"""Newest steps with samples that tell whether their answers are right or wrong."""
+"""Newest steps with samples that show whether answers are right or wrong."""
 _LEARNT = "although more answers are right than before: the repetition may follow the answer"
 
 

@@ -83,7 +83,7 @@ class RewardHacking(BlockDiagnosis):
     """The figure at whose cost the reward rises, while that lasts."""
 
     def inputs(self, context: RuleContext) -> BlockInputs | NotJudged:
-        """Look at the reward, what samples tell, the validation scores and the reward's parts."""
+        """Return the reward, figures of samples, validation scores and the reward's parts."""
         reward = context.indicators.get("reward")
         if reward is None:
             return NotJudged(self.rule.id, "the log has no reward")

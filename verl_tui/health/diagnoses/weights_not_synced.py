@@ -83,10 +83,10 @@ class WeightsNotSynced(Diagnosis):
         )
         if read != self._read:
             self._read = read
-            self._look(scores, learning)
+            self._judge_new(scores, learning)
         return self._found
 
-    def _look(self, scores: Sequence[Series], learning: Series) -> None:
+    def _judge_new(self, scores: Sequence[Series], learning: Series) -> None:
         """Judge the validations in order: an earlier finding must not depend on later ones."""
         if self._basis(scores, learning) != self._settled:
             self._known, self._kept, self._until = {}, Breaches(cooldown=0), -1
@@ -120,10 +120,10 @@ class WeightsNotSynced(Diagnosis):
 
     def _finding(self, known: Sequence[_Same], last: int, learning: Series) -> Finding | None:
         same = [one for one in known if one.seen >= self.rule.count]
-        telling = [one for one in same if _enough(one, self.rule.count)]
-        if not telling or min(one.times for one in same) < self.rule.count:
+        no_chance = [one for one in same if _enough(one, self.rule.count)]
+        if not no_chance or min(one.times for one in same) < self.rule.count:
             return None
-        first = telling[0]
+        first = no_chance[0]
         start, stop = bisect_right(learning.steps, first.since), bisect_right(learning.steps, last)
         least = min(learning.values[start:stop], default=0.0)
         return self._same_finding(first, same, last, (learning.key, least)) if least > 0 else None

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
 
 _BEFORE = 20
-"""Steps before the first error that tell how many samples a step has."""
+"""Steps before the first error that show the usual number of samples."""
 
 
 class WorkerErrors(Diagnosis):
