@@ -8,8 +8,8 @@ import os
 from time import time
 from typing import TYPE_CHECKING
 
-# Frames a second that Textual draws at most, unless the user has said. With its 60, what comes a
-# frame later than the answer to a key waits for 17 ms; nothing is drawn more often for it.
+# Frames a second that Textual draws at most, unless the user has set it. With its 60, a drawing in
+# the frame after the answer to a key waits for 17 ms; nothing is drawn more often for it.
 os.environ.setdefault("TEXTUAL_FPS", "120")
 # Milliseconds after which an escape is the key and not the beginning of another. Terminals write a
 # key in one piece, and a serial line of 9600 baud has its next byte after one; Textual waits for
@@ -78,7 +78,7 @@ def replay(playback: Playback, config: Config) -> int:
 
 
 def _run(app: VerlApp) -> int:
-    """Run an app; return what it says, which is nothing if it has failed."""
+    """Run an app; return its exit code."""
     # Looking for garbage among all objects takes 30 to 80 ms with many runs, often in the middle of
     # a key: the app has that done once a minute.
     gc.set_threshold(*gc.get_threshold()[:2], _NEVER)
@@ -86,11 +86,9 @@ def _run(app: VerlApp) -> int:
 
 
 def _ask_for_size() -> None:
-    """Have the terminal asked for its size: what a shell has exported Textual would take for it for
-    ever.
+    """Let Textual ask the terminal for its size: it would keep to the one that a shell exports.
 
-    A page in a browser is no terminal that could be asked: textual-serve states its size in this
-    way.
+    A page in a browser is no terminal to ask: textual-serve sets its size in these variables.
     """
     for name in () if os.environ.get("TEXTUAL_DRIVER") else ("COLUMNS", "LINES"):
         os.environ.pop(name, None)
@@ -121,7 +119,7 @@ def _draw(
 
 
 def _ascii_only(config: Config, *, on_terminal: bool = True) -> bool:
-    """Tell whether to keep to ASCII: as the user says, else where the locale or the terminal shows
+    """Return True to keep to ASCII: as configured, else where the locale or the terminal shows
     nothing else.
     """
     from verl_tui.rendering.charts.braille import ascii_locale
@@ -129,7 +127,7 @@ def _ascii_only(config: Config, *, on_terminal: bool = True) -> bool:
 
     if config.ascii is not None:
         return config.ascii
-    # Python itself takes LC_ALL=C for UTF-8, so the locale's name is asked first.
+    # Python itself takes LC_ALL=C for UTF-8, so the locale's name is looked at first.
     encoding = locale.getpreferredencoding(False).lower().replace("-", "")  # noqa: FBT003
     if ascii_locale() or encoding not in {"utf8", "gb18030"}:
         return True

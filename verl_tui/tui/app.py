@@ -206,19 +206,19 @@ class VerlApp(MonitorApp):
             self.push_screen(opened.screen, opened.left)
 
     def on_metrics_screen_pinned(self) -> None:
-        """Have the dashboard begin with what is pinned now."""
+        """Show the charts of the pinned metrics first."""
         self._paint()
 
     def action_picture(self, ending: str = "") -> None:
-        """Write what is on the screen into files: as a picture, as text, or both."""
+        """Write the screen into files: as a picture, as text, or both."""
         take_picture(self, self._picked or "", (ending,) if ending else PICTURES)
 
     def action_copy_here(self) -> None:
-        """Copy what the cursor is at, on every screen."""
+        """Copy the text at the cursor, on every screen."""
         copy_here(self)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """Offer everything that a key does, and each kind of picture by itself."""
+        """Offer the actions of all keys, and each kind of picture by itself."""
         yield from super().get_system_commands(screen)
         for ending, name in zip(PICTURES, ("SVG", "text"), strict=True):
             take = partial(self.call_later, self.action_picture, ending)

@@ -1,6 +1,4 @@
-"""What the app is apart from what it shows: its colours, its commands by name, and how it gets on
-with the terminal.
-"""
+"""The app in its terminal: colours, the user's keys, the command palette, resizing and focus."""
 
 from __future__ import annotations
 
@@ -30,9 +28,9 @@ if TYPE_CHECKING:
     from verl_tui.tui.keys.commands import Command
 
 _TEXTUALS = {"Theme": "other colours, for this start and the next ones"}
-"""What is offered of Textual's own commands: help, zoom, pictures and the end are ours."""
+"""Textual's own commands that are offered: help, zoom, pictures and quitting are ours."""
 _SETTLED = 0.3
-"""Seconds after a change before all is painted anew: who only passes by on alt-tab pays nothing."""
+"""Seconds of focus after which all is painted anew: passing by on alt-tab costs nothing."""
 
 
 class TerminalApp(KeyQueue[int]):
@@ -52,7 +50,7 @@ class TerminalApp(KeyQueue[int]):
         Args:
             config: The user's configuration.
             ascii_only: Whether to keep to ASCII.
-            state_file: What is remembered of the user; by default for this session only.
+            state_file: The user's preferences; by default kept for this session only.
         """
         super().__init__(ascii_only=ascii_only)
         self.config = config
@@ -100,19 +98,19 @@ class TerminalApp(KeyQueue[int]):
                 self.notify(sentence, severity="warning", timeout=15, markup=False)
 
     def action_help_quit(self) -> None:
-        """Say how to leave: ctrl+c is pressed by habit, and here it may be by mistake."""
+        """Say how to quit: ctrl+c may have been pressed by mistake."""
         self.notify(f"{keys_to(self, type(self), 'quit')} quits", markup=False)
 
     # -- colours -----------------------------------------------------------------------------------
 
     def get_css_variables(self) -> dict[str, str]:
-        """Return the theme's colours, each such that it can be read."""
+        """Return the theme's colours, changed where text would be hard to read."""
         self.theme_variables = themes.readable(super().get_css_variables())
         return self.theme_variables
 
     @property
     def _few_colours(self) -> bool:
-        """Whether the terminal shows sixteen colours, or is to show none."""
+        """True if the terminal shows sixteen colours, or is to show none."""
         return self.no_color or (not self.is_headless and self.console.color_system == "standard")
 
     def _remember_theme(self) -> None:
@@ -149,9 +147,9 @@ class TerminalApp(KeyQueue[int]):
         self._repaint_soon()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Paint anew where the screen has this size already: it was another for a moment.
+        """Paint anew where the screen has this size already: it had another for a moment.
 
-        The terminal has lost what stood beyond the least of its sizes; Textual sees no change.
+        The terminal has lost the cells beyond the smallest of its sizes; Textual sees no change.
         """
         if self._has_screen and event.size == self.screen.outer_size:
             self._repaint_soon()
@@ -168,14 +166,14 @@ class TerminalApp(KeyQueue[int]):
     # -- commands ----------------------------------------------------------------------------------
 
     def action_command_palette(self) -> None:
-        """Ask what to do, in words that a narrow terminal has room for."""
+        """Open the command palette, where there is room for it."""
         if self.size.height < palette.ROWS:
             self.notify(f"the palette needs {palette.ROWS} rows", markup=False)
         elif not isinstance(self.screen, palette.Palette):
             self.push_screen(palette.Palette())
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """Offer everything that a key does, and what Textual brings that fits."""
+        """Offer the actions of all keys, and the commands of Textual's that fit."""
         for command in commands(self, screen):
             yield SystemCommand(
                 command.title,

@@ -1,6 +1,4 @@
-"""What is taken elsewhere: the screen as picture and text, what the cursor is at by the clipboard,
-numbers as CSV.
-"""
+"""Screenshots as picture and text, the clipboard, and tables of numbers as CSV."""
 
 from __future__ import annotations
 
@@ -26,11 +24,11 @@ if TYPE_CHECKING:
     from verl_tui.exporters.csv import CsvColumn
 
 PICTURES = (".svg", ".txt")
-"""What a screenshot can be."""
+"""Kinds of screenshots."""
 _MOST = 74_000
 """Bytes copied at most: terminals refuse longer sequences, and this becomes 100 kB."""
 _SHORT = 200
-"""Characters of what is said again when it has been copied."""
+"""Characters up to which a copied text is repeated in the message."""
 _BUDGET = 0.005
 """Seconds of writing at a stretch."""
 
@@ -40,7 +38,7 @@ class Clipping(NamedTuple):
 
     text: str
     says: str
-    """What the user is told."""
+    """The message to the user."""
 
 
 def clipping(text: str) -> Clipping:
@@ -65,10 +63,10 @@ def copy_text(app: App[Any], text: str) -> None:
 
 
 def copy_here(app: App[Any]) -> None:
-    """Copy what the cursor is at.
+    """Copy the text at the cursor.
 
-    The first panel or screen that has a `clip` says what that is, from what has the focus upwards;
-    where none has, it is the row of a list, or a whole list that is only read.
+    The first panel or screen with a `clip` returns it, from the focused widget upwards; where none
+    has one it is the chosen row of the focused list, or all rows where none can be chosen.
     """
     clips = (
         getattr(node, "clip", None) for node in (app.focused or app.screen).ancestors_with_self
@@ -82,9 +80,9 @@ def copy_here(app: App[Any]) -> None:
 
 
 def take_picture(app: App[Any], run: str, endings: Sequence[str]) -> None:
-    """Write what is on the screen into the current directory: `.svg`, `.txt` or both.
+    """Write the screen into the current directory: as `.svg`, `.txt` or both.
 
-    What was said before does not belong there, so it goes first.
+    Notifications do not belong there, so they go first.
     """
 
     def take() -> None:
@@ -114,7 +112,7 @@ def take_table(app: App[Any], name: str, columns: Sequence[CsvColumn]) -> None:
 
 
 async def _write_table(app: App[Any], name: str, columns: Sequence[CsvColumn]) -> None:
-    """Write columns as RFC 4180 has it, some rows at a time: keys are heard in between."""
+    """Write columns as RFC 4180 has it, some rows at a time: keys are answered in between."""
     paths: tuple[Path, ...] = ()
     count = -1  # the header is no step
     try:
@@ -137,7 +135,7 @@ async def _write_table(app: App[Any], name: str, columns: Sequence[CsvColumn]) -
 
 
 def folder() -> str:
-    """Name the directory that files are written into."""
+    """Return the directory that files are written into."""
     try:
         return str(Path.cwd())
     except OSError:  # it is gone
@@ -155,7 +153,7 @@ def _remove(paths: Sequence[Path]) -> None:
 
 
 def _say(app: App[Any], sentence: str, path: Path | str = "", end: str = "") -> None:
-    """Say something in one line, in place of what was said before; of a path both ends are kept."""
+    """Notify in one line, in place of earlier notifications; of a path both ends are kept."""
     width = max(16, app.size.width - 8)
     words = fit(printable(sentence), width)
     if path:

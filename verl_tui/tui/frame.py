@@ -1,4 +1,4 @@
-"""The frame that is on the screen, as plain text or as a picture."""
+"""The screen as plain text or as a picture."""
 
 from __future__ import annotations
 
@@ -22,15 +22,13 @@ _TEXT = re.compile(r'(<text [^>]*?textLength=")([\d.]+)("[^>]*>)([^<]*)(</text>)
 
 
 async def settled(pilot: Pilot[Any], browser: SampleBrowser) -> None:
-    """Wait until what is to be seen has been read and drawn, five seconds at most: a picture is
-    taken only once.
-    """
+    """Wait until everything in sight has been read and drawn, five seconds at most."""
     for _ in range(_PATIENCE):
         await pilot.pause()
         if browser.idle:
             break
         await pilot.pause(0.05)
-    # The last notice comes a moment after the last reading, and is drawn a moment after that.
+    # The last message comes a moment after the last reading, and is drawn a moment after that.
     await pilot.pause(0.1)
     await pilot.pause()
 
@@ -50,8 +48,7 @@ def screen_svg(app: App[Any], title: str) -> str:
     def widen(found: re.Match[str]) -> str:
         text, shown = unescape(found[4]), found[4]
         if _BRAILLE.search(text):
-            # Fonts rarely give blanks and dots the same width, and a plot whose columns drift apart
-            # tells lies.
+            # Fonts rarely give blanks and dots the same width: the columns of a plot would drift.
             shown = shown.replace("&#160;", "\u2800")
         elif not text or cell_len(text) == len(text):
             return found[0]

@@ -74,7 +74,7 @@ class MonitorApp(TerminalApp):
             monitor: A monitor that is already filled, to be shown as it is: nothing is read then.
             clock: Seconds since the epoch.
             ascii_only: Whether to keep to ASCII.
-            state_file: What is remembered of the user; by default for this session only.
+            state_file: The user's preferences; by default kept for this session only.
         """
         super().__init__(config, ascii_only=ascii_only, state_file=state_file)
         self._specs = tuple(specs)
@@ -139,7 +139,7 @@ class MonitorApp(TerminalApp):
         """Apply what waits to the monitor, until a monotonic time.
 
         Returns:
-            Whether anything of logs, and whether a reading of GPUs was among it.
+            True if there was news of logs; true if there was a reading of GPUs.
         """
         now = self._clock()
         logs = gpus = False

@@ -103,7 +103,7 @@ class ReplayApp(VerlApp):
         super().__init__((), config, clock=playback.now, **options)
 
     def on_mount(self) -> None:
-        """Look regularly whether something has happened."""
+        """Look regularly for news."""
         self.set_interval(_BEAT, self._beat)
 
     def _new_reading(self) -> NewsSource:
@@ -181,9 +181,7 @@ class ReplayApp(VerlApp):
     def _go(self, moment: float) -> None:
         if self._playback.go(moment):
             self._forget()
-            self._painted = (
-                monotonic()
-            )  # what is told on the way there is not drawn, unless it takes its time
+            self._painted = monotonic()  # the way there is drawn only if it takes long
         else:
             self.call_later(self._paint)
 
@@ -192,7 +190,7 @@ def at_moment(recording: Recording, config: Config, moment: float, **options: An
     """Return the app as it was at a moment; it stands still, for pictures.
 
     Args:
-        recording: What is shown.
+        recording: The recorded run.
         config: The user's configuration.
         moment: For example `recording.when(512)`.
         options: As for the app that watches.

@@ -1,4 +1,4 @@
-"""What every panel has: a title in its frame, and a way to be shown the newest state."""
+"""The bases of panels: a titled frame that draws the newest state, and one with rows of text."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Panel(Container):
     """A titled part of the screen."""
 
     TITLE = ""
-    """Name shown in the frame."""
+    """Name in the frame."""
     PANEL: ClassVar[PanelSpec | None] = None
     """Name, key and place of a panel of the dashboard; None of one that only a screen has."""
     FOOTER: ClassVar[tuple[tuple[str, str], ...]] = ()
@@ -54,10 +54,10 @@ class Panel(Container):
         self.border_title = Content(self.TITLE)
 
     def on_descendant_focus(self) -> None:
-        """Show that the keys mean this panel.
+        """Mark the frame of the panel that has the focus.
 
-        Only the frame looks different, so only its styles are worked out anew: with a class or
-        `:focus-within` each move of the focus would cost those of all charts in it.
+        Only the frame looks different, so the stylesheet is applied to it alone: with
+        `:focus-within` each move of the focus would apply it to all charts in the panel.
         """
         focused = self.screen.focused
         within = focused is not None and self in focused.ancestors
@@ -65,8 +65,7 @@ class Panel(Container):
             self.set_class(within, "-focused", update=False)
             self.app.stylesheet.apply(self)
             if self.TITLE:  # else a screen writes it
-                # Its colour is no rule of the stylesheet: a change of one has all that is in the
-                # frame painted anew.
+                # The colour is not the stylesheet's: a change there repaints all in the frame.
                 self.border_title = Content.styled(self.TITLE, "$accent" if within else "")
 
     on_descendant_blur = on_descendant_focus
@@ -117,7 +116,7 @@ class TextPanel(Panel, RoleStyled):
 
     @abstractmethod
     def redraw(self) -> None:
-        """Write the rows of what was shown last."""
+        """Write the rows of the newest state."""
 
     def strips(self, lines: Sequence[Pieces]) -> LazyStrips:
         """Return rows in their colours, each made when it comes into sight."""

@@ -75,13 +75,12 @@ class Dashboard(DashboardLayout):
     def __init__(self) -> None:
         super().__init__()
         self._filtered: tuple[str, ...] = _FILTERED
-        """Panels that what is typed as a filter is meant for."""
+        """Panels that the typed filter is meant for."""
 
     def action_open(self) -> None:
-        """Let what has the focus have the full screen: a chart, another panel, else the chart that
-        matters most.
+        """Give the focused chart or panel the full screen, else the chart that matters most.
 
-        Lists that open what is chosen in them have the key before.
+        Lists that open a chosen row answer the key before.
         """
         panel = self._focused_panel()
         if panel is not None and not isinstance(panel, ChartsPanel):
@@ -155,7 +154,7 @@ class Dashboard(DashboardLayout):
         self.query_one(ChartsPanel).write_table()
 
     def clip(self) -> str:
-        """Return what the chart says, where nothing else has the focus."""
+        """Return the text of the chart, where nothing else has the focus."""
         return self.query_one(ChartsPanel).clip()
 
     async def action_charts(self, what: str, way: int) -> None:
@@ -184,7 +183,7 @@ class Dashboard(DashboardLayout):
         self.post_message(MoveCursor(None))
 
     def action_finding(self, way: int) -> None:
-        """Choose the next finding and look at its step everywhere."""
+        """Choose the next finding; charts and samples go to its step."""
         health = self._health()
         finding = health.choose_next(way)
         if finding is None:
@@ -207,11 +206,11 @@ class Dashboard(DashboardLayout):
         return health
 
     def _reads(self, health: HealthPanel) -> bool:
-        """Tell whether the message of the chosen finding can be read in the panel."""
+        """Return True if the message of the chosen finding can be read in the panel."""
         return bool(self.zoomed in (None, health) and health.display and health.size.height > 1)
 
     def _say(self, sentence: str) -> None:
-        """Say something in one line, in place of what was said before: keys may be pressed fast."""
+        """Notify in one line, in place of earlier notifications: keys may be pressed fast."""
         self.app.clear_notifications()
         mark = "~" if self._view is not None and self._view.ascii else "…"
         self.notify(
@@ -228,8 +227,8 @@ class Dashboard(DashboardLayout):
         )
 
     def action_acknowledge(self) -> None:
-        """Acknowledge the chosen finding wherever the focus is, or take that back; without a choice
-        the first one.
+        """Acknowledge the chosen finding, else the first one, or take that back; wherever the focus
+        is.
         """
         health = self._health()
         finding, view = health.chosen_or_first(), self._view
@@ -250,7 +249,7 @@ class Dashboard(DashboardLayout):
             self._say("the health panel is out of sight: F4 shows it")
 
     def follow_episode(self, episode: Episode | None) -> None:
-        """Look at the beginning of what was chosen in the history, if anything was."""
+        """Go to the beginning of an episode that was chosen in the history."""
         if episode is not None:
             self._look_at(self._key(episode), episode.since_step)
 
@@ -287,7 +286,7 @@ class Dashboard(DashboardLayout):
         if step is not None:
             step = self.query_one(ChartsPanel).step_at(event.plot, step)
             if step is None:
-                return  # nothing tells when its steps were
+                return  # the times of its steps are unknown
         self.post_message(MoveCursor(step))
 
     def action_filter(self) -> None:
@@ -301,7 +300,7 @@ class Dashboard(DashboardLayout):
         box.hint(f"filter {what} · enter keeps, esc clears")
         with box.prevent(Input.Changed):
             box.value = runs.filter if self._filtered == ("runs",) else charts.filter
-        # Shown at once, not when the stylesheet is applied next: whoever types fast loses no key.
+        # Shown at once, before the stylesheet is applied next, so that fast typing loses no key.
         box.display = True
         self._arrange("-filtering", on=True)
         self.set_focus(box, scroll_visible=False)
@@ -323,8 +322,8 @@ class Dashboard(DashboardLayout):
             self._arrange("-filtering", on=False)
 
     def _filter(self, text: str, *names: str) -> None:
-        """Filter panels by a text, all that can be where none is named; for several it need not be
-        meant for each.
+        """Filter the named panels by a text, all that can be where none is named; with several, all
+        charts stay where no metric matches.
         """
         names = names or _FILTERED
         charts = self.query_one(ChartsPanel)

@@ -1,6 +1,4 @@
-"""What all screens over the dashboard share: one framed widget, keys that hold everywhere, the way
-to other runs.
-"""
+"""The base of the screens over the dashboard: one framed panel, and the keys that all have."""
 
 from __future__ import annotations
 
@@ -27,9 +25,7 @@ if TYPE_CHECKING:
 
 
 _RIM = 20
-"""Cells beside the panel from which on the dashboard shines through there: less shows nothing of
-it.
-"""
+"""Cells beside the panel from which on the dashboard is seen there: fewer would show too little."""
 
 
 class Overlay(BufferedScreen[ScreenResultType], ModalScreen[ScreenResultType]):
@@ -69,8 +65,8 @@ class Overlay(BufferedScreen[ScreenResultType], ModalScreen[ScreenResultType]):
         """Make the screen.
 
         Args:
-            panel: What it shows; the first rows in it have the keys.
-            view: What to draw first; without it the screen is empty until `show`.
+            panel: Fills the frame; the first rows in it get the focus.
+            view: The state to draw first; without it the screen is empty until `show`.
         """
         super().__init__()
         self._panel = panel
@@ -101,7 +97,7 @@ class Overlay(BufferedScreen[ScreenResultType], ModalScreen[ScreenResultType]):
         self.redraw()
 
     def draw(self, view: View) -> None:
-        """Write what the panel shows; changes nothing that is as it was."""
+        """Draw a state in the panel; changes nothing that is as it was."""
         raise NotImplementedError
 
     @property
@@ -117,14 +113,14 @@ class Overlay(BufferedScreen[ScreenResultType], ModalScreen[ScreenResultType]):
 
     @property
     def edge(self) -> str:
-        """What the first keys of the screen do."""
+        """The first keys of the screen, and what they do."""
         kinds = (type(self), Rows)
         return " · ".join(
             f"{first_keys(self.app, kinds, names)} {does}" for names, does in self.EDGE
         )
 
     def redraw(self) -> None:
-        """Draw what was shown last."""
+        """Draw the newest state again."""
         if self._view is not None and self._panel.is_mounted:
             self._panel.set_class(self._view.ascii, "-ascii")
             self.draw(self._view)

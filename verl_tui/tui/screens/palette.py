@@ -19,21 +19,21 @@ ROWS = 5
 
 
 class Palette(CommandPalette):
-    """Asks what to do. What is said of Textual is so in 8.2."""
+    """Asks what to do. The remarks on Textual hold for 8.2."""
 
     def __init__(self) -> None:
-        """Ask in words that a narrow terminal has room for."""
+        """Make it with a prompt that a narrow terminal has room for."""
         super().__init__(placeholder="what to do")
 
     def on_resize(self, event: Resize) -> None:
-        """Close where there is no room; not before it is there, which is when Textual looks at the
-        screen below.
+        """Close where there is no room, once the palette is on the screen: before, Textual still
+        looks at the screen below.
         """
         if event.size.height < ROWS:
             self.dismiss()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Turn no page of a list that has no room yet: Textual looks there for a line that was
+        """Turn no page of a list that has no room yet: Textual would look for a line there that was
         never laid out.
         """
         if action == "command_list" and parameters[0] in _PAGES:
@@ -43,15 +43,13 @@ class Palette(CommandPalette):
     @on(Input.Submitted)
     @on(OptionList.OptionSelected)
     def _once(self, event: Message) -> None:
-        """Carry out one command: what is chosen while the palette closes is not meant for it."""
+        """Carry out one command only: keys while the palette closes are not meant for it."""
         if not self.is_active:
             event.stop()
             event.prevent_default()
 
     def dismiss(self, result: None = None) -> AwaitComplete:
-        """Close, unless that has been done, and search no more: what was found has nowhere to
-        go.
-        """
+        """Close, unless that has been done, and stop searching: there is no list for results."""
         if not self.is_active:
             return AwaitComplete()
         self.workers.cancel_node(self)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ScreenContext(NamedTuple):
-    """What a screen may need when it is opened."""
+    """The state that a screen may need when it is opened."""
 
     dashboard: Dashboard
     view: View

@@ -35,7 +35,7 @@ class HelpScreen(BufferedScreen[None], ModalScreen[None]):
     DEFAULT_CSS = """
     HelpScreen {
         align: center middle;
-        /* What shines through would be blended row by row: half of the work. */
+        /* The dashboard behind it would be blended row by row: half of the work. */
         background: $background;
         &:ansi { background: ansi_default; }
         & > Container {
