@@ -44,7 +44,7 @@ def precedence(rank: int, ordinal: int, segment: int, *, estimated: bool = False
     )
 
 
-def source_of(order: int) -> tuple[int, int]:
+def origin_of(order: int) -> tuple[int, int]:
     """Return the rank and the ordinal of the source whose row has this precedence."""
     source = (order & (STATED - 1)) >> (_ROW_BITS + _SEGMENT_BITS)
     return source >> _ORDINAL_BITS, source & ((1 << _ORDINAL_BITS) - 1)

@@ -287,7 +287,7 @@ class Feed:
         name = self._name(run)
         own = [file for file in run.files if self._names.get(file.path, name) == name]
         for file in own:
-            key = (name, by_step.place(file))
+            key = (name, by_step.source_path(file))
             if key not in self._readers:
                 source = source_of(file, self._ordinal(name, file))
                 format = file.format.name if file.format is not None else "settings"

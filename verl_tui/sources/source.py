@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Protocol
 
 from verl_tui.records import Histogram, Record, SourceStatus, Unreadable
-from verl_tui.sources.fields.row_batcher import joined
+from verl_tui.sources.fields.row_batcher import joined_notes
 from verl_tui.sources.fields.sample_figures import SampleFigures
 from verl_tui.sources.files.compressed import CompressedTail, plain
 from verl_tui.sources.files.rotated import RotatedTail
@@ -122,7 +122,7 @@ class FileSource:
             size=self._tail.size,
             modified=self._tail.modified,
             problem=self._problem,
-            note=joined(
+            note=joined_notes(
                 self._reader.note, self._tail.note if isinstance(self._tail, RotatedTail) else None
             ),
             absolute=getattr(self.format, "absolute", False),

@@ -132,6 +132,6 @@ def source_of(file: FoundFile, ordinal: int) -> Source:
         return PipeSource(file.format, ordinal)
     if is_page(file):
         return FileSource(
-            file.path, file.format, ordinal, tail=follower(exposition.place_of(file.path)[0])
+            file.path, file.format, ordinal, tail=follower(exposition.file_and_part(file.path)[0])
         )
     return FileSource(file.path, file.format, ordinal)

@@ -99,7 +99,7 @@ def _excluded_seconds(run: Run) -> Mapping[int, float]:
 _UNTIMED = ElapsedTimes(TIMERS, (), ())
 
 
-def joined(watched: Clock, past: Clock | None) -> Clock:
+def with_past(watched: Clock, past: Clock | None) -> Clock:
     """Return what was watched with what lay there before, which ends where the watching began."""
     if past is None:
         return watched

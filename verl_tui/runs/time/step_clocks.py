@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 from verl_tui.runs.cached import cached_by_revision
 from verl_tui.runs.clock import Clock
-from verl_tui.runs.time.elapsed import BAR, ElapsedTimes, by_timers, joined
+from verl_tui.runs.time.elapsed import BAR, ElapsedTimes, by_timers, with_past
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +42,7 @@ def clocks(run: Run) -> Sequence[Clock]:
     """Return the clocks of a run; those with fewer than two steps are left out."""
     before = _before_watching(run)
     bars = [bar_clock(state) for state in run.sources.values() if state is not before.source]
-    known = (run.stated, joined(run.watched, before.clock), *bars)
+    known = (run.stated, with_past(run.watched, before.clock), *bars)
     return [clock for clock in known if len(clock) > 1] or _by_timers(run)
 
 

@@ -68,7 +68,7 @@ def best(run: Run, metric: str = "reward", *, lowest: bool | None = None) -> Bes
         metric: An indicator's id or the log's own key.
         lowest: Whether less is better; None: as the metric has it, else more is.
     """
-    key = key_of(run, metric)
+    key = metric_key(run, metric)
     series = run.series(key) if key is not None else None
     if key is None or series is None:
         return None
@@ -105,7 +105,7 @@ def _top(series: Series, sign: float) -> Point | None:
     return None if found is None else Point(-found[1], found[2])
 
 
-def key_of(run: Run, metric: str) -> str | None:
+def metric_key(run: Run, metric: str) -> str | None:
     """Return the log's own key of an indicator, or of a key itself; None where the run has
     neither.
     """

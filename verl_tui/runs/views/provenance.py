@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.runs.table import source_of
+from verl_tui.runs.table import origin_of
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def shares(run: Run, key: str) -> tuple[Share, ...]:
     series = run.series(key)
     if series is None:
         return ()
-    counted = Counter(map(source_of, series.orders))
+    counted = Counter(map(origin_of, series.orders))
     found = ((_status(run, source), points) for source, points in counted.most_common())
     return tuple(Share(status, points) for status, points in found if status is not None)
 
@@ -40,7 +40,7 @@ def leading(run: Run) -> Mapping[str, int]:
 
     Where another source logs the same metric it only fills the gaps.
     """
-    counted = Counter(map(source_of, run.precedences()))
+    counted = Counter(map(origin_of, run.precedences()))
     counts = ((_status(run, source), count) for source, count in counted.items())
     return {status.path: count for status, count in counts if status is not None}
 
@@ -51,7 +51,7 @@ def origin(run: Run, key: str, step: int) -> SourceStatus | None:
     """
     series = run.series(key)
     order = series.order_at(step) if series is not None else None
-    return _status(run, source_of(order)) if order is not None else None
+    return _status(run, origin_of(order)) if order is not None else None
 
 
 def words(run: Run, key: str) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.indicators import factor
 from verl_tui.runs.series import Point
-from verl_tui.runs.views.best import best, is_better_low, key_of
+from verl_tui.runs.views.best import best, is_better_low, metric_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,7 +39,7 @@ def target_of(run: Run, metric: str, target: float) -> Target | None:
         metric: An indicator's id or the log's own key.
         target: What is to be reached: from below, or from above where less of the metric is better.
     """
-    key = key_of(run, metric)
+    key = metric_key(run, metric)
     if key is None:
         return None
     sign = factor(metric, key)
@@ -59,7 +59,7 @@ def reached(run: Run, metric: str, target: float) -> Point | None:
     """Return the first point at or beyond a target, None where there is none; asking again costs
     what is new.
     """
-    key = key_of(run, metric)
+    key = metric_key(run, metric)
     series = run.series(key) if key is not None else None
     if key is None or series is None:
         return None

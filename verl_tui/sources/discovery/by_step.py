@@ -52,7 +52,7 @@ def formats(directory: Path, names: Sequence[str], probe: Probe) -> list[Format]
     ]
 
 
-def place(file: FoundFile) -> Path:
+def source_path(file: FoundFile) -> Path:
     """Return where a source lies: of a directory, what stands for its files, since it may be a
     source itself.
     """

@@ -244,7 +244,7 @@ class Finder:
     def _explicit(self, path: Path) -> tuple[FoundFile | None, str, bool]:
         """Return a file named by the user, or why it cannot be read and whether that may change."""
         try:
-            begin = head(rotated.newest(path), HEAD)
+            begin = head(rotated.newest_part(path), HEAD)
         except OSError as error:
             return None, reason_of(error), False
         if not begin.strip():

@@ -275,9 +275,9 @@ def _own_name(folder: Folder) -> str:
         return folder.stem
     top = folder.top or folder.directory
     if folder.alone:
-        return naming.place((), top.resolve().parts)
+        return naming.place_name((), top.resolve().parts)
     relative = folder.directory.relative_to(top).parts if top in folder.directory.parents else ()
-    return naming.place((*relative, *_stem_part(folder)), top.resolve().parts)
+    return naming.place_name((*relative, *_stem_part(folder)), top.resolve().parts)
 
 
 def _specific_title(folder: Folder) -> str:

@@ -65,7 +65,7 @@ def title(text: bytes) -> str:
     return ""
 
 
-def place(relative: Sequence[str], above: Sequence[str]) -> str:
+def place_name(relative: Sequence[str], above: Sequence[str]) -> str:
     """Return a run's name by its path: without the generic parts at its end.
 
     Args:

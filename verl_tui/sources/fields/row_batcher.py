@@ -44,7 +44,7 @@ def replaced_note(count: int) -> str | None:
     return f"{records} replaced, in whole or in part, {by}"
 
 
-def joined(*notes: str | None) -> str | None:
+def joined_notes(*notes: str | None) -> str | None:
     """Return several notes on one source as one, None if there are none."""
     return "; ".join(filter(None, notes)) or None
 

@@ -82,7 +82,9 @@ def _plain(name: str) -> str:
     return name[found.end() :] if name not in _RANKS and (found := _PARENT.match(name)) else name
 
 
-def stated(record: Mapping[str, Any], fields: StepFields) -> tuple[int | None, str, int | None]:
+def stated_step(
+    record: Mapping[str, Any], fields: StepFields
+) -> tuple[int | None, str, int | None]:
     """Return the step that a record states, the name of its field, and the total of steps.
 
     Raises:
@@ -100,7 +102,7 @@ def stated(record: Mapping[str, Any], fields: StepFields) -> tuple[int | None, s
     return None, "", total
 
 
-def is_sure(name: str) -> bool:
+def is_sure_name(name: str) -> bool:
     """Return True if a field of that name certainly is a step."""
     return _plain(name) in _SURE
 
@@ -152,12 +154,12 @@ class StepTracker:
         Raises:
             ValueError: It states a step that is too large.
         """
-        step, name, total = stated(record, fields)
+        step, name, total = stated_step(record, fields)
         self.total = total if total is not None else self.total
         if (
             step is not None
             and name != self._no_step
-            and (is_sure(name) or self._rises(step, name, keys or ()))
+            and (is_sure_name(name) or self._rises(step, name, keys or ()))
         ):
             self._known = True
             self.step = self._globally(step, name, record)

@@ -57,7 +57,7 @@ def parts(path: Path) -> list[Path]:
     return [path.parent / name for name in sorted(whole, key=_age)]
 
 
-def newest(path: Path) -> Path:
+def newest_part(path: Path) -> Path:
     """Return the file in which the newest of a log stands: its own, or the last part while there is
     none.
     """

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.records import Histogram, Record, Restart, SourceStatus, Unreadable
 from verl_tui.sources.fields.rewards import RewardSum
-from verl_tui.sources.fields.row_batcher import joined
+from verl_tui.sources.fields.row_batcher import joined_notes
 from verl_tui.sources.fields.sample_figures import SampleFigures
 from verl_tui.sources.files.tail import opened
 from verl_tui.sources.folders.listing import Listing
@@ -101,7 +101,7 @@ class TableFolder:
             size=self._bytes + self._pending,
             modified=self._modified / 1e9 or None,
             problem=self._problem,
-            note=joined(parquet.MISSING if self._missing else self._rewards.note, self._note),
+            note=joined_notes(parquet.MISSING if self._missing else self._rewards.note, self._note),
         )
 
     def _watch(self) -> None:

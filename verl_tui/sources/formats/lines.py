@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.records import Record, Restart, Unreadable
-from verl_tui.sources.fields.row_batcher import RowBatcher, joined
+from verl_tui.sources.fields.row_batcher import RowBatcher, joined_notes
 from verl_tui.sources.formats.format import BufferingDecoder
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class LineReader:
     @property
     def note(self) -> str | None:
         """Return the decoder's note, and what is to be said of replaced records."""
-        return joined(self._decoder.note, self._batcher.note)
+        return joined_notes(self._decoder.note, self._batcher.note)
 
     @property
     def program(self) -> str | None:

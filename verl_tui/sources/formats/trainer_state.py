@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.records import Event, EventKind, Progress, Record, Restart, Settings, Unreadable
 from verl_tui.sources.fields.jsonl import integer, number, objects, unreadable
-from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher, joined
+from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher, joined_notes
 from verl_tui.sources.files.checkpoint_names import HOMES, checkpoint_step
 from verl_tui.sources.files.paths import is_file
 from verl_tui.sources.files.tail import NEWEST, is_checkpoint, newest
@@ -103,7 +103,7 @@ class TrainerStateReader:
     @property
     def note(self) -> str | None:
         """Return how its steps are counted, and what is to be said of replaced records."""
-        return joined(self._from_zero, self._batcher.note)
+        return joined_notes(self._from_zero, self._batcher.note)
 
     def feed(self, data: bytes) -> tuple[Record, ...]:
         """Return what the document says once it is whole."""

@@ -12,14 +12,14 @@ from verl_tui.records import Progress, Restart
 from verl_tui.sources.fields.devices import Worker, devices, is_name, names_one, worker
 from verl_tui.sources.fields.jsonl import Flaw, JsonDecoder, first_object, flatten, number
 from verl_tui.sources.fields.lists import histograms, split
-from verl_tui.sources.fields.row_batcher import MetricRow, joined
+from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
 from verl_tui.sources.fields.sample import read_sample
 from verl_tui.sources.fields.steps import (
     TRAINED,
     StepFields,
     StepTracker,
-    is_sure,
-    stated,
+    is_sure_name,
+    stated_step,
     step_fields,
 )
 from verl_tui.sources.formats.lines import LineReader
@@ -66,7 +66,7 @@ def matches(path: Path, head: bytes) -> bool:
     found = list(_first_records(head))
     if any(isinstance(record.get("scope"), str) for record in found[:1]):
         return True
-    if path.suffix.lower() == ".json" and len(found) == 1 and not any(map(is_sure, found[0])):
+    if path.suffix.lower() == ".json" and len(found) == 1 and not any(map(is_sure_name, found[0])):
         return False  # a document of its own, such as a model's settings
     return any(map(_measures, found))
 
@@ -81,7 +81,9 @@ def _measures(record: dict[str, Any]) -> bool:
     """Return True if a record has a step or epoch and a metric, or a metric of trainings only."""
     flat = flatten(record)
     fields = step_fields(flat)
-    step = stated(flat, fields)[0] if all(_small(flat[name]) for name in fields.steps) else None
+    step = (
+        stated_step(flat, fields)[0] if all(_small(flat[name]) for name in fields.steps) else None
+    )
     if step is None and number(flat.get(fields.epoch or "", "")) is None:
         return any(
             key.rpartition("/")[2] in TRAINED
@@ -139,7 +141,7 @@ class TutorialDecoder(JsonDecoder):
             averaged = f"figures are means over {len(ranks)} ranks"
         elif len(gpus) > 1:
             averaged = f"figures are means over {len(gpus)} devices"
-        return joined(self._place.note, averaged)
+        return joined_notes(self._place.note, averaged)
 
     def restart(self) -> Sequence[MetricRow | Record]:
         """Forget the step."""

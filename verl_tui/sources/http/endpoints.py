@@ -7,14 +7,14 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from verl_tui.sources.fields.row_batcher import RowBatcher, joined
+from verl_tui.sources.fields.row_batcher import RowBatcher, joined_notes
 from verl_tui.sources.formats.prometheus_text import reader as exposition
 from verl_tui.sources.formats.prometheus_text.scraped_rows import ScrapedRows, runs_in
 from verl_tui.sources.formats.prometheus_text.scrapes import (
     PrometheusSample,
     Scrape,
     Scrapes,
-    place_of,
+    instance_of,
 )
 from verl_tui.sources.http.addresses import NoAnswerError
 
@@ -95,7 +95,7 @@ class PageRun:
         stepless = (
             "no page tells a step: as steps pages are counted" if self._rows.stepless else None
         )
-        return joined(self._scrapes.note, stepless)
+        return joined_notes(self._scrapes.note, stepless)
 
     def put(self, address: str, time: float, scrape: Scrape) -> None:
         """Take a page, or the part of it that is of this run."""
@@ -137,7 +137,7 @@ class PageRun:
         self._batcher.add(records)
 
 
-class PageRuns:
+class EndpointRuns:
     """All endpoints that were named, as runs."""
 
     def __init__(self) -> None:
@@ -156,7 +156,7 @@ class PageRuns:
         self._name_nameless(parts)
         for address, time, found in parts:
             for (run, _), scrape in found.items():
-                name = run or self._nameless or place_of(address)
+                name = run or self._nameless or instance_of(address)
                 self.runs.setdefault(name, PageRun(name)).put(address, time, scrape)
 
     def _name_nameless(self, parts: Iterable[tuple[str, float, Iterable[tuple[str, str]]]]) -> None:
@@ -164,7 +164,7 @@ class PageRuns:
         nameless = [address for address, _, found in parts if ("", "") in found]
         if self._nameless is None and nameless:
             named = {run for _, _, found in parts for run, _ in found if run} | self.runs.keys()
-            self._nameless = next(iter(named)) if len(named) == 1 else place_of(nameless[0])
+            self._nameless = next(iter(named)) if len(named) == 1 else instance_of(nameless[0])
 
 
 def _drained(pages: deque[tuple[float, Scrape]]) -> list[tuple[float, Scrape]]:

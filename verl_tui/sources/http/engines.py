@@ -13,7 +13,7 @@ from dataclasses import replace
 from time import time
 from typing import TYPE_CHECKING
 
-from verl_tui.sources.fields.row_batcher import joined
+from verl_tui.sources.fields.row_batcher import joined_notes
 from verl_tui.sources.formats.prometheus_text.scrapes import Scrape
 from verl_tui.sources.http import addresses
 from verl_tui.sources.http.endpoints import PageRun, PolledEndpoint
@@ -52,7 +52,7 @@ class EngineRun(PageRun):
             " verl has them with rollout.disable_log_stats=false"
         )
         left_out = f"{self.left_out:,} further engines are not asked"
-        return joined(
+        return joined_notes(
             self._scrapes.note, empty if self._empty else None, left_out if self.left_out else None
         )
 

@@ -13,7 +13,7 @@ from verl_tui.sources.fields.jsonl import loads
 from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.formats.prometheus_text.machine_exporters import device_figures, node_of
 from verl_tui.sources.formats.prometheus_text.scraped_rows import held, is_now_and_then
-from verl_tui.sources.formats.prometheus_text.series_names import is_metric, key_of
+from verl_tui.sources.formats.prometheus_text.series_names import is_metric, key_and_factor
 from verl_tui.sources.http.addresses import NoAnswerError
 from verl_tui.sources.http.prometheus_queries import STEP_NAMES
 from verl_tui.text import one_line, safe
@@ -313,7 +313,7 @@ def _columns(
         ):  # its key will be known within a minute
             continue
         if line.name in keys or is_metric(line.name, known=bool(keys)):
-            key, factor = key_of(line.name, keys)
+            key, factor = key_and_factor(line.name, keys)
             columns.setdefault(safe(key, 300), []).append((line.points, factor))
     return columns
 

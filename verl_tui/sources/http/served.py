@@ -17,7 +17,7 @@ from verl_tui.sources.formats.prometheus_text import reader as exposition
 from verl_tui.sources.http import addresses, endpoints
 from verl_tui.sources.http import prometheus_server as prometheus
 from verl_tui.sources.http.addresses import NoAnswerError, Unreached, asked_again
-from verl_tui.sources.http.endpoints import PageRuns, PolledEndpoint
+from verl_tui.sources.http.endpoints import EndpointRuns, PolledEndpoint
 from verl_tui.sources.http.prometheus_server import Server
 from verl_tui.text import one_line
 
@@ -277,7 +277,7 @@ class Served:
         self.pollers: list[Poller] = []
         self.problems: tuple[str, ...] = ()
         """Addresses that cannot be asked, and why."""
-        self._endpoints = PageRuns()
+        self._endpoints = EndpointRuns()
         self._known: set[tuple[str, str]] = set()
         for spec in dict.fromkeys(specs):
             self._name(spec)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from verl_tui.records import EventKind, Progress, Pulse
-from verl_tui.sources.fields.row_batcher import MetricRow, joined
+from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
 from verl_tui.sources.formats.console import dicts as console_dicts
 from verl_tui.sources.formats.console import engine_addresses as console_engines
 from verl_tui.sources.formats.console import events as console_events
@@ -134,7 +134,7 @@ class ConsoleDecoder:
             f"the steps of {counted:,} records are estimated: the console states none,"
             " they were counted"
         )
-        return joined(
+        return joined_notes(
             estimated if counted else None,
             FROM_ZERO_NOTE if self._from_zero else None,
             self._table.note,

@@ -16,7 +16,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.records import Unreadable
-from verl_tui.sources.fields.row_batcher import RowBatcher, joined
+from verl_tui.sources.fields.row_batcher import RowBatcher, joined_notes
 from verl_tui.sources.files.paths import is_file
 from verl_tui.sources.formats.prometheus_text.scraped_rows import ScrapedRows, runs_in
 from verl_tui.sources.formats.prometheus_text.scrapes import PrometheusSample, Scrape, Scrapes
@@ -176,7 +176,7 @@ def _shown(text: str) -> str:
     return one_line(text, 300)
 
 
-def place_of(path: Path) -> tuple[Path, str | None]:
+def file_and_part(path: Path) -> tuple[Path, str | None]:
     """Return the file in which a run lies, and the part of its page; the path itself where it names
     no part.
     """
@@ -232,7 +232,7 @@ class PageReader:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path, self._part = place_of(path)
+        self._path, self._part = file_and_part(path)
         self._data = bytearray()
         self._lines = 0
         """Lines of the pages before."""
@@ -251,7 +251,7 @@ class PageReader:
             if self._others > 0
             else None
         )
-        return MISSING if self._missing else joined(self._scrapes.note, others)
+        return MISSING if self._missing else joined_notes(self._scrapes.note, others)
 
     def feed(self, data: bytes) -> tuple[Record, ...]:
         """Take bytes; only their end tells that the page is whole."""

@@ -24,7 +24,7 @@ from verl_tui.sources.formats.prometheus_text.series_names import (
     STEPS,
     SUMMARIES,
     WHO,
-    key_of,
+    key_and_factor,
 )
 from verl_tui.text import one_line, safe
 
@@ -138,14 +138,14 @@ class Scrapes:
         )
 
 
-def place_of(worker: str) -> str:
+def instance_of(worker: str) -> str:
     """Return host and port of a worker, whose name is its address."""
     return worker.partition("://")[2].partition("/")[0] or worker
 
 
 def _at(worker: str) -> dict[str, str]:
     """Return the label that says where a worker is, for samples that do not say."""
-    return {"instance": place_of(worker)} if worker else {}
+    return {"instance": instance_of(worker)} if worker else {}
 
 
 def _keys(scrapes: Iterable[Scrape]) -> dict[str, str]:
@@ -286,7 +286,7 @@ class _FigureBuilder:
             parts[name] += 1
             if parts[name] > _MOST_PARTS or (keys and name in SUMMARIES):
                 continue
-            own, factor = key_of(name, keys)
+            own, factor = key_and_factor(name, keys)
             level = (
                 math.fsum(values) if ADDED.fullmatch(name) and not keys.get(name) else _mean(values)
             )

@@ -61,7 +61,7 @@ def spelled(name: str) -> str:
     return _UNDERSCORED.sub(r"\1:", name, count=1)
 
 
-def key_of(name: str, keys: Mapping[str, str]) -> tuple[str, float]:
+def key_and_factor(name: str, keys: Mapping[str, str]) -> tuple[str, float]:
     """Return the log's key for a series, and the factor from its value to the log's.
 
     Args:

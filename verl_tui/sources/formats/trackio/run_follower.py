@@ -20,11 +20,11 @@ from verl_tui.records import Record, Sample, Settings, SourceStatus, Unreadable
 from verl_tui.sources.fields.jsonl import flatten, integer, loads, number
 from verl_tui.sources.fields.lists import histograms, split
 from verl_tui.sources.fields.rewards import RewardSum, weights_of
-from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher, joined
+from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher, joined_notes
 from verl_tui.sources.fields.sample import plain_field, read_sample
 from verl_tui.sources.fields.sample_figures import SampleFigures
 from verl_tui.sources.fields.setting_values import flatten_settings
-from verl_tui.sources.fields.steps import stated, step_fields
+from verl_tui.sources.fields.steps import stated_step, step_fields
 from verl_tui.sources.formats.trackio import database as trackio
 from verl_tui.text import one_line, safe
 from verl_tui.times import parse_time
@@ -115,7 +115,7 @@ class TrackioSource:
             size=self._size,
             modified=self._modified,
             problem=self._problem,
-            note=joined(self._rewards.note, self._batcher.note),
+            note=joined_notes(self._rewards.note, self._batcher.note),
             absolute=True,
         )
 
@@ -209,7 +209,7 @@ class TrackioSource:
     def _reach(self, flat: Mapping[str, Any], own: object, time: float | None) -> bool:
         """Note the step of a row; return False if it lacks the trainer's, which others state."""
         try:
-            step, *_ = stated(flat, step_fields(key for key in flat if "global_step" in key))
+            step, *_ = stated_step(flat, step_fields(key for key in flat if "global_step" in key))
         except ValueError:
             step = None
         if step is None and self._stated:

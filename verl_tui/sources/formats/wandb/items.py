@@ -92,7 +92,7 @@ def item_of(data: bytes, span: Span) -> tuple[NamePath, bytes]:
     return tuple(path) or ("",), value
 
 
-def parts_of(values: Mapping[NamePath, bytes]) -> tuple[dict[str, float], FieldSplit]:
+def values_of(values: Mapping[NamePath, bytes]) -> tuple[dict[str, float], FieldSplit]:
     """Return a record's metrics and distributions by W&B's names: `a.b` for `b` within `a`."""
     numbers: dict[str, float] = {}
     objects: dict[str, Any] = {}

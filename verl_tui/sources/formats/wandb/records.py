@@ -25,9 +25,9 @@ from verl_tui.sources.formats.wandb.items import (
     item_of,
     json_value,
     number_of,
-    parts_of,
     plain_items,
     text_of,
+    values_of,
 )
 from verl_tui.text import one_line, safe
 
@@ -250,7 +250,7 @@ def _history_items(data: bytes, span: Span) -> tuple[dict[str, float], FieldSpli
                 ),
                 0,
             )
-    further, parts = parts_of(others)
+    further, parts = values_of(others)
     return numbers | further, parts, step
 
 
