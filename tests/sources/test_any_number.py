@@ -19,7 +19,7 @@ from verl_tui.config import Config
 from verl_tui.monitor import load
 from verl_tui.records import Unreadable
 from verl_tui.sources.discovery.finder import Finder
-from verl_tui.sources.folders.settings import read_settings
+from verl_tui.sources.folders.setting_files import read_settings
 
 if TYPE_CHECKING:
     from verl_tui.runs.run import Run

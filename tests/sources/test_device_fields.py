@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from log_reading import read_run, values
 
 from verl_tui.runs.views.devices import logged_devices
-from verl_tui.sources.fields.devices import devices, is_name, worker
+from verl_tui.sources.fields.device_fields import devices, is_name, worker
 
 GIB = 2**30
 

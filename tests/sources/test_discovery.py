@@ -12,7 +12,7 @@ from log_reading import read_runs
 from verl_tui.sources.discovery.finder import Finder
 from verl_tui.sources.discovery.passed_over import PassedOver, sentences
 from verl_tui.sources.feed import Feed
-from verl_tui.sources.folders.checkpoints import TRACKER
+from verl_tui.sources.folders.checkpoint_folders import TRACKER
 from verl_tui.sources.formats.console import decoder as console
 
 CONSOLE = "(TaskRunner pid=1) step:1 - a:1\n"

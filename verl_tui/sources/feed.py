@@ -10,7 +10,7 @@ from verl_tui.sources.discovery import by_step
 from verl_tui.sources.discovery.finder import Discovery, Finder
 from verl_tui.sources.discovery.found import is_events, log_of
 from verl_tui.sources.files.paths import is_folder
-from verl_tui.sources.folders.checkpoints import CheckpointSource
+from verl_tui.sources.folders.checkpoint_folders import CheckpointSource
 from verl_tui.sources.host.writer_watch import WriterWatch
 from verl_tui.sources.http import addresses
 from verl_tui.sources.http.engines import Engines, EngineSource

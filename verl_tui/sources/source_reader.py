@@ -13,7 +13,7 @@ from verl_tui.sources.files.compressed import plain
 from verl_tui.sources.files.paths import is_folder
 from verl_tui.sources.folders.completion_tables import TableFolder
 from verl_tui.sources.folders.dumps import DumpSource
-from verl_tui.sources.folders.settings import SettingsSource
+from verl_tui.sources.folders.setting_files import SettingsSource
 from verl_tui.sources.formats import filelogger, parquet, rollouts
 from verl_tui.sources.formats.console import decoder as console
 from verl_tui.sources.formats.prometheus_text import reader as exposition

@@ -9,7 +9,7 @@ from verl_tui.sources.discovery import naming
 from verl_tui.sources.discovery.found import stem, wandb_id
 from verl_tui.sources.files.checkpoint_names import HOMES
 from verl_tui.sources.files.paths import is_folder
-from verl_tui.sources.folders.checkpoints import homes
+from verl_tui.sources.folders.checkpoint_folders import homes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

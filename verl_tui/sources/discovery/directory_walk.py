@@ -21,8 +21,8 @@ from verl_tui.sources.discovery.name_classes import is_worth_reporting
 from verl_tui.sources.files import rotated
 from verl_tui.sources.files.checkpoint_names import HOMES
 from verl_tui.sources.files.paths import is_file, is_folder
-from verl_tui.sources.folders.checkpoints import homes, is_home
-from verl_tui.sources.folders.settings import NAMES as SETTINGS
+from verl_tui.sources.folders.checkpoint_folders import homes, is_home
+from verl_tui.sources.folders.setting_files import NAMES as SETTINGS
 from verl_tui.sources.formats import trainer_state
 from verl_tui.sources.formats.console import decoder as console
 

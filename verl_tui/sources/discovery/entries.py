@@ -10,7 +10,7 @@ from verl_tui.sources.discovery.found import WANDB, wandb_id
 from verl_tui.sources.discovery.name_classes import NameClass, classify_name
 from verl_tui.sources.files.checkpoint_names import HOMES, checkpoint_step
 from verl_tui.sources.files.paths import is_folder
-from verl_tui.sources.folders.settings import NAMES as SETTINGS
+from verl_tui.sources.folders.setting_files import NAMES as SETTINGS
 
 _EXPORTED = re.compile(
     r"verl-tui-.+(?:-samples?(?:-\d+)*\.jsonl|\.csv|\.txt)|events\.out\.tfevents\..+\.verl-tui"

@@ -36,8 +36,8 @@ from verl_tui.sources.files import rotated
 from verl_tui.sources.files.checkpoint_names import HOMES, checkpoint_step
 from verl_tui.sources.files.compressed import head, plain
 from verl_tui.sources.files.paths import is_file, is_folder
-from verl_tui.sources.folders.checkpoints import homes
-from verl_tui.sources.folders.settings import NAMES as SETTINGS
+from verl_tui.sources.folders.checkpoint_folders import homes
+from verl_tui.sources.folders.setting_files import NAMES as SETTINGS
 from verl_tui.sources.formats import FORMATS, HEAD, tutorial
 from verl_tui.sources.formats.console import decoder as console
 from verl_tui.text import one_line

@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.records import Progress, Restart
-from verl_tui.sources.fields.devices import Worker, devices, is_name, names_one, worker
+from verl_tui.sources.fields.device_fields import Worker, devices, is_name, names_one, worker
 from verl_tui.sources.fields.jsonl import Flaw, JsonDecoder, first_object, flatten, number
 from verl_tui.sources.fields.lists import histograms, split
 from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes

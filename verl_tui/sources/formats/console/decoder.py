@@ -20,10 +20,10 @@ from verl_tui.sources.formats.console import progress_lines
 from verl_tui.sources.formats.console import sample_blocks as console_blocks
 from verl_tui.sources.formats.console import settings_reader as console_settings
 from verl_tui.sources.formats.console import wandb_runs as console_wandb
-from verl_tui.sources.formats.console.completion_tables import TableBlock
 from verl_tui.sources.formats.console.dicts import DictReader, hinted
 from verl_tui.sources.formats.console.engine_addresses import EngineReader
 from verl_tui.sources.formats.console.events import EventReader
+from verl_tui.sources.formats.console.printed_tables import TableBlock
 from verl_tui.sources.formats.console.progress_lines import WHOLE_BAR, named_bars, stated_progress
 from verl_tui.sources.formats.console.sample_blocks import SampleBlock
 from verl_tui.sources.formats.console.settings_reader import SettingsReader
