@@ -16,7 +16,7 @@ from verl_tui.runs.samples import Place, Samples
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from verl_tui.rendering.samples.answer_rows import Item
+    from verl_tui.rendering.samples.answer_rows import AnswerItem
 
 
 class Reader:
@@ -53,7 +53,7 @@ class Reader:
         shown = self.browse.shown
         return (shown[0].step, shown[1]) if shown is not None else None
 
-    def items(self) -> list[Item]:
+    def items(self) -> list[AnswerItem]:
         return [make() for make in self.browse.items()]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from verl_tui.on_demand.samples import SampleBrowser
 from verl_tui.records import Sample
-from verl_tui.rendering.samples.answer_rows import Item, opening, row
+from verl_tui.rendering.samples.answer_rows import AnswerItem, opening, row
 from verl_tui.rendering.samples.export import Export, file_name, record
 from verl_tui.rendering.samples.history import History, SamePrompt
 from verl_tui.runs.samples import Place, Samples
@@ -206,7 +206,9 @@ def test_a_prompt_is_known_as_it_was_written() -> None:
 
 
 def test_answers_side_by_side() -> None:
-    item = Item(Place(40, validation=False), 3, ("✓ 1", "good"), 1234, "<think>\nSo it is.\nDone.")
+    item = AnswerItem(
+        Place(40, validation=False), 3, ("✓ 1", "good"), 1234, "<think>\nSo it is.\nDone."
+    )
     shown = "".join(text for text, _ in row(item, 60, with_step=False))
     assert shown == "    4 ✓ 1       1.23k So it is. Done."
     assert (

@@ -1,3 +1,1 @@
-"""A console as rows to read: what its lines are, which belong together, what is in sight. No
-widgets.
-"""
+"""A log as rows to read: kinds of lines, repeated lines folded, the rows in sight."""

@@ -1,6 +1,4 @@
-"""Records of a JSONL file as people read them: the step, the figures that tell most, then the
-others.
-"""
+"""Records of a JSONL file as readable rows: step, indicators, other numbers, texts."""
 
 from __future__ import annotations
 
@@ -15,28 +13,26 @@ from verl_tui.text import one_line, safe
 
 _STEPS = ("global_step", "step")
 _ABOUT = {"scope", "timestamp", "time", "ts", "data"}
-"""Fields that say what a record is rather than what was measured; of `data` what is in it is
-shown.
-"""
+"""Fields without measurements; those inside `data` are shown."""
 _MOST = 12
-"""Figures in a row; all are in the whole line."""
+"""Most numbers and texts in a row."""
 _STEP, _FIGURE = 5, 6
-"""Cells that a step and a figure take at least: records that follow each other stand in columns."""
+"""Smallest widths of step and numbers in cells, so that consecutive records form columns."""
 _WORDS = 60
-"""Characters of a text among them."""
+"""Most characters of a text."""
 
 
 class RecordSummary(NamedTuple):
     """A record in one row."""
 
     tag: str
-    """What kind of record it is, in a word."""
+    """Kind of the record."""
     text: str
 
 
 @lru_cache(4096)
 def summary(line: str) -> RecordSummary | None:
-    """Return what a line of JSON says; None where it is none, or holds nothing to read."""
+    """Summarise a line of JSON, None for other lines and empty records."""
     if not line.startswith("{"):
         return None
     try:
@@ -48,7 +44,7 @@ def summary(line: str) -> RecordSummary | None:
 
 
 def whole(line: str) -> str:
-    """Return a line as it was printed; JSON with a row for each of its fields."""
+    """Return a whole line, JSON with a row for each field."""
     try:
         found = objects(line.encode("utf-8", "replace")) if line.startswith("{") else []
     except ValueError:
@@ -87,7 +83,7 @@ def _step_words(record: dict[str, Any]) -> list[str]:
 
 
 def _values(record: dict[str, Any]) -> dict[str, Any]:
-    """Return what was measured, by name."""
+    """Return the measurements by name."""
     data = record.get("data")
     values = flatten({key: value for key, value in record.items() if key not in (*_ABOUT, *_STEPS)})
     return values | (flatten(data) if isinstance(data, dict) else {})
@@ -101,9 +97,7 @@ def _quoted(value: object) -> str:
 
 @lru_cache(256)
 def _indicators(scope: str, keys: tuple[str, ...]) -> dict[str, tuple[str, float]]:
-    """Return which of some keys are indicators, in the order of showing: how they are called, and
-    their factor.
-    """
+    """Return label and factor of the keys that are indicators, in the order to show."""
     own = {
         f"{scope}/{key}" if scope else key: key for key in keys
     }  # sources put the scope before them

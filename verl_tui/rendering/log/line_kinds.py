@@ -1,4 +1,4 @@
-"""What a line of a console is: an error, a warning, a step; and what stands before its text."""
+"""Kinds of log lines (error, warning, step, ...), the prefix before their text, and searches."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from verl_tui.rendering.text.search import Search
 
 _LOOKED_AT = 400
-"""Characters in which a line says what it is; what comes later is what it tells."""
+"""Characters at the start of a line that decide its kind."""
 _LEVEL = rb"(?:^|[\s\[\]|:(])(?:%s)(?=[\s\[\]|:)]|$)"
 _ERROR = re.compile(
     _LEVEL % rb"ERROR|CRITICAL|FATAL" + rb"|^[Ee]rror:|^Fatal Python error:|\*\*\* SIG\w+ received"
 )
 _WARNING = re.compile(_LEVEL % rb"WARNING|WARN" + rb"|\w*Warning: |warnings\.warn\(")
-"""What Python's logging and warnings write; vLLM, SGLang and Ray write levels the same way."""
+"""Python's logging and warnings; vLLM, SGLang and Ray write levels the same way."""
 _QUOTED = re.compile(r"\s*warnings\.warn\(")
-"""The line of source that Python's warnings print behind their own."""
+"""The source line that Python prints after a warning."""
 _AROUND = ("Traceback (most recent", "The above exception was", "During handling of the above")
-"""What stands around the line that names an exception, and says nothing without it."""
+"""Lines around the one that names an exception."""
 _ALARMING = re.compile(
     rb"ERROR|CRITICAL|FATAL|[Ee]rror:|WARN|Warning: |warnings\.warn\(|\*\*\* SIG"
 )
@@ -37,12 +37,12 @@ _ACTOR = re.compile(r"\(?([^\s()\[\]:=]+)")
 
 
 class LineKind(Enum):
-    """What a line is, for its colour and its sign."""
+    """Kind of a line, which decides its colour and sign."""
 
     ERROR = "error"
     WARNING = "warning"
     MARK = "mark"
-    """A turning point: start, checkpoint, end."""
+    """A milestone: start, checkpoint, end."""
     STEP = "step"
     PROGRESS = "progress"
     PLAIN = "plain"
@@ -53,24 +53,24 @@ _KINDS = {
     EventKind.TRACEBACK: LineKind.ERROR,
     EventKind.WARNING: LineKind.WARNING,
 }
-"""All other events are turning points."""
+"""All other events are milestones."""
 
 
 class LineParts(NamedTuple):
-    """A line taken apart."""
+    """The parts of a line."""
 
     tag: str
-    """Who printed it, in a word; empty for the driver."""
+    """Name of the actor that printed it, empty for the driver."""
     text: str
-    """The line without who printed it and how often."""
+    """The line without actor and repetitions."""
     times: int
-    """How often it was printed, as Ray says."""
+    """Number of times it was printed, according to Ray."""
     kind: LineKind
 
 
 @lru_cache(4096)
 def split_line(line: str) -> LineParts:
-    """Return what a line consists of."""
+    """Split a line into its parts."""
     data = line.encode("utf-8", "replace")
     found = console.PREFIX.match(data)
     tag, text = "", line
@@ -82,14 +82,14 @@ def split_line(line: str) -> LineParts:
         tag = (named.group(1) if named else "").removesuffix("=")
         data = data[found.end() :]
     times = 1
-    if "[repeated " in text and (said := _REPEATED.search(text)):
-        times, text = max(1, int(said.group(1)[:9])), text[: said.start()]
+    if "[repeated " in text and (repeated := _REPEATED.search(text)):
+        times, text = max(1, int(repeated.group(1)[:9])), text[: repeated.start()]
     return LineParts(tag, text, times, _kind(text, data))
 
 
 def _kind(text: str, data: bytes) -> LineKind:
     if text.startswith("{") and not text.startswith("{'"):
-        return LineKind.PLAIN  # a record of a JSONL file: what it quotes is not said by the log
+        return LineKind.PLAIN  # a JSONL record, whose texts are quoted
     if "step:" in text and STEP.search(data):
         return LineKind.STEP
     data = data[:_LOOKED_AT]
@@ -105,61 +105,59 @@ def _kind(text: str, data: bytes) -> LineKind:
 
 
 class TextQuery:
-    """Asks for a text, in the line as it was printed or without who printed it."""
+    """Matches lines by a text, with or without the name of the actor."""
 
     def __init__(self, search: Search) -> None:
         self.search = search
         self.words = f"/{search.expression}/"
         word = needle(search.expression)
-        # Of letters only those of ASCII change their case as bytes do.
+        # Only ASCII letters change case in bytes as they do in text.
         cased = search.folds and any(
             not sign.isascii() and sign.lower() != sign.upper() for sign in word
         )
         self._word = b"" if cased else word.encode("utf-8", "replace")
 
     def worth(self, data: bytes) -> bool:
-        """Tell whether some bytes may hold it; a word with invisible signs in it may be missed."""
+        """Return True if bytes may contain it, except for words with invisible characters."""
         if not self._word:
             return True
         data = strip_ansi(data)
         return self._word in (data.lower() if self.search.folds else data)
 
     def found(self, line: str) -> bool:
-        """Tell whether a line has it."""
+        """Return True if a line contains it."""
         return self.search.search(line) or self.search.search(split_line(line).text)
 
 
 class Alarms:
-    """Asks for errors, or for warnings."""
+    """Matches errors, or warnings."""
 
     def __init__(self, kind: LineKind = LineKind.ERROR) -> None:
-        """Ask.
+        """Prepare the condition.
 
         Args:
-            kind: `Kind.ERROR` or `Kind.WARNING`.
+            kind: `LineKind.ERROR` or `LineKind.WARNING`.
         """
         self._kind = kind
         self.words = kind.value
 
     def worth(self, data: bytes) -> bool:
-        """Tell whether some bytes may hold one."""
+        """Return True if bytes may contain one."""
         return console_events.may_fail(data) or _ALARMING.search(data) is not None
 
     def found(self, line: str) -> bool:
-        """Tell whether a line is one; of a traceback the exception, of a warning not the source
-        below.
-        """
+        """Return True for a line of the kind, of a traceback or a warning only the main line."""
         parts = split_line(line)
         return parts.kind is self._kind and not _continues(parts.text)
 
 
 def _continues(text: str) -> bool:
-    """Tell whether a line belongs to an error or a warning that another line names."""
+    """True if a line belongs to an error or a warning that another line names."""
     return text.startswith(_AROUND) or _QUOTED.match(text) is not None
 
 
 class StepLine:
-    """Asks for what a log printed at a step: the console's line, or the record of a JSONL file."""
+    """Matches the line of a step in a console log, or its record in a JSONL file."""
 
     def __init__(self, step: int) -> None:
         self._pattern = re.compile(rf'(?<![\w:])step:{step} - |"step": ?{step}\b')
@@ -169,9 +167,9 @@ class StepLine:
         self.words = f"line of step {step}"
 
     def worth(self, data: bytes) -> bool:
-        """Tell whether some bytes may hold it."""
+        """Return True if bytes may contain it."""
         return any(spelling in data for spelling in self._spellings)
 
     def found(self, line: str) -> bool:
-        """Tell whether a line is it."""
+        """Return True for the line of the step."""
         return self._pattern.search(line) is not None

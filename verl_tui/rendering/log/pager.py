@@ -1,7 +1,7 @@
-"""Which rows of a log are in sight: moves among blocks that are read as one comes to them.
+"""The rows of a log in sight, and moves among blocks that are read as they are reached.
 
-A place in the log is where a line begins in the file, so it stays what it is when the file grows,
-the terminal is resized, or rows are folded otherwise.
+A position in the log is the start of a line in the file: it stays valid when the file grows, the
+terminal is resized, or rows are folded differently.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
 _KEPT = 24
 """Blocks whose rows are kept."""
 _MOST = 400
-"""Screen rows that one line is wrapped into."""
+"""Most screen rows of one line."""
 _LONGEST = 8
-"""Characters that a cell takes at most."""
+"""Most characters of one cell."""
 _ROOM = 4
-"""One row in so many is left free at the bottom when a followed log has filled the screen: what
-comes next then changes only its own row, not all of them.
+"""Inverse share of rows left free when a followed log has filled the screen, so that the next lines
+change their own rows only.
 """
 
 
 class LogLayout(NamedTuple):
-    """How rows are laid out."""
+    """Options for the layout of rows."""
 
     width: int
     """Cells for the text of a row."""
     wrap: bool = False
     fold: bool = True
     tag: int = 12
-    """Cells that the name of who printed a line takes at most."""
+    """Most cells of the actor's name."""
     apart: Callable[[str], bool] | None = None
-    """Tells lines that are not folded."""
+    """Returns True for lines that are not folded."""
 
 
 class ScreenRow(NamedTuple):
@@ -52,9 +52,9 @@ class ScreenRow(NamedTuple):
     row: LogRow
     text: str
     head: int
-    """Characters at the beginning that are not the line's own: who printed it, how often."""
+    """Number of characters at the start for actor and repetitions."""
     first: bool
-    """Whether it is the first of its row."""
+    """True for the first piece of its row."""
 
 
 class _At(NamedTuple):
@@ -63,7 +63,7 @@ class _At(NamedTuple):
 
 
 class Unread(Exception):  # noqa: N818 - no error: it is read meanwhile
-    """What is to be seen has not been read yet."""
+    """Rows in sight have not been read yet."""
 
 
 class Pager:
@@ -72,13 +72,13 @@ class Pager:
     def __init__(self, log: Log) -> None:
         self.log = log
         self.follow = True
-        """Whether the newest line is to be seen."""
+        """True to keep the newest line in sight."""
         self._fresh = True
-        """Whether it is to be seen on a full screen."""
+        """True to fill the screen up to the newest line."""
         self.height = 1
         self._look = LogLayout(1)
         self._top: tuple[int, int] = (0, 0)
-        """Where the line at the top begins, and which of its screen rows that is."""
+        """Start of the line at the top, and the index of its screen row there."""
         self._owed = 0
         """Rows to move once they are read."""
         self._laid: OrderedDict[int, tuple[LogBlock, LogLayout, list[ScreenRow], list[int]]] = (
@@ -89,10 +89,10 @@ class Pager:
     # -- what is in sight --------------------------------------------------------------------------
 
     def lines(self, look: LogLayout, height: int) -> list[ScreenRow]:
-        """Return the rows of the screen, fewer where the log has no more.
+        """Return the rows of the screen, fewer at the end of the log.
 
         Raises:
-            Unread: Some are not read yet; ask again when there is more.
+            Unread: Some are not read yet; ask again after the next notice.
         """
         self._fresh |= self.follow and (look, height) != (self._look, self.height)
         self._look, self.height = look, max(1, height)
@@ -114,19 +114,19 @@ class Pager:
         return [self._line(at) for at in shown]
 
     def move(self, by: int) -> None:
-        """Go so many rows down, or up."""
+        """Move down by rows, or up if negative."""
         self.follow = False
         self._owed += by
 
     def page(self, by: int) -> None:
-        """Go so many screenfuls down, or up; a row stays in sight."""
+        """Move down by screens, or up; one row stays in sight."""
         self.move(by * max(1, self.height - 1))
 
     def go_to(self, start: int, above: int | None = None) -> None:
         """Show a line, with some before it.
 
         Args:
-            start: Where it begins.
+            start: Start of the line.
             above: Rows before it, a third of the screen if None.
         """
         self.follow, self._top = False, (start, 0)
@@ -137,17 +137,17 @@ class Pager:
         self.go_to(0, 0)
 
     def go_end(self) -> None:
-        """Show the newest line, and those that follow."""
+        """Show the newest line, and follow."""
         self.follow = self._fresh = True
 
     def share(self, last: ScreenRow) -> int:
-        """Return how far into the file a row is, in percent."""
+        """Return the position of a row in the file, in percent."""
         return min(100, 100 * last.row.end // self.log.size) if self.log.size else 100
 
     # -- places ------------------------------------------------------------------------------------
 
     def _go_after(self) -> None:
-        """Keep the newest row in sight, and as many rows as can be where they are."""
+        """Keep the newest row in sight while moving as few rows as possible."""
         end, room = self._end(), 0
         if not self._fresh:
             known = list(self._from(self._resolve(), self.height + 1))
@@ -161,7 +161,7 @@ class Pager:
         self._fresh = False
 
     def _pay(self) -> None:
-        """Move by what is owed, as far as it is read."""
+        """Move by the rows owed, as far as they are read."""
         at = self._resolve()
         while self._owed:
             after = self._next(at) if self._owed > 0 else self._previous(at)
@@ -252,25 +252,21 @@ class Pager:
         return self._lay(at.block)[0][at.line]
 
     def _lay(self, number: int) -> tuple[list[ScreenRow], list[int]]:
-        """Return the screen rows of a block, and where the line of each begins."""
+        """Return the screen rows of a block, and the start of each row's line."""
         block = self._block(number)
         known = self._laid.get(number)
         if known is None or known[0] is not block or known[1] != self._look:
-            lines = [line for row in rows(block.lines, fold=self._look.fold, apart=self._look.apart)
-                     for line in _screen_rows(row, self._look)]  # fmt: skip
-            known = self._laid[number] = (
-                block,
-                self._look,
-                lines,
-                [line.row.start for line in lines],
-            )
+            folded = rows(block.lines, fold=self._look.fold, apart=self._look.apart)
+            lines = [line for row in folded for line in _screen_rows(row, self._look)]
+            starts = [line.row.start for line in lines]
+            known = self._laid[number] = block, self._look, lines, starts
             while len(self._laid) > _KEPT:
                 self._laid.popitem(last=False)
         self._laid.move_to_end(number)
         return known[2], known[3]
 
     def _read_ahead(self) -> None:
-        """Have the blocks beside the one at the top read."""
+        """Request the blocks next to the one at the top."""
         number = self._top[0] // blocks.BLOCK
         for beside in (number + 1, number - 1):
             if 0 <= beside <= self.log.last:
@@ -297,9 +293,7 @@ def _screen_rows(row: LogRow, look: LogLayout) -> Iterator[ScreenRow]:
 
 
 def _short(tag: str, cells: int) -> str:
-    """Return who printed a line in few cells: of a long name its capitals, which still tell actors
-    apart.
-    """
+    """Shorten an actor's name to its capitals, which still differ between actors."""
     if cell_len(tag) <= cells:
         return tag
     capitals = "".join(sign for sign in tag if sign.isupper() or sign.isdigit())

@@ -23,7 +23,7 @@ _SIGNS = {
     LineKind.PROGRESS: (" ", " "),
     LineKind.PLAIN: (" ", " "),
 }
-"""What a line is, for whoever sees no colours."""
+"""Signs of the kinds beside their colours."""
 _LEAST = 4
 """Digits that there is always room for."""
 

@@ -27,15 +27,15 @@ class LogRow:
     """A line, or several that say the same."""
 
     start: int
-    """Where the first of its lines begins."""
+    """Start of its first line."""
     end: int
-    """Where the line after the last begins."""
+    """Start of the line after its last."""
     kind: LineKind
     tag: str
     text: str
     """Of several lines the last one's."""
     count: int
-    """How many lines it stands for."""
+    """Number of lines in it."""
     whole: str
     """The last line as it was printed."""
 

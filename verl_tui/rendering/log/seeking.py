@@ -33,9 +33,9 @@ class Seeker:
         self.search: SearchJob | None = None
         """The search under way."""
         self.mark: int | None = None
-        """Where the marked line begins."""
+        """Start of the marked line."""
         self._again = False
-        """Whether the search has begun again at the other end of the log."""
+        """True once the search has wrapped around the end of the log."""
         self._say = say
 
     def forget(self) -> None:

@@ -1,4 +1,4 @@
-"""Where to open the log: which of a run's files are text, and which line a finding is about."""
+"""The file and the line at which the log is opened."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _NO_TEXT = {tensorboard.name, wandb.name, rollouts.name, parquet.name, "checkpoi
 
 
 class LogTarget(NamedTuple):
-    """What is to be seen of a log."""
+    """A position in a run's logs."""
 
     path: str | None = None
     """The file, None for the first."""
     line: int | None = None
     """Number of the line."""
     step: int | None = None
-    """Step whose line it is, where the number is not known."""
+    """Step of the line, if its number is unknown."""
 
 
 def texts(run: Run | None) -> Sequence[SourceStatus]:
@@ -39,29 +39,21 @@ def texts(run: Run | None) -> Sequence[SourceStatus]:
 
 
 def _is_text(status: SourceStatus) -> bool:
-    return status.format not in _NO_TEXT and status.path != str(
-        pipe.PATH
-    )  # what a pipe brought is kept nowhere
+    # Text from a pipe is kept nowhere.
+    return status.format not in _NO_TEXT and status.path != str(pipe.PATH)
 
 
 def log_target(run: Run | None, finding: Finding | None, cursor: int | None) -> LogTarget:
-    """Return what to open the log at.
+    """Return the position at which the log is opened.
 
     Args:
         run: The shown run.
-        finding: The finding that the user has chosen.
+        finding: The chosen finding.
         cursor: Step under the charts' cursor.
     """
-    if (
-        run is not None
-        and finding is not None
-        and finding.id == "crash"
-        and (event := run.outcome) is not None
-    ):
+    if finding is None:
+        return LogTarget(step=cursor)
+    if run is not None and finding.id == "crash" and (event := run.outcome) is not None:
         path = next((path for path, state in run.sources.items() if state.ending is event), None)
         return LogTarget(path, line=event.line)
-    if finding is not None:
-        return LogTarget(
-            step=finding.since_step if finding.since_step is not None else finding.step
-        )
-    return LogTarget(step=cursor)
+    return LogTarget(step=finding.step if finding.since_step is None else finding.since_step)

@@ -1,7 +1,4 @@
-"""Lays runs out as rows of text: three or two of them, or a short one, whatever there is room for.
-
-Pure functions of what is said of each run; they know no screen. Widths are terminal cells.
-"""
+"""Runs as three, two or one rows each, whatever fits. Widths are terminal cells."""
 
 from __future__ import annotations
 
@@ -38,7 +35,7 @@ ROLES = (
     "odd",
     *RUNS,
 )
-"""What a piece of a row is."""
+"""Roles of the pieces of text."""
 _BADGES = {"ok": "●", "warning": "▲", "critical": "✖", "nothing": "○"}
 _ASCII_BADGES = {"ok": "o", "warning": "!", "critical": "X", "nothing": "-"}
 _HEALTH = {
@@ -47,57 +44,49 @@ _HEALTH = {
     "critical": "critical",
     "nothing": "not judged",
 }
-"""What badges say."""
+"""Meanings of the badges."""
 _STATE_ROLES = {State.RUNNING: "name", State.STALLED: "warning", State.CRASHED: "critical"}
-"""Only trouble has a colour."""
+"""Roles of states; others are dim."""
 _SIGNS = {State.FINISHED: "✓", State.CRASHED: "†", State.STALLED: "‖", State.ENDED: "?"}
 _ASCII_SIGNS = {State.FINISHED: "+", State.CRASHED: "#", State.STALLED: "=", State.ENDED: "?"}
-"""What is left of a state's word where a name needs the room; of a run that goes on the badge says
-enough.
-"""
+"""Signs of states if a name needs the room; a running run has its badge only."""
 _WHOLE_NAME = 18
-"""Names up to here are shown whole at the cost of how far a run is."""
+"""Length of a name up to which progress gives way to it, in cells."""
 _INDENT = 4
-"""Cells of number and badge, with the spaces after them; what was found is counted beside the
-badge.
-"""
+"""Cells of number and badge with the spaces after them, without the count of findings."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunEntry:
-    """What is said of one run."""
+    """The content of one run's rows."""
 
     name: str
     badge: str
     """Role of the badge."""
     count: str
-    """How much was found that the user does not know of yet, as wide in all entries; blank where
-    nothing was.
-    """
+    """Number of findings not acknowledged, padded to the same width in all entries."""
     state: State
     steps: str
     share: float | None
-    """How much of the run is done, 0..1."""
+    """Share of the run that is done, 0..1."""
     eta: str
     age: str
     reward: Points | None
     number: str = " "
     shown: bool = False
     ranked: str = ""
-    """What the list is sorted by, which a row then says that has room for one thing."""
+    """Value that the list is sorted by, which a short row shows."""
     mark: tuple[str, str] = ("", "")
-    """What a selected run is known by, and its role; as wide in all entries, blank where a run is
-    not selected.
-    """
+    """Letter of a selected run with its role, padded to the same width in all entries."""
 
     @property
     def indent(self) -> int:
-        """Cells before the name, and before what stands below it."""
+        """Cells before the name and the rows below it."""
         return _INDENT + len(self.count) + len(self.mark[0])
 
     @property
     def percent(self) -> str:
-        """How much is done, never 100 % before the end."""
+        """Percentage that is done, never 100 % before the end."""
         return "" if self.share is None else percent_done(self.share)
 
 
@@ -107,36 +96,36 @@ def glyph(badge: str, *, ascii_only: bool) -> str:
 
 
 def sign(state: State, *, ascii_only: bool) -> str:
-    """Return what stands for the word of a state, a space where nothing does."""
+    """Return the sign of a state, a space for others."""
     return (_ASCII_SIGNS if ascii_only else _SIGNS).get(state, " ")
 
 
 def signs(*, ascii_only: bool) -> str:
-    """Say what the signs of states mean."""
+    """Explain the signs of states."""
     return ", ".join(f"{sign(state, ascii_only=ascii_only)} {state.value}" for state in _SIGNS)
 
 
 def badges(*, ascii_only: bool) -> str:
-    """Say what the marks of badges mean."""
+    """Explain the marks of badges."""
     return ", ".join(
         f"{glyph(badge, ascii_only=ascii_only)} {means}" for badge, means in _HEALTH.items()
     )
 
 
 EntryWriter = Callable[["RunEntry"], list[Pieces]]
-"""Writes the rows of one run; of two hundred runs only those in sight are written."""
+"""Writes the rows of one run, called for runs in sight."""
 NameWriter = Callable[["RunEntry", int], str]
-"""Writes the name of a run in so many cells, so that it differs from those of the others."""
+"""Writes the name of a run in at most so many cells, different from other names."""
 
 
 def naming(names: Sequence[str], *, ascii_only: bool) -> NameWriter:
-    """Return what writes the names of runs."""
+    """Return a function that writes the names of runs."""
     alike = shared(names)
     return lambda entry, cells: short_name(entry.name, cells, alike, ascii_only=ascii_only)
 
 
 def pairs(entries: Sequence[RunEntry], width: int, *, ascii_only: bool) -> EntryWriter:
-    """Two rows a run: what it is and how it does, then how far it is."""
+    """Write two rows a run: name and state, then progress."""
     steps = max(len(entry.steps) for entry in entries)
     eta = max([6, *(len(entry.eta) for entry in entries)])
     indent = entries[0].indent
@@ -159,7 +148,7 @@ def pairs(entries: Sequence[RunEntry], width: int, *, ascii_only: bool) -> Entry
 
 
 def triples(entries: Sequence[RunEntry], width: int, *, ascii_only: bool) -> EntryWriter:
-    """Three rows a run: its name, how it does and its reward, how far it is."""
+    """Write three rows a run: name, then state and reward, then progress."""
     steps = max(len(entry.steps) for entry in entries)
     eta = max([6, *(len(entry.eta) for entry in entries)])
     room = width - _INDENT
@@ -169,44 +158,34 @@ def triples(entries: Sequence[RunEntry], width: int, *, ascii_only: bool) -> Ent
     named = naming([entry.name for entry in entries], ascii_only=ascii_only)
 
     def rows(entry: RunEntry) -> list[Pieces]:
-        state, age = (
-            state_word(entry, 0, ascii_only=ascii_only),
-            _doing(entry, ascii_only=ascii_only)[len(entry.state.value) :],
-        )
-        # The reward's line is worth more than standing right below the name.
+        state = state_word(entry, 0, ascii_only=ascii_only)
+        age = _doing(entry, ascii_only=ascii_only)[len(entry.state.value) :]
+        # The room for the sparkline matters more than alignment with the name.
         row: Pieces = [(" " * _INDENT, ""), state, (age.ljust(words - len(state[0])), "dim")]
-        row += (
-            [("  ", ""), *spark_of(entry, min(spark, 18), ascii_only=ascii_only)]
-            if spark >= 5
-            else []
-        )
+        if spark >= 5:
+            row += [("  ", ""), *spark_of(entry, min(spark, 18), ascii_only=ascii_only)]
         head = head_of(entry, width - entry.indent, named, ascii_only=ascii_only)
-        return [
-            head,
-            row,
-            _progress(entry, width, steps, plan, indent=_INDENT, ascii_only=ascii_only),
-        ]
+        end = _progress(entry, width, steps, plan, indent=_INDENT, ascii_only=ascii_only)
+        return [head, row, end]
 
     return rows
 
 
 def singles(names: Sequence[str], width: int, *, ascii_only: bool) -> EntryWriter:
-    """One short row a run; of which they are only the names are asked for."""
+    """Write one short row a run, with names that differ from `names`."""
     named = naming(names, ascii_only=ascii_only)
     return lambda entry: [short(entry, width, named, ascii_only=ascii_only)]
 
 
 def _doing(entry: RunEntry, *, ascii_only: bool) -> str:
-    """Return the state, and the age of the last record behind it."""
+    """Return the state, followed by the age of the last record."""
     return entry.state.value + ((" - " if ascii_only else " · ") + entry.age if entry.age else "")
 
 
 def _progress(
     entry: RunEntry, width: int, steps: int, plan: dict[str, int], *, indent: int, ascii_only: bool
 ) -> Pieces:
-    """Write the second row: bar, steps, share, end, reward, as far as the plan has room for
-    them.
-    """
+    """Write progress: bar, steps, percentage, ETA, reward, as far as the plan has room."""
     row: Pieces = [(" " * indent, "")]
     if plan["bar"]:
         row += [bar_of(entry, plan["bar"], ascii_only=ascii_only), (" ", "")]
@@ -214,21 +193,15 @@ def _progress(
     if plan["percent"]:
         row.append((f" {entry.percent:>4}", "dim"))
     if plan["eta"]:
-        row.append(
-            (
-                "  " + (_labelled(entry.eta) if plan["label"] else entry.eta).ljust(plan["eta"]),
-                "dim",
-            )
-        )
+        eta = f"eta {entry.eta}" if plan["label"] and entry.eta else entry.eta
+        row.append((f"  {eta.ljust(plan['eta'])}", "dim"))
     if plan["spark"]:
         row += [("  ", ""), *spark_of(entry, plan["spark"], ascii_only=ascii_only)]
     return row
 
 
 def _plan(width: int, steps: int, eta: int) -> dict[str, int]:
-    """Share the second row out: steps first, then the end, bar, reward, the word `eta`, the
-    percentage; then grow.
-    """
+    """Divide a row: steps first, then ETA, bar, reward, the word `eta`, percentage; then grow."""
     plan = dict.fromkeys(("eta", "bar", "spark", "label", "percent"), 0)
     spare = width - steps
     for part, cells, size in (
@@ -247,9 +220,9 @@ def _plan(width: int, steps: int, eta: int) -> dict[str, int]:
 
 
 def short(entry: RunEntry, width: int, named: NameWriter, *, ascii_only: bool) -> Pieces:
-    """One row without columns, `1 ● run  step 120/500 24% ETA 1h`; the least needed words go first.
+    """Write one row without columns, `1 ● run  step 120/500 24% ETA 1h`.
 
-    The word of a state goes before anything is cut from a name, all other words before much is.
+    The word of a state goes before a name is cut, all other words before much of it is.
     """
     mark = ellipsis(ascii_only=ascii_only)
     length = cell_len(entry.name)
@@ -265,7 +238,7 @@ def short(entry: RunEntry, width: int, named: NameWriter, *, ascii_only: bool) -
 
 
 def _words_behind(entry: RunEntry, room: int) -> tuple[str, str]:
-    """Return the words that fit behind a name, the richest choice first, and those at their end."""
+    """Return the longest words that fit after a name, and the last of them."""
     if entry.ranked:
         return entry.ranked if len(entry.ranked) <= room else "", ""
     end = "" if entry.state is State.RUNNING else entry.state.value
@@ -286,13 +259,13 @@ def _words_behind(entry: RunEntry, room: int) -> tuple[str, str]:
 
 
 def _signed(entry: RunEntry, width: int, named: NameWriter, *, ascii_only: bool) -> Pieces:
-    """Write little but the name, and at the end of the row the sign of the state."""
+    """Write the name, and the sign of the state at the end of the row."""
     head = head_of(entry, width - entry.indent - 2, named, ascii_only=ascii_only)
     return [*head, (" ", ""), state_word(entry, 1, ascii_only=ascii_only)]
 
 
 def head_of(entry: RunEntry, cells: int, named: NameWriter, *, ascii_only: bool) -> Pieces:
-    """Write what a row begins with: number, badge, letter, and the name in so many cells."""
+    """Write the start of a row: number, badge, letter, and the name in `cells` cells."""
     name = named(entry, cells)
     return [
         (f"{entry.number} ", "dim"),
@@ -304,19 +277,15 @@ def head_of(entry: RunEntry, cells: int, named: NameWriter, *, ascii_only: bool)
 
 
 def state_word(entry: RunEntry, cells: int, *, ascii_only: bool) -> tuple[str, str]:
-    """Write the state in so many cells, as a sign where there is one."""
+    """Write the state in `cells` cells, as a sign in one."""
     word = (
         sign(entry.state, ascii_only=ascii_only) if cells == 1 else entry.state.value.ljust(cells)
     )
     return word, _STATE_ROLES.get(entry.state, "dim")
 
 
-def _labelled(eta: str) -> str:
-    return f"eta {eta}" if eta else ""
-
-
 def bar_of(entry: RunEntry, cells: int, *, ascii_only: bool) -> tuple[str, str]:
-    """Draw how much is done."""
+    """Draw the progress bar."""
     return (
         (" " * cells, "")
         if entry.share is None
@@ -325,6 +294,6 @@ def bar_of(entry: RunEntry, cells: int, *, ascii_only: bool) -> tuple[str, str]:
 
 
 def spark_of(entry: RunEntry, cells: int, *, ascii_only: bool) -> Pieces:
-    """Draw the reward."""
+    """Draw the sparkline of the reward."""
     text = sparkline(entry.reward, cells, ascii_only=ascii_only) if entry.reward is not None else ""
     return [(c, "odd" if c == BROKEN else "spark") for c in text]

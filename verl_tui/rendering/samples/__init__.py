@@ -1,3 +1,1 @@
-"""What the samples screen is made of: filter, order, marks in texts, rows. Pure functions, no
-Textual.
-"""
+"""The samples screen and panel: filter, order, marks in texts, rows."""

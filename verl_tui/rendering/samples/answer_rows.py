@@ -1,6 +1,4 @@
-"""Samples of one prompt side by side: a row each, with score, length and the beginning of the
-answer.
-"""
+"""Answers to one prompt as a row each: score, length and the beginning of the text."""
 
 from __future__ import annotations
 
@@ -19,21 +17,21 @@ _BLANK = re.compile(r"\s+")
 _LOOKED_AT = 2000
 
 
-class Item(NamedTuple):
-    """One sample."""
+class AnswerItem(NamedTuple):
+    """One answer."""
 
     place: Place
     row: int
-    """Its place in the file."""
+    """Index in the file."""
     score: tuple[str, str]
-    """As it is written, with its role."""
+    """Text and role."""
     length: int
     answer: str | None
-    """Its beginning; None while it is being read."""
+    """Beginning of the text, None while it is being read."""
 
 
 def opening(answer: str, width: int) -> str:
-    """Return the beginning of an answer on one line, without what opens every answer."""
+    """Return the beginning of an answer on one line, without the template's opening tokens."""
     text = answer[:_LOOKED_AT]
     for start, end, _ in special(text):
         if text[:start].strip():
@@ -42,13 +40,13 @@ def opening(answer: str, width: int) -> str:
     return fit(_BLANK.sub(" ", text).strip(), width)
 
 
-def row(item: Item, width: int, *, with_step: bool, ascii: bool = False) -> Pieces:
+def row(item: AnswerItem, width: int, *, with_step: bool, ascii: bool = False) -> Pieces:
     """Return the row of a sample.
 
     Args:
         item: The sample.
         width: Cells of a row.
-        with_step: Whether samples of several steps are shown.
+        with_step: True if answers of several steps are shown.
         ascii: Draw in ASCII.
     """
     score, role = item.score

@@ -1,6 +1,4 @@
-"""What is seen of a run's samples: which step, which sample, listed how; or the answers to one
-prompt.
-"""
+"""State of the samples screen: step, sample, filter and order, or the answers to one prompt."""
 
 from __future__ import annotations
 
@@ -8,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.samples import order
-from verl_tui.rendering.samples.answer_rows import Item
+from verl_tui.rendering.samples.answer_rows import AnswerItem
 from verl_tui.rendering.samples.chosen import (
     SampleChoice,
     index_of,
@@ -31,43 +29,38 @@ if TYPE_CHECKING:
     from verl_tui.runs.samples import Place, Samples
 
 _AHEAD = (1, -1)
-"""Neighbours of the shown sample that are read before they are asked for."""
+"""Neighbours of the shown sample that are read ahead."""
 
 
 class Browse:
-    """What the user has asked for, and what is shown of it. Knows no screen.
+    """The user's choice, and the sample or answers shown for it.
 
-    Methods that move return whether there was somewhere to go. While answers to one prompt are
-    shown there is not.
+    Methods that move return True if there was somewhere to go; there never is among answers.
     """
 
     def __init__(self, chosen: SampleChoice) -> None:
-        """Begin.
-
-        Args:
-            chosen: Where.
-        """
+        """Begin with a choice."""
         self.chosen = chosen
         self.query = SampleQuery()
         self.order = SampleOrder()
         self.folded = frozenset({"prompt"})
-        """Parts of the sample of which only a few rows are shown."""
+        """Parts of the sample folded to a few rows."""
         self.mates: int | None = None
-        """The sample whose prompt's answers are shown."""
+        """Index of the sample whose prompt's answers are shown."""
         self.history: History | None = None
-        """The answers to a prompt over the steps that are shown."""
+        """The answers to a prompt at several steps, if they are shown."""
         self.listing = SampleListing()
         self.page: SamplePage | None = None
-        """The step that is shown, None where there is none."""
+        """The shown step, None without samples."""
         self.index: int | None = None
-        """The sample that is shown."""
+        """Index of the shown sample."""
         self._samples: Samples | None = None
 
     # -- what is shown -----------------------------------------------------------------------------
 
     @property
     def shown(self) -> tuple[Place, int] | None:
-        """Place and index of the sample shown, None where there is none."""
+        """Place and index of the shown sample, None without one."""
         return (
             (self.page.place, self.index)
             if self.page is not None and self.index is not None
@@ -76,12 +69,12 @@ class Browse:
 
     @property
     def answers(self) -> bool:
-        """Whether the answers to one prompt are shown instead of a sample."""
+        """True if the answers to one prompt are shown instead of a sample."""
         return self.mates is not None or self.history is not None
 
     @property
     def sample(self) -> Sample | None:
-        """The sample that is shown, None while it is being read."""
+        """The shown sample, None while it is being read."""
         return (
             self.page.sample(self.index)
             if self.page is not None and self.index is not None
@@ -90,13 +83,13 @@ class Browse:
 
     @property
     def fact(self) -> SampleFacts | None:
-        """What is known of the sample without its text."""
+        """The facts of the shown sample."""
         facts = self.listing.facts
         return facts[self.index] if self.index is not None and self.index < len(facts) else None
 
     @property
     def leaving(self) -> SampleChoice:
-        """Where to go on elsewhere."""
+        """The choice to continue with on another screen."""
         return (
             SampleChoice(*self.shown)
             if self.shown is not None and not self.chosen.follow
@@ -104,12 +97,11 @@ class Browse:
         )
 
     def settle(self, samples: Samples | None, browser: SampleBrowser) -> bool:
-        """Find out what is shown of what was asked for; return whether it is another sample than
-        before.
+        """Resolve the choice; return True if another sample is shown than before.
 
         Args:
-            samples: What there is by now, None while there is nothing.
-            browser: Reads it.
+            samples: The run's samples by now, None while there are none.
+            browser: Reads them.
         """
         before, self._samples = self.shown, samples
         place = place_of(self.chosen, samples) if samples is not None else None
@@ -123,17 +115,17 @@ class Browse:
             self.history is None or not self.query.searches
         ):  # a page is searched for one thing at a time
             self.listing.update(self.page, self.query, self.order)
-            browser.page(samples, place)  # it has learnt what to look for
+            browser.page(samples, place)  # wake it for the search
         self.index = index_of(self.chosen, self.listing)
         return before is not None and self.shown != before
 
     def read(self) -> Sample | None:
-        """Return the sample if it has been read, and have its neighbours read, too."""
+        """Return the sample if it has been read, and request its neighbours."""
         page, at, visible = self.page, self.listing.place_of(self.index), self.listing.visible
         for by in _AHEAD if page is not None and at is not None else ():
             if page is not None and at is not None and 0 <= at + by < len(visible):
                 page.sample(visible[at + by])
-        return self.sample  # what is asked for last is read first
+        return self.sample  # the newest request is read first
 
     # -- moving ------------------------------------------------------------------------------------
 
@@ -148,24 +140,18 @@ class Browse:
         return chosen is not None
 
     def to_sample(self, by: int) -> bool:
-        """Go to the next or previous sample; past the last comes the older step, before the first
-        the newer one.
-        """
+        """Go to the next or previous sample, past the last or first to another step."""
         at = self._at()
         return at is not None and self._go(next_sample(at[1], self.index, self.listing, at[0], by))
 
     def to_step(self, by: int) -> bool:
-        """Go to the same place of the older (1) or newer (-1) step: in validations that is the same
-        prompt.
-        """
+        """Go to the same index (a validation's same prompt) of the older (1) or newer (-1) step."""
         at = self._at()
         beyond = next_place(at[1], at[0], by) if at is not None else None
         return beyond is not None and self._go(SampleChoice(beyond, self.index))
 
     def to_extreme(self, *, best: bool) -> bool:
-        """Go to the best or worst of the samples listed; again, to the next one that scored the
-        same.
-        """
+        """Go to the best or worst listed sample, from there to the next with the same score."""
         at, index = self._at(), self.listing.extreme(self.index, best=best)
         return at is not None and index is not None and self._go(SampleChoice(at[1], index))
 
@@ -194,8 +180,8 @@ class Browse:
             and self._go(SampleChoice(self.page.place, visible[at]))
         )
 
-    def to_item(self, item: Item) -> bool:
-        """Leave the answers for one of them; a filter that hides it is dropped."""
+    def to_item(self, item: AnswerItem) -> bool:
+        """Show one of the answers; a filter that hides it is dropped."""
         self.close()
         if (
             self.page is None
@@ -206,20 +192,20 @@ class Browse:
         return self._go(SampleChoice(item.place, item.row))
 
     def follow(self) -> bool:
-        """Show the newest step as it comes, or stay where we are."""
+        """Start or stop following the newest step."""
         on = not self.chosen.follow
         return (at := self._at()) is not None and self._go(
             SampleChoice(at[1], None if on else self.index, follow=on)
         )
 
     def stay(self) -> bool:
-        """Who reads must not lose the sample to a newer one."""
+        """Stop following, so that the sample being read is not replaced."""
         return self.chosen.follow and self.shown is not None and self._go(SampleChoice(*self.shown))
 
     # -- how it is shown ---------------------------------------------------------------------------
 
     def ask(self, wanted: SampleQuery) -> None:
-        """List what passes a filter."""
+        """Apply a filter."""
         self.close()
         self.query = wanted
 
@@ -230,7 +216,7 @@ class Browse:
         self.order = SampleOrder(choices[(at + 1) % len(choices)], down=self.order.down)
 
     def turn(self) -> None:
-        """Sort the other way round."""
+        """Reverse the order."""
         self.order = self.order._replace(down=not self.order.down)
 
     def fold(self, part: str) -> None:
@@ -260,33 +246,21 @@ class Browse:
             self.history = History(self._samples, shown[0], sample.prompt)
             self.stay()
 
-    def items(self, *, ascii: bool = False) -> Sequence[Callable[[], Item]]:
-        """Return the answers; what makes an item, that is, for each: most are never in sight.
+    def items(self, *, ascii: bool = False) -> Sequence[Callable[[], AnswerItem]]:
+        """Return a function for each answer that makes its item, since most are never in sight."""
 
-        Args:
-            ascii: Write in ASCII.
-        """
+        def item(place: Place, fact: SampleFacts, answer: str | None) -> AnswerItem:
+            score = score_words(fact, self.listing.scores, ascii=ascii)
+            return AnswerItem(place, fact.index, score, fact.length, answer)
 
-        def score(fact: SampleFacts) -> tuple[str, str]:
-            return score_words(fact, standing, ascii=ascii)
-
-        def mate(page: SamplePage, fact: SampleFacts) -> Item:
+        def mate(page: SamplePage, fact: SampleFacts) -> AnswerItem:
             sample = page.sample(fact.index)
-            answer = sample.response if sample is not None else None
-            return Item(page.place, fact.index, score(fact), fact.length, answer)
+            return item(page.place, fact, None if sample is None else sample.response)
 
-        facts, standing = self.listing.facts, self.listing.scores
         if self.history is not None:
-            return [
-                partial(
-                    Item, one.place, one.fact.index, score(one.fact), one.fact.length, one.answer
-                )
-                for one in self.history.found
-            ]
+            return [partial(item, *found) for found in self.history.found]
         if self.mates is None or self.page is None:
             return []
-        return [
-            partial(mate, self.page, facts[i])
-            for i in self.listing.mates(self.mates)
-            if i < len(facts)
-        ]
+        facts = self.listing.facts
+        mates = (index for index in self.listing.mates(self.mates) if index < len(facts))
+        return [partial(mate, self.page, facts[index]) for index in mates]

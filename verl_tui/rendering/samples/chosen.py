@@ -1,4 +1,4 @@
-"""Which sample is shown: what the user asked for, and what there is of it."""
+"""The shown sample: the user's choice, resolved against the samples there are."""
 
 from __future__ import annotations
 
@@ -12,22 +12,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SampleChoice:
-    """What the user asked for. It stays what it is while samples come and go."""
+    """The user's choice, which stays the same while samples come and go."""
 
     place: Place | None = None
     """Step and kind; None for the newest training step."""
     index: int | None = None
     """The sample; None for the first or last that is listed."""
     last: bool = False
-    """Whether that is the last."""
+    """True for the last instead of the first."""
     follow: bool = False
-    """Whether the newest step of the kind is shown as it comes."""
+    """True to show each new step of the kind."""
 
 
 def place_of(chosen: SampleChoice, samples: Samples) -> Place | None:
-    """Return the place to show: the one asked for may be gone, or newer ones may have come. None if
-    there is none.
-    """
+    """Return the place to show, or the nearest if the choice is gone; None without samples."""
     places, place = samples.places, chosen.place
     if not places:
         return None
@@ -40,7 +38,7 @@ def place_of(chosen: SampleChoice, samples: Samples) -> Place | None:
 
 
 def index_of(chosen: SampleChoice, listing: SampleListing) -> int | None:
-    """Return the sample to show; None where nothing is listed, or where that is not known yet."""
+    """Return the sample to show; None if nothing is listed or that is not known yet."""
     index, visible = chosen.index, listing.visible
     if listing.place_of(index) is not None:
         return index
@@ -54,7 +52,7 @@ def index_of(chosen: SampleChoice, listing: SampleListing) -> int | None:
 
 
 def _while_reading(chosen: SampleChoice, listing: SampleListing) -> int | None:
-    """Return the sample to show of a step that is still being read."""
+    """Return the sample to show while its step is being read."""
     index = chosen.index
     if chosen.last:
         return None
@@ -66,15 +64,13 @@ def _while_reading(chosen: SampleChoice, listing: SampleListing) -> int | None:
 def next_sample(
     place: Place, index: int | None, listing: SampleListing, samples: Samples, by: int
 ) -> SampleChoice | None:
-    """Return the next (1) or previous (-1) sample; past the last comes the older step, before the
-    first the newer.
-    """
+    """Return the next (1) or previous (-1) sample, past the ends that of another step."""
     at = listing.place_of(index)
     if at is not None and 0 <= at + by < len(listing.visible):
         return SampleChoice(place, listing.visible[at + by])
     if not listing.complete:
         if listing.filtered or index is None:
-            return None  # which one is next nobody knows yet
+            return None  # the next one is not known yet
         if index + by >= 0:
             return SampleChoice(place, index + by)  # it can be read before it can be listed
     beyond = next_place(place, samples, by)

@@ -1,4 +1,4 @@
-"""The same prompt at other steps: looked for step by step, the nearest first."""
+"""Samples of the same prompt at other steps, searched step by step from the nearest."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from verl_tui.runs.samples import Place, Samples
 
 _MOST_STEPS = 50
-"""Steps looked at, half of them to either side where there are as many."""
+"""Most steps searched, those nearest."""
 _SHOWN = 400
-"""Characters kept of an answer."""
+"""Most characters kept of an answer."""
 
 
 class PastAnswer(NamedTuple):
@@ -25,21 +25,21 @@ class PastAnswer(NamedTuple):
     place: Place
     fact: SampleFacts
     answer: str
-    """Its beginning."""
+    """Beginning of the answer."""
 
 
 class SamePrompt:
-    """Finds rows that hold a prompt, as it was shown, to the letter."""
+    """Matches rows that contain a prompt exactly as it is shown."""
 
     def __init__(self, prompt: str) -> None:
         self.prompt = prompt
 
     def found(self, texts: Iterable[str]) -> bool:
-        """Tell whether one of a row's texts is the prompt."""
+        """Return True if one of a row's texts is the prompt."""
         return any(text == self.prompt or self._alike(text) for text in texts)
 
     def _alike(self, text: str) -> bool:
-        # Made safe a text is hardly longer, and most texts are told apart by their length.
+        # `safe` hardly changes the length, by which most texts can be excluded.
         size = len(self.prompt)
         return size // 2 <= len(text) <= 2 * size + 100 and safe(text) == self.prompt
 
@@ -51,7 +51,7 @@ class SamePrompt:
 
 
 class History:
-    """The samples of one prompt over the steps of one kind, as far as they have been found."""
+    """The samples of one prompt found so far at steps of one kind."""
 
     def __init__(self, samples: Samples, place: Place, prompt: str) -> None:
         self.found: list[PastAnswer] = []
@@ -62,31 +62,31 @@ class History:
             place, [p for p in samples.places if p.validation is place.validation]
         )
         self.looked_at = 0
-        """Steps that have been searched."""
+        """Number of steps searched."""
         self.steps = len(self._waiting)
-        """Steps that are searched in all."""
+        """Number of steps to search in all."""
         self._taken = 0
-        """Hits of the step in work that have been taken in."""
+        """Number of hits taken from the current step."""
 
     @property
     def complete(self) -> bool:
-        """Whether all steps have been searched."""
+        """True once all steps have been searched."""
         return not self._waiting
 
     def advance(self, browser: SampleBrowser) -> None:
-        """Take in what has been read; asks for what comes next."""
+        """Add what has been read, and request the next step."""
         while self._waiting:
             place = self._waiting[0]
             page = browser.page(self._samples, place)
             if not self._take(page, place):
-                browser.page(self._samples, place)  # now that it knows what is wanted of it
+                browser.page(self._samples, place)  # request the samples of the hits
                 return
             self._waiting.pop(0)
             self.looked_at += 1
             self._taken = 0
 
     def _take(self, page: SamplePage, place: Place) -> bool:
-        """Take in the hits of a step; return whether that were all."""
+        """Add the hits of a step; return True if these were all."""
         hits = page.hits(self._prompt)
         rows, facts, known = hits.rows, page.facts, page.complete and len(page.facts) >= page.count
         over = (hits.complete and known) or page.problem is not None

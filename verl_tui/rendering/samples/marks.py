@@ -1,8 +1,6 @@
-"""What is marked in a sample's text: hits of a search, a chat template's tokens, what repeats
-itself.
+"""Marks in a sample's text: search hits, tokens of chat templates, repetition.
 
-Marks are spans `(start, end, role)`, ascending, none over another. Everything takes time linear in
-the text.
+Marks are spans `(start, end, role)`, ascending and disjoint. All functions take linear time.
 """
 
 from __future__ import annotations
@@ -30,11 +28,9 @@ _SPECIAL = re.compile(
     r"|</?(?:s|pad|unk|bos|eos|mask|start_of_turn|end_of_turn|image|img|video)>|\[/?(?:INST|PAD|CLS|SEP|MASK|TOOL_CALLS)\]|<</?SYS>>",
 )
 _N = 3
-"""Words in a row that must come again."""
+"""Number of consecutive words that must repeat."""
 _LONG = 12
-"""A passage of so many words counts when it comes a second time at once, a shorter one when it
-comes a third time.
-"""
+"""Words of a passage that is marked when repeated once; a shorter one must be repeated twice."""
 
 
 def special(text: str) -> list[MarkedSpan]:
@@ -45,11 +41,9 @@ def special(text: str) -> list[MarkedSpan]:
 
 
 def repeated(text: str) -> list[MarkedSpan]:
-    """Return what says again what was just said: loops, from their second round on, and characters
-    in runs.
+    """Return repetitions: loops from their second round on, and runs of one character.
 
-    A loop is a passage that follows upon itself, word by word; numbers and signs between the words
-    may differ in nothing but signs.
+    A loop is a passage that repeats word by word; signs between the words may differ.
     """
     words = list(TOKEN.finditer(text))
     spans = [
@@ -60,16 +54,15 @@ def repeated(text: str) -> list[MarkedSpan]:
 
 
 def _loops(words: Sequence[re.Match[str]]) -> Iterator[tuple[int, int]]:
-    """Yield first and last word (exclusive) of what loops repeat.
+    """Yield first and last word (exclusive) of the repetitions in loops.
 
-    Where each word is the one `period` words earlier, for long enough, a passage of that many words
-    repeats.
+    A passage of `period` words repeats if enough consecutive words equal those `period` earlier.
     """
     said = [word.group().lower() for word in words]
     grams = list(zip(*(said[i:] for i in range(_N)), strict=False))
     seen: dict[tuple[str, ...], int] = {}
     failed: dict[int, int] = {}
-    """Period -> where its words stopped repeating: before that it need not be tried again."""
+    """Words up to which a period need not be tried again, by period."""
     done = 0
     for at, gram in enumerate(grams):
         period = at - seen.get(gram, at)
@@ -85,7 +78,7 @@ def _loops(words: Sequence[re.Match[str]]) -> Iterator[tuple[int, int]]:
 
 
 def _loop_end(said: Sequence[str], at: int, period: int) -> int:
-    """Return the first word from `at` on that is not the one `period` words earlier."""
+    """Return the first word from `at` on that differs from the one `period` words earlier."""
     while at < len(said) and said[at] == said[at - period]:
         at += 1
     return at
@@ -99,7 +92,7 @@ def _loop_start(said: Sequence[str], at: int, period: int, done: int) -> int:
 
 
 def hits(text: str, searches: Iterable[Search]) -> list[MarkedSpan]:
-    """Return every hit; hits over one another are one."""
+    """Return every hit, overlapping ones merged."""
     found = sorted(span for search in searches for span in search.hits(text))
     merged: list[MarkedSpan] = []
     for start, end in found:
@@ -111,7 +104,7 @@ def hits(text: str, searches: Iterable[Search]) -> list[MarkedSpan]:
 
 
 def over(lower: Sequence[MarkedSpan], upper: Sequence[MarkedSpan]) -> list[MarkedSpan]:
-    """Return the marks of both; where they meet, only the upper ones."""
+    """Merge marks; where they overlap the upper ones win."""
     if not upper:
         return list(lower)
     result: list[MarkedSpan] = []
@@ -131,7 +124,7 @@ def over(lower: Sequence[MarkedSpan], upper: Sequence[MarkedSpan]) -> list[Marke
 def pieces(
     text: str, start: int, end: int, spans: Sequence[MarkedSpan], plain: str
 ) -> list[tuple[str, str]]:
-    """Return a part of a text as pieces with their roles, `plain` where there is no mark."""
+    """Return a part of a text as pieces with roles, `plain` without a mark."""
     row: list[tuple[str, str]] = []
     at = max(0, bisect_right(spans, (start, len(text) + 1, "")) - 1)
     while start < end:

@@ -1,4 +1,4 @@
-r"""The filter language of the samples screen, as small as it can be.
+r"""Filter language of the samples screen.
 
 Terms stand side by side, all must hold:
 
@@ -48,21 +48,21 @@ HELP = (
     "Small letters find capitals, too. Lines in which an expression",
     "takes too long are skipped, which is said.",
 )
-"""The language in a few lines."""
+"""The language explained in a few lines."""
 _LENGTH = ("len", "length")
 OWN_FIELDS = ("score", *_LENGTH)
 """Numbers that every sample has; all others are its fields."""
 
 
 class Comparison(NamedTuple):
-    """A number of the sample against another."""
+    """A comparison of a sample's number with a constant."""
 
     field: str
     sign: str
     value: float
 
     def holds(self, fact: SampleFacts) -> bool:
-        """Tell whether it holds; a sample without the number never passes."""
+        """Return True if it holds; a sample without the number never passes."""
         number = value_of(fact, self.field)
         if number is None:
             return False
@@ -73,7 +73,7 @@ class Comparison(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SampleQuery:
-    """What the user wants to see; everything unless they say so."""
+    """A condition for samples; without parts it holds for all."""
 
     text: str = ""
     comparisons: tuple[Comparison, ...] = ()
@@ -82,13 +82,13 @@ class SampleQuery:
     """Each must have a hit in one of the sample's texts."""
 
     def holds(self, fact: SampleFacts) -> bool:
-        """Tell whether a sample passes, as far as that can be told without its text."""
+        """Return True if a sample passes, apart from the searches in its texts."""
         return all(part in (fact.group or "") for part in self.groups) and all(
             c.holds(fact) for c in self.comparisons
         )
 
     def found(self, texts: Iterable[str]) -> bool:
-        """Tell whether each search has a hit in one of a sample's texts."""
+        """Return True if each search has a hit in one of a sample's texts."""
         missing = list(self.searches)
         for text in texts:
             missing = [search for search in missing if not search.search(text)]
@@ -107,10 +107,10 @@ class SampleQuery:
 
 
 def parse(text: str) -> SampleQuery:
-    """Return what a text asks for.
+    """Parse a filter.
 
     Raises:
-        ValueError: It cannot be understood; the message says why.
+        ValueError: The filter is invalid; the message says why.
     """
     comparisons: list[Comparison] = []
     groups: list[str] = []

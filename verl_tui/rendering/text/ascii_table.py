@@ -1,4 +1,4 @@
-"""What our own signs become where a terminal takes nothing but ASCII: always as wide as before."""
+"""Replacements of equal width for our own signs in ASCII terminals."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WORDS = {
     "▲": "^",
     "★": "*",
 }
-"""Signs of our own sentences; of foreign text nobody knows what it means."""
+"""Signs in our own sentences."""
 
 LIKE = {
     **WORDS,
@@ -36,4 +36,4 @@ LIKE = {
     "↻": "@",
     "\u00a0": " ",
 }
-"""All signs that are drawn, frames and bars with them."""
+"""All signs, with those of frames and bars."""

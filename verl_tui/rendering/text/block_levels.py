@@ -1,6 +1,4 @@
-"""Percentages over time as blocks on a scale from 0 to 100, one row high or several: idle devices
-lie on the floor.
-"""
+"""Percentages over time as columns of blocks on a scale from 0 to 100, in one row or several."""
 
 from __future__ import annotations
 
@@ -15,9 +13,7 @@ _ASCII = " _.-~=+*#"
 
 
 def level(percent: float, *, ascii_only: bool = False) -> str:
-    """Return one block as high as a percentage; even 0 is a line, since a space means that nothing
-    is known.
-    """
+    """Return one block as high as a percentage; 0 is a line, as a space means unknown."""
     return _block(percent, 0, 1, ascii_only=ascii_only)
 
 
@@ -32,7 +28,7 @@ def tall(
     """Draw the last `width` percentages as columns of `height` rows, from top to bottom.
 
     Args:
-        values: Percentages, oldest first; what is no number leaves its column empty.
+        values: Percentages, oldest first; nan leaves a column empty.
         width: Columns at most.
         height: Rows, at least one.
         ascii_only: Write ASCII in place of blocks.
@@ -45,7 +41,7 @@ def tall(
 
 
 def _block(percent: float, row: int, height: int, *, ascii_only: bool) -> str:
-    """Return what a column shows in one row, counted from the floor."""
+    """Return the block of a column in one row, counted from the bottom."""
     if not math.isfinite(percent):
         return " "
     filled = max(1, round(min(max(percent, 0.0), 100.0) / 100 * height * 8))

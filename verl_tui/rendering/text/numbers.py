@@ -10,10 +10,10 @@ if TYPE_CHECKING:
 
 _WIDTH = 7
 _ROUNDING = 1e-9
-"""What dividing and multiplying again may take from a whole percentage."""
+"""Rounding error of a percentage after division and multiplication."""
 _SUFFIXES = ("", "k", "M", "G")
 _LONGEST = 9
-"""Characters of a number that has to be told from its neighbours."""
+"""Most characters of a number that must differ from its neighbours."""
 
 
 def compact(value: float) -> str:
@@ -35,11 +35,9 @@ def compact(value: float) -> str:
 
 
 def distinct_texts(values: Sequence[float]) -> list[str]:
-    """Write different numbers differently, in more digits than `compact` only where that takes
-    them.
+    """Write different numbers differently, with more digits than `compact` only if needed.
 
-    Where nine characters do not tell two apart only the first of them is written: the others are
-    empty.
+    Of numbers that are equal in nine characters only the first is written; the others are empty.
     """
     texts = [compact(value) for value in values]
     digits = 3
@@ -58,7 +56,7 @@ def counted(count: int, noun: str, plural: str | None = None) -> str:
 
 
 def percent_done(share: float) -> str:
-    """Write how much of a run is done, never 100 % before its end."""
+    """Write the share of a run that is done, never 100 % before its end."""
     return f"{min(100, int(100 * share + _ROUNDING))}%"
 
 

@@ -1,4 +1,4 @@
-"""Text with the role that colours it: rows are made of such pieces, widgets know the colours."""
+"""Pieces of text with roles, which widgets colour; a row is a list of them."""
 
 Piece = tuple[str, str]
 """Text and its role, e.g. `("done", "good")`; an empty role is plain text."""

@@ -1,6 +1,4 @@
-"""Foreign text in little room: made printable, cut in the middle, wrapped. Widths are terminal
-cells.
-"""
+"""Foreign text made printable, cut in the middle or wrapped. Widths are terminal cells."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ if TYPE_CHECKING:
     from verl_tui.rendering.text.piece import Pieces
 
 _LONGEST = 4096
-"""Characters looked at: no row and no paragraph needs more."""
+"""Most characters of a text that are used."""
 _ALIKE = str.maketrans(WORDS)
 
 
@@ -30,9 +28,7 @@ def printable(text: str, *, ascii_only: bool = False) -> str:
 
 @lru_cache(1024)
 def middle(text: str, cells: int, *, ascii_only: bool = False) -> str:
-    """Return text of at most `cells` cells, cut in the middle, since names often differ at their
-    ends only.
-    """
+    """Return text cut in the middle to `cells` cells, since names often differ at their ends."""
     text = printable(text, ascii_only=ascii_only)
     if cell_len(text) <= cells:
         return text
@@ -54,9 +50,7 @@ def wrapped(text: str, cells: int, *, ascii_only: bool = False) -> tuple[str, ..
 
 
 def cut(pieces: Pieces, cells: int, mark: str = "") -> Pieces:
-    """Return a row without what lies beyond its first `cells` cells; where that is more than space,
-    a mark ends it.
-    """
+    """Return a row cut to `cells` cells, with a mark at its end if text is lost."""
     words = "".join(text for text, _ in pieces).rstrip()
     room = max(0, cells)
     mark = mark[:room] if cell_len(words) > room else ""

@@ -1,4 +1,4 @@
-"""Colours that tell several runs apart, also for people who do not see all colours.
+"""Colours of runs that colour-blind people can distinguish, too.
 
 The hues are those of Okabe and Ito, "Color Universal Design", 2008
 (https://jfly.uni-koeln.de/color/), which Wong recommends for figures ("Points of view: Color

@@ -1,4 +1,4 @@
-"""Names in little room that can still be told apart: what they all share is cut first."""
+"""Names in little room that still differ: what they all share is cut first."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 class SharedEnds(NamedTuple):
-    """How many characters all names begin and end with."""
+    """Number of characters that all names share at their start and end."""
 
     head: int = 0
     tail: int = 0
 
 
 def shared(names: Sequence[str]) -> SharedEnds:
-    """Return what all of several names begin and end with; of a single one everything differs."""
+    """Return the shared ends of several names, none of a single one."""
     if len(set(names)) < 2:
         return SharedEnds()
     head = len(commonprefix(names))  # noqa: RUF071 - of letters is what is wanted
@@ -30,15 +30,13 @@ def shared(names: Sequence[str]) -> SharedEnds:
 
 
 def short_name(name: str, cells: int, alike: SharedEnds, *, ascii_only: bool = False) -> str:
-    """Return a name of at most `cells` cells, cut in what it shares with all others as far as that
-    goes.
-    """
+    """Return a name of at most `cells` cells, cut first in the parts that all names share."""
     stop = len(name) - alike.tail
     head, own, tail = name[: alike.head], name[alike.head : stop], name[stop:]
     room = cells - cell_len(own)
     if cell_len(name) <= cells or not own or room < bool(head) + bool(tail):
         return middle(name, cells, ascii_only=ascii_only)
-    # What one side leaves is the other's.
+    # Each side may use the room that the other leaves.
     before = min(cell_len(head), max(room - room // 2, room - cell_len(tail)))
     parts = (
         _cut(head, before, ascii_only=ascii_only),
@@ -49,9 +47,7 @@ def short_name(name: str, cells: int, alike: SharedEnds, *, ascii_only: bool = F
 
 
 def _cut(text: str, cells: int, *, ascii_only: bool) -> str:
-    """Cut the middle out of a part of a name, however little is left: then that something is
-    missing is all it says.
-    """
+    """Cut the middle out of a part of a name, or all of it if little room is left."""
     if not text or cell_len(text) <= cells:
         return text
     return (

@@ -1,5 +1,4 @@
-"""Wraps text into rows of a terminal: by cells rather than characters, and only as far as rows are
-asked for.
+"""Text wrapped into rows by terminal cells, lazily.
 
 Expects text that has passed `verl_tui.text.safe`: no control characters but the newline.
 """
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 _UNSHOWABLE = "�"
 """Stands for a wide character where not even one fits."""
 _MOST_MARKS = 8
-"""Characters a cell takes at most: nobody stacks more combining marks in earnest."""
+"""Most characters of a cell, as real text has no more combining marks."""
 _WIDENING = "\ufe0f"
 """Asks for an emoji's wide picture, as some terminals do it: counted as one cell to be safe."""
 _FIRST_MARK = "\u0300"
@@ -93,12 +92,12 @@ def fit_left(text: str, width: int, mark: str = "…") -> str:
         room -= size
         start -= 1
     while start < len(text) and not cells(text[start]):
-        start += 1  # marks have lost what they stood on
+        start += 1  # combining marks have lost their base
     return mark + text[start:]
 
 
 def cells(character: str) -> int:
-    """Return how many cells a character takes: 0, 1 or 2."""
+    """Return the width of a character: 0, 1 or 2 cells."""
     return _SIZES[character]
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from verl_tui.records import Sample
-    from verl_tui.rendering.samples.answer_rows import Item
+    from verl_tui.rendering.samples.answer_rows import AnswerItem
     from verl_tui.rendering.samples.browse import Browse
     from verl_tui.rendering.text.piece import Pieces
 
@@ -90,7 +90,7 @@ class SideBySide(Horizontal, RoleStyled):
         self._line = Line(id="sample")
         self.text = DocumentRows(id="text")
         self.digest = Rows(choosing=True, id="digest")
-        self._items: Sequence[Callable[[], Item]] = ()
+        self._items: Sequence[Callable[[], AnswerItem]] = ()
         """The answers that are drawn."""
         self._drawn_list: object = None
         """What the list was drawn from."""
@@ -226,7 +226,7 @@ class SideBySide(Horizontal, RoleStyled):
     # -- what keys do here -------------------------------------------------------------------------
 
     @property
-    def item(self) -> Item | None:
+    def item(self) -> AnswerItem | None:
         """The answer that is chosen."""
         at = self.digest.chosen
         return self._items[at]() if at is not None and at < len(self._items) else None
