@@ -81,6 +81,12 @@ class Browse:
             else None
         )
 
+    def indices(self, *, everything: bool) -> Sequence[int]:
+        """Return the indices of all listed samples, or of the one that is shown."""
+        if everything:
+            return self.listing.visible
+        return [] if self.index is None else [self.index]
+
     @property
     def fact(self) -> SampleFacts | None:
         """The facts of the shown sample."""

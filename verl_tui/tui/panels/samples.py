@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
 
     from verl_tui.on_demand.samples import SamplePage
+    from verl_tui.records import Sample
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.samples import Place, Samples
@@ -182,12 +183,7 @@ class SamplesPanel(Panel, RoleStyled):
 
     def clip(self) -> str:
         """Return the sample as it is copied."""
-        sample = (
-            self._page.sample(self._index)
-            if self._page is not None and self._index is not None
-            else None
-        )
-        return whole(sample) if sample is not None else ""
+        return whole(self._sample) if self._sample is not None else ""
 
     def go_on(self, chosen: SampleChoice | None) -> None:
         """Show what the user has come to elsewhere."""
@@ -195,6 +191,13 @@ class SamplesPanel(Panel, RoleStyled):
             self._choose(chosen)
 
     # -- what is shown -----------------------------------------------------------------------------
+
+    @property
+    def _sample(self) -> Sample | None:
+        """The sample that is shown, None where there is none or it is being read."""
+        if self._page is None or self._index is None:
+            return None
+        return self._page.sample(self._index)
 
     @property
     def _samples(self) -> Samples | None:
@@ -256,22 +259,24 @@ class SamplesPanel(Panel, RoleStyled):
             self._header.set_strips([self.inked(row) for row in drawn])
 
     def _draw_body(self, view: View, width: int, height: int) -> None:
-        page, index = self._page, self._index
-        look = (width, height, self._unfolded, view.ascii, self._look)
-        sample = page.sample(index) if page is not None and index is not None else None
-        rows: list[Pieces] = []
-        if page is None:
-            rows = empty_rows(view.run, width, loading=view.loading)
-        elif sample is None:
-            rows = [[(page.problem or ("reading ..." if view.ascii else "reading …"), "dim")]]
-        key: object = (sample or rows, look)
+        sample = self._sample
+        instead = self._instead(view, width) if sample is None else []
+        key = (sample or instead, width, height, self._unfolded, view.ascii, self._look)
         if key == self._drawn_body:
             return
+        self._drawn_body = key
+        rows = instead
         if sample is not None:
             seen = height - header_height(width + 1, height)
             rows = body_rows(sample, width, seen, unfolded=self._unfolded, ascii=view.ascii)
         self._body.set_strips([self.inked(row) for row in rows])
-        self._drawn_body = key
+
+    def _instead(self, view: View, width: int) -> list[Pieces]:
+        """Return the rows to show while there is no sample."""
+        if self._page is None:
+            return empty_rows(view.run, width, loading=view.loading)
+        reading = "reading ..." if view.ascii else "reading …"
+        return [[(self._page.problem or reading, "dim")]]
 
     @property
     def _look(self) -> tuple[Style, ...]:

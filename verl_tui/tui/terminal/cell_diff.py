@@ -219,15 +219,19 @@ class Cells:
                 written.append(f"\x1b[{y + 1};{x + 1}H")
             elif at[1] < x:
                 written.append(f"\x1b[{x - at[1]}C")
-            certain = signs.isascii()
-            written.append(
-                signs if certain or _SURE.fullmatch(signs) else "".join(map(self._text, signs))
-            )
-            at = (y, x + len(signs)) if certain else (-1, 0)
+            if signs.isascii():
+                written.append(signs)
+                at = (y, x + len(signs))
+            else:  # terminals disagree about widths, so the cursor's place is unknown now
+                written.append(self._joined_text(signs))
+                at = (-1, 0)
         return "".join([*written, "\x1b[0m"]) if written else ""
 
-    def _text(self, letter: str) -> str:
-        return "" if letter == _HALF else self._joined.text(letter)
+    def _joined_text(self, signs: str) -> str:
+        """Return the text of cells that may hold several characters, or half of one."""
+        if _SURE.fullmatch(signs):
+            return signs
+        return "".join("" if sign == _HALF else self._joined.text(sign) for sign in signs)
 
 
 class _Frame(CompositorUpdate):

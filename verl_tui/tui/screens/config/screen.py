@@ -120,18 +120,31 @@ class ConfigPanel(TextPanel):
         page, width = self._page, self._list.width
         if page is None or width < 1:
             return
-        names = [entry.label for entry in page.entries]
-        at = (names.index(self._chosen) if self._chosen in names else 0) if names else None
-        lines, heads = page_rows(page, width, ascii_only=self._ascii)
-        self._head.display = bool(page.columns and names) and self.size.height >= _FLAT
-        head = heading_row(page, width, ascii_only=self._ascii) if self._head.display else []
-        entry, room = page.entries[at] if at is not None else None, self._detail.size.width
-        # Its rows may not have been laid out yet.
-        detail = detail_rows(page, entry, room, self._detail_rows, ascii_only=self._ascii)
-        self._head.set_strips(self.strips([head]))
-        self._list.set_entries(self.strips(lines), heads, len(lines) if heads else 0)
+        at = self._chosen_at(page)
+        rows, starts = page_rows(page, width, ascii_only=self._ascii)
+        self._list.set_entries(self.strips(rows), starts, len(rows) if starts else 0)
         self._list.choose(at)
-        self._detail.set_strips(self.strips(detail))
+        self._draw_head(page, width)
+        self._draw_detail(page, page.entries[at] if at is not None else None)
+
+    def _chosen_at(self, page: SettingsPage) -> int | None:
+        """Return the index of the chosen entry, the first where it is gone."""
+        names = [entry.label for entry in page.entries]
+        if not names:
+            return None
+        return names.index(self._chosen) if self._chosen in names else 0
+
+    def _draw_head(self, page: SettingsPage, width: int) -> None:
+        headed = bool(page.columns and page.entries) and self.size.height >= _FLAT
+        self._head.display = headed
+        row = heading_row(page, width, ascii_only=self._ascii) if headed else []
+        self._head.set_strips(self.strips([row]))
+
+    def _draw_detail(self, page: SettingsPage, entry: SettingEntry | None) -> None:
+        # The height is computed, since the layout may still have the one before.
+        width, height = self._detail.size.width, self._detail_rows
+        rows = detail_rows(page, entry, width, height, ascii_only=self._ascii)
+        self._detail.set_strips(self.strips(rows))
 
     @on(Entries.Chosen)
     def _moved(self, message: Entries.Chosen) -> None:

@@ -13,15 +13,14 @@ from verl_tui.rendering.log import status
 from verl_tui.rendering.log.line_kinds import Alarms, LineKind, TextQuery
 from verl_tui.rendering.log.pieces import ROLES
 from verl_tui.rendering.log.window import LogWindow
-from verl_tui.rendering.text.printable import printable
 from verl_tui.rendering.text.search import Search
-from verl_tui.rendering.text.wrap import fit
 from verl_tui.tui.export import copy_text
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.screens.log.line import LineScreen
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.terminal.styles import RoleStyled
+from verl_tui.tui.toast import toast
 from verl_tui.tui.widgets.input_line import Box
 from verl_tui.tui.widgets.line import Line as StatusLine
 from verl_tui.tui.widgets.log_rows import LogRows
@@ -109,7 +108,10 @@ class LogScreen(BufferedScreen[None], RoleStyled):
         """
         super().__init__()
         self.window = LogWindow(
-            view, target, on_read=lambda: self.post_message(self.Read()), say=self._say
+            view,
+            target,
+            on_read=lambda: self.post_message(self.Read()),
+            say=lambda sentence: toast(self.app, sentence),
         )
         self._rows = LogRows(id="rows")
         self._head, self._foot = StatusLine(id="place"), StatusLine(id="keys")
@@ -293,7 +295,7 @@ class LogScreen(BufferedScreen[None], RoleStyled):
         try:
             seeker.query = TextQuery(Search(event.value)) if event.value else None
         except ValueError as error:
-            self._say(str(error))
+            toast(self.app, str(error))
             return
         self._close_search()
         if seeker.query is not None and pager is not None:
@@ -306,8 +308,3 @@ class LogScreen(BufferedScreen[None], RoleStyled):
         self.remove_class("-searching")
         self._rows.focus(scroll_visible=False)
         self.redraw()
-
-    def _say(self, sentence: str) -> None:
-        """Show a sentence in one line in place of the one before."""
-        self.app.clear_notifications()
-        self.notify(fit(printable(sentence), max(12, self.size.width - 8)), timeout=4, markup=False)

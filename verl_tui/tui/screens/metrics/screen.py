@@ -1,30 +1,26 @@
-"""Every metric of the shown run: charts by group, or a table; filtered, sorted, pinned to the
-dashboard.
-"""
+"""Every metric of the shown run as charts or a table: filtered, sorted, pinned to the dashboard."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from textual import on
-from textual.binding import Binding
 from textual.message import Message
 from textual.widgets import Input
 
 from verl_tui.exporters.new_file import named
 from verl_tui.rendering.charts.plan import ChartLook, PlannedChart, single_metric
 from verl_tui.rendering.charts.values import listed, reading
-from verl_tui.rendering.metrics.filter import HELP, MetricFilter, parse
+from verl_tui.rendering.metrics.filter import HELP
 from verl_tui.rendering.metrics.header_lines import listed_words, metric_words
-from verl_tui.rendering.metrics.listing import MetricOrder, listing
+from verl_tui.rendering.metrics.listing import MetricOrder
+from verl_tui.rendering.metrics.metric_list import MetricList
 from verl_tui.rendering.metrics.shown import ListedMetrics
-from verl_tui.rendering.session.source_status import nothing_yet
 from verl_tui.rendering.text.printable import printable
 from verl_tui.rendering.text.wrap import fit
 from verl_tui.tui.export import take_table
 from verl_tui.tui.keys.chart_keys import (
-    KEYS,
     look_after,
     step_at,
     why_unchanged,
@@ -34,35 +30,34 @@ from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.messages import MoveCursor
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.screens.metrics.grid import MetricGrid
+from verl_tui.tui.screens.metrics.keys import METRICS_KEYS
 from verl_tui.tui.screens.metrics.table import MetricTable
 from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
+from verl_tui.tui.toast import toast
 from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.footer import Keys
 from verl_tui.tui.widgets.input_line import Box
 from verl_tui.tui.widgets.line import Line
-from verl_tui.tui.widgets.plot import READING
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from textual.app import ComposeResult
-    from textual.binding import BindingType
     from textual.geometry import Size
     from textual.widget import Widget
 
-    from verl_tui.rendering.metrics.groups import MetricGroup
     from verl_tui.rendering.session.preferences import StateFile, UserState
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.tui.panels.charts import ChartsPanel
 
 _WITH_DETAIL = 10
-"""Rows of the screen from which on one says what the chosen metric is."""
+"""Least height of a screen with a line about the chosen metric."""
 _OF_CHARTS = {"read", "read_end", "look", "shape"}
-"""Actions that mean nothing in a table."""
+"""Actions that a table does not have."""
 _WITH_FOOTER = (80, 18)
-"""Columns and rows from which on the keys are named."""
+"""Least width and height of a screen with the keys in its last row."""
 
 
 class MetricsScreen(BufferedScreen[None]):
@@ -76,64 +71,9 @@ class MetricsScreen(BufferedScreen[None]):
         ("metrics.zoom", "Full screen"),
         ("metrics.more_columns metrics.fewer_columns", "Columns"),
     )
-    """Keys in the last row, in fewer words; those that are shown anyway come behind."""
+    """Keys that the last row begins with, in fewer words."""
     HELP_SECTION = HelpSection("all metrics", rank=30, notes=HELP, charts=True)
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "back", "Back", id="metrics.back"),
-        Binding("q,m", "dismiss", "Close", show=False, id="metrics.close"),
-        Binding("v", "turn", "Table or charts", id="metrics.view"),
-        Binding("slash", "filter", "Filter", key_display="/", id="metrics.filter"),
-        Binding("s", "sort", "Sort", id="metrics.sort"),
-        Binding("S", "reverse", "Sort the other way round", show=False, id="metrics.reverse"),
-        Binding("space", "pin", "Pin", id="metrics.pin"),
-        Binding("enter", "zoom", "Full screen", id="metrics.zoom"),
-        Binding(
-            "greater_than_sign",
-            "shape('columns', 1)",
-            "More columns",
-            show=False,
-            id="metrics.more_columns",
-        ),
-        Binding(
-            "less_than_sign",
-            "shape('columns', -1)",
-            "Fewer columns",
-            show=False,
-            id="metrics.fewer_columns",
-        ),
-        Binding(
-            "right_parenthesis", "shape('rows', 1)", "More rows", show=False, id="metrics.more_rows"
-        ),
-        Binding(
-            "left_parenthesis",
-            "shape('rows', -1)",
-            "Fewer rows",
-            show=False,
-            id="metrics.fewer_rows",
-        ),
-        Binding(
-            "0", "reset", "As many as fit, all steps, no filter", show=False, id="metrics.reset"
-        ),
-        *(one for one in KEYS if one.key not in ("s", "S")),
-        Binding(
-            "W",
-            "write_table",
-            "Write all that are listed to a CSV file",
-            show=False,
-            id="metrics.table",
-        ),
-        *READING,
-        Binding("h", "grid('move', -1)", "Chart before", show=False, id="metrics.left"),
-        Binding("l", "grid('move', 1)", "Next chart", show=False, id="metrics.right"),
-        Binding("j,down", "grid('shelf', 1)", "Row below", show=False, id="metrics.down"),
-        Binding("k,up", "grid('shelf', -1)", "Row above", show=False, id="metrics.up"),
-        Binding("pagedown", "grid('page', 1)", "Next page", show=False, id="metrics.page_down"),
-        Binding("pageup", "grid('page', -1)", "Page before", show=False, id="metrics.page_up"),
-        Binding("g", "grid('end', -1)", "First", show=False, id="metrics.first"),
-        Binding("G", "grid('end', 1)", "Last", show=False, id="metrics.last"),
-        Binding("left_square_bracket", "other(-1)", "Previous run", show=False, id="run.previous"),
-        Binding("right_square_bracket", "other(1)", "Next run", show=False, id="run.next"),
-    ]
+    BINDINGS = METRICS_KEYS
     DEFAULT_CSS = """
     MetricsScreen {
         overflow: hidden hidden;
@@ -145,27 +85,23 @@ class MetricsScreen(BufferedScreen[None]):
     """
 
     class Pinned(Message):
-        """What is pinned has changed: the dashboard begins with other charts."""
+        """A metric was pinned or unpinned: the dashboard begins with other charts."""
 
     def __init__(self, view: View, charts: ChartsPanel, state_file: StateFile) -> None:
         """Make the screen.
 
         Args:
-            view: The state of everything.
-            charts: The dashboard's charts; all charts are drawn alike.
-            state_file: What is remembered of the user.
+            view: The state to begin with.
+            charts: The dashboard's charts, which share their look with these.
+            state_file: The user's choices that are kept.
         """
         super().__init__()
         self._view = view
         self._charts = charts
         self._file = state_file
-        self._filter, self._problem = MetricFilter(), ""
-        self._order = MetricOrder()
-        self._groups: tuple[MetricGroup, ...] = ()
-        self._listed: object = None
-        """What the groups were made of."""
+        self._metrics = MetricList()
         self._drawn: object = None
-        """What the screen was drawn from."""
+        """State that was drawn last."""
         self._status, self._detail = Line(id="metrics-status"), Line(id="metrics-detail")
         self._grid, self._table = MetricGrid(id="metrics-grid"), MetricTable(id="metrics-table")
         self._keys = Keys()
@@ -173,19 +109,20 @@ class MetricsScreen(BufferedScreen[None]):
         self._box.display = False
 
     def compose(self) -> ComposeResult:
-        """What is listed, the metrics, what the chosen one is."""
+        """Make the line about the list, the metrics, the line about the chosen one, the keys."""
         yield self._status
         yield self._list
         yield self._detail
         yield self._keys
 
     def on_mount(self) -> None:
-        """Begin with the view that was left last."""
+        """Begin with charts or table, whichever was shown last."""
         self._show_list()
 
     def fit(self, size: Size) -> None:
-        """Give up lines where there are few. No classes: they would have the styles of all charts
-        worked out anew.
+        """Hide the lines that there is no room for.
+
+        A class would make Textual compute the styles of all charts again.
         """
         width, height = size
         self._detail.display = height >= _WITH_DETAIL
@@ -210,7 +147,7 @@ class MetricsScreen(BufferedScreen[None]):
 
     @property
     def _list(self) -> MetricGrid | MetricTable:
-        """What shows the metrics."""
+        """The widget that shows the metrics."""
         return self._table if self._is_table else self._grid
 
     @property
@@ -221,12 +158,12 @@ class MetricsScreen(BufferedScreen[None]):
     # -- drawing -----------------------------------------------------------------------------------
 
     def redraw(self) -> None:
-        """Draw, whether anything is new or not."""
+        """Draw, even if nothing has changed."""
         self._drawn = None
         self._draw()
 
     def _draw(self) -> None:
-        """Draw, unless nothing is new."""
+        """Draw if anything has changed."""
         view, run = self._view, self._view.run
         if not self.is_mounted or not self.size.width:
             return
@@ -237,77 +174,58 @@ class MetricsScreen(BufferedScreen[None]):
             view.verdict,
             view.loading,
         )
-        drawn = (*state, self._filter, self._problem, self._order, self._charts.look, self._user)
+        drawn = (*state, *self._metrics.state, self._charts.look, self._user)
         if drawn == self._drawn:
             return
         self._drawn = drawn
-        self._group()
+        self._metrics.update(run)
         if self._is_table:
             self._table.show(self._shown(), self._grid.chosen)
         else:
             self._grid.show(self._shown())
-        self._tell()
+        self._draw_lines()
 
     def _shown(self) -> ListedMetrics:
+        metrics, view = self._metrics, self._view
         return ListedMetrics(
-            self._view, self._groups, self._order, self._charts.look, self._user, self._otherwise()
+            view,
+            metrics.groups,
+            metrics.order,
+            self._charts.look,
+            self._user,
+            metrics.if_empty(view),
         )
 
-    def _group(self) -> None:
-        """List the metrics anew where others are there or wanted; numbers that change change no
-        order.
-        """
-        run = self._view.run
-        made_of = (run, len(run.keys) if run is not None else 0, self._filter, self._order)
-        if made_of != self._listed:
-            self._listed = made_of
-            self._groups = (
-                listing(run.metrics, self._filter, self._order, run.tail) if run is not None else ()
-            )
-
-    def _otherwise(self) -> str:
-        """Return what to say where nothing is listed."""
-        run = self._view.run
-        return (
-            f"no metric matches “{self._filter.text}”"
-            if run is not None and run.keys
-            else nothing_yet(self._view)
-        )
-
-    def _tell(self) -> None:
-        """Write the lines above and below."""
-        width, ascii_only = self.size.width, self._view.ascii
-        if self._problem:
-            self._status.show(
-                [(fit(printable(self._problem, ascii_only=ascii_only), width - 2), "warning")]
-            )
+    def _draw_lines(self) -> None:
+        """Draw the lines above and below the metrics."""
+        width, ascii_only, metrics = self.size.width, self._view.ascii, self._metrics
+        if metrics.problem:
+            words = fit(printable(metrics.problem, ascii_only=ascii_only), width - 2)
+            self._status.show([(words, "warning")])
         else:
-            filter_ = self._filter.text if self._filter.clauses else ""
+            filter_ = metrics.filter.text if metrics.filter.clauses else ""
             page = None if self._is_table else self._grid.pages
             self._status.show(*listed_words(self._shown(), filter_, page, width))
-        self._detail.show(
-            metric_words(self.chosen, width, ascii_only=ascii_only)
-            if self.chosen is not None
-            else ()
-        )
+        key = self.chosen
+        self._detail.show(() if key is None else metric_words(key, width, ascii_only=ascii_only))
 
     @on(MetricGrid.Moved)
     def _moved(self) -> None:
-        self._tell()
+        self._draw_lines()
 
     @on(Rows.Chosen)
     def _row_chosen(self) -> None:
         self._grid.chosen = self._table.chosen
-        self._tell()
+        self._draw_lines()
 
     # -- keys --------------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Leave keys of charts to others while there are none."""
+        """Disable the keys of charts in the table."""
         return not (self._is_table and action in _OF_CHARTS)
 
     def action_back(self) -> None:
-        """Take the cursor away; without one drop the filter; without one, close."""
+        """Remove the cursor, else the filter, else close."""
         if self._view.cursor is not None and not self._is_table and not self._box.display:
             self.post_message(MoveCursor(None))
         elif self._box.display or self._box.value:
@@ -317,7 +235,7 @@ class MetricsScreen(BufferedScreen[None]):
             self.dismiss()
 
     def action_grid(self, way: str, by: int) -> None:
-        """Choose another chart; in a table the list itself has these keys."""
+        """Choose another chart; the table has keys of its own."""
         if not self._is_table:
             moves = {
                 "move": self._grid.move,
@@ -330,36 +248,37 @@ class MetricsScreen(BufferedScreen[None]):
     async def action_turn(self) -> None:
         """Show the table, or the charts."""
         self._change(lambda user: replace(user, metrics_table=not user.metrics_table))
-        await self._have(self._list, self._detail)
+        await self._mount_once(self._list, self._detail)
         self._show_list()
         self.call_after_refresh(self.redraw)
 
-    async def _have(self, widget: Widget, before: Widget) -> None:
-        """Put in its place what is first wanted now: without it the screen has opened sooner."""
+    async def _mount_once(self, widget: Widget, before: Widget) -> None:
+        """Mount a widget when it is first shown: without it the screen opens sooner."""
         if not widget.is_attached:
             await self.mount(widget, before=before)
 
     def _show_list(self) -> None:
-        """Show table or charts, and let them have the keys."""
+        """Show table or charts, and give them the focus."""
         self._grid.display, self._table.display = not self._is_table, self._is_table
         self.set_focus(self._table.rows if self._is_table else None, scroll_visible=False)
         self.refresh_bindings()
 
     def action_sort(self) -> None:
-        """Sort by the next thing."""
-        self._sort(self._order.next())
+        """Sort by the next sort key."""
+        self._sort(self._metrics.order.next())
 
     def action_reverse(self) -> None:
         """Sort the other way round."""
-        self._sort(self._order._replace(reverse=not self._order.reverse))
+        order = self._metrics.order
+        self._sort(order._replace(reverse=not order.reverse))
 
     def _sort(self, order: MetricOrder) -> None:
-        self._order = order
-        self._grid.chosen = None  # whoever sorts wants to see what comes first now
+        self._metrics.order = order
+        self._grid.chosen = None  # the first one is chosen now
         self._draw()
 
     def action_pin(self) -> None:
-        """Pin the chosen metric, or let go of it."""
+        """Pin or unpin the chosen metric."""
         key = self.chosen
         if key is not None:
             self._change(lambda user: user.with_pin(key))
@@ -370,7 +289,9 @@ class MetricsScreen(BufferedScreen[None]):
         plan = self._plan()
         if plan is None:
             return
-        zoomed = ZoomScreen(plan, self._charts.look, self._view, self._plans)
+        zoomed = ZoomScreen(
+            plan, self._charts.look, self._view, lambda view: self._metrics.charts(view.run)
+        )
 
         def left(look: ChartLook | None) -> None:
             self._grid.chosen = zoomed.metric
@@ -379,15 +300,8 @@ class MetricsScreen(BufferedScreen[None]):
 
         self.app.push_screen(zoomed, left)
 
-    def _plans(self, view: View) -> list[PlannedChart]:
-        """Return the charts of the metrics that are listed, as far as the shown run has them."""
-        known = set(view.run.keys) if view.run is not None else set()
-        return [
-            single_metric(view.run, key)
-            for group in self._groups
-            for key in group.keys
-            if key in known and view.run
-        ]
+    def _listed_charts(self, view: View) -> list[PlannedChart]:
+        return self._metrics.charts(view.run)
 
     def _plan(self) -> PlannedChart | None:
         """Return the chart of the chosen metric alone."""
@@ -395,21 +309,19 @@ class MetricsScreen(BufferedScreen[None]):
         return single_metric(run, key) if key is not None and run is not None else None
 
     def clip(self) -> str:
-        """Return what the chosen metric is where the cursor is, else last."""
+        """Return the value of the chosen metric at the cursor, else the newest."""
         plan = self._plan()
         return reading(plan, None, self._view, self._charts.look) if plan is not None else ""
 
     def action_write_table(self) -> None:
-        """Write all metrics that are listed to a file: the steps in sight, all where there are no
-        charts.
-        """
+        """Write the listed metrics to a file: the steps in sight, in the table all steps."""
         run, look = self._view.run, ChartLook() if self._is_table else self._charts.look
         if run is not None:
-            keys = [key for group in self._groups for key in group.keys]
-            take_table(self.app, named(run.name, "metrics"), listed(keys, self._view, look))
+            columns = listed(self._metrics.keys, self._view, look)
+            take_table(self.app, named(run.name, "metrics"), columns)
 
     def action_shape(self, what: str, by: int) -> None:
-        """Have more or fewer columns or rows."""
+        """Show more or fewer columns or rows of charts."""
         columns, rows = self._grid.shape
         if self._is_table:
             return
@@ -419,10 +331,8 @@ class MetricsScreen(BufferedScreen[None]):
             self._change(lambda user: replace(user, metrics_rows=max(1, rows + by)))
 
     def action_reset(self) -> None:
-        """Go back to as many charts as fit well, in the order of keys, with all steps, without a
-        filter or a cursor.
-        """
-        self._order = MetricOrder()
+        """Reset number of charts, order, zoom, filter and cursor."""
+        self._metrics.order = MetricOrder()
         self._charts.take_look(ChartLook())
         self.post_message(MoveCursor(None))
         self._box.value = ""
@@ -433,7 +343,7 @@ class MetricsScreen(BufferedScreen[None]):
         """Change how charts are drawn, here and on the dashboard."""
         look, run = self._charts.look, self._view.run
         if words := why_unchanged(look, what, run):
-            self._say(words)
+            toast(self.app, words)
         self._take_look(look_after(look, what, run, self._view.cursor))
 
     def _take_look(self, look: ChartLook | None) -> None:
@@ -450,7 +360,7 @@ class MetricsScreen(BufferedScreen[None]):
 
     @on(Chart.CursorMoved)
     def _read(self, event: Chart.CursorMoved) -> None:
-        """Read all charts at the same step."""
+        """Move the cursor of all charts to the same step."""
         position = event.step
         step = (
             None
@@ -461,38 +371,30 @@ class MetricsScreen(BufferedScreen[None]):
             self.post_message(MoveCursor(step))
 
     def action_other(self, way: int) -> None:
-        """Look at the next or previous run."""
+        """Show the next or previous run."""
         run, names = self._view.run, list(self._view.monitor.runs)
         if run is not None:
             self.post_message(RunsPanel.Picked(names[(names.index(run.name) + way) % len(names)]))
 
     def _change(self, change: Callable[[UserState], UserState]) -> None:
-        """Change what is remembered, and draw what comes of it."""
+        """Change the user's choices that are kept, and draw."""
         problem = self._file.change(change)
         if problem:
-            self._say(problem)
+            toast(self.app, problem)
         self._draw()
-
-    def _say(self, sentence: str) -> None:
-        """Say something in one line, in place of what was said before."""
-        self.app.clear_notifications()
-        self.notify(fit(printable(sentence), max(12, self.size.width - 8)), timeout=4, markup=False)
 
     # -- filter ------------------------------------------------------------------------------------
 
     async def action_filter(self) -> None:
-        """Ask for a filter."""
-        await self._have(self._box, self._keys)
+        """Open the line to type a filter in."""
+        await self._mount_once(self._box, self._keys)
         self._box.display = True
         self.fit(self.size)
         self.set_focus(self._box, scroll_visible=False)
 
     @on(Input.Changed, "#metrics-filter")
     def _typed(self, event: Input.Changed) -> None:
-        try:
-            self._filter, self._problem = parse(event.value), ""
-        except ValueError as error:
-            self._problem = str(error)
+        self._metrics.type_filter(event.value)
         self._draw()
 
     @on(Input.Submitted, "#metrics-filter")

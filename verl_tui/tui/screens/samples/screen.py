@@ -13,11 +13,10 @@ from verl_tui.rendering.samples.browse import Browse
 from verl_tui.rendering.samples.export import Export, whole
 from verl_tui.rendering.samples.panel_rows import empty_rows
 from verl_tui.rendering.samples.query import SampleQuery
-from verl_tui.rendering.text.printable import printable
-from verl_tui.rendering.text.wrap import fit
 from verl_tui.tui.export import copy_text, folder
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
+from verl_tui.tui.toast import toast
 from verl_tui.tui.widgets.footer import Keys
 from verl_tui.tui.widgets.input_line import Box
 from verl_tui.tui.widgets.line import Line
@@ -185,7 +184,7 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
             return
         self._draw_lines(run, browse.page)
         self._body.draw(ascii=ascii)
-        self._tell_of_export()
+        self._report_export()
 
     def _draw_lines(self, run: Run, page: SamplePage) -> None:
         browse, ascii = self.browse, self._view.ascii
@@ -207,11 +206,7 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
             self.redraw()
 
     def _say(self, sentence: str) -> None:
-        """Say something in place of what was said before."""
-        self.app.clear_notifications()
-        self.notify(
-            fit(printable(sentence), 4 * max(12, self.size.width - 8)), timeout=6, markup=False
-        )
+        toast(self.app, sentence, rows=4)
 
     # -- moving ------------------------------------------------------------------------------------
 
@@ -396,21 +391,22 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
 
     def action_export(self, everything: bool) -> None:
         """Write the sample, or all that are listed, to a JSONL file in the current directory."""
-        browse, run = self.browse, self._view.run
-        indices = (
-            browse.listing.visible if everything else [i for i in (browse.index,) if i is not None]
-        )
-        if self._export is not None or not indices or browse.page is None or run is None:
-            self._say("still writing" if self._export is not None else "nothing to write")
+        if self._export is not None:
+            self._say("still writing")
+            return
+        page, run = self.browse.page, self._view.run
+        indices = self.browse.indices(everything=everything)
+        if page is None or run is None or not indices:
+            self._say("nothing to write")
             return
         try:
-            self._export = Export(browse.page, indices, run.name)
+            self._export = Export(page, indices, run.name)
         except OSError as error:
             self._say(f"cannot write to {folder()}: {error.strerror or error}")
             return
         self._view.browser.run_later(self._export)
 
-    def _tell_of_export(self) -> None:
+    def _report_export(self) -> None:
         if self._export is not None and self._export.done:
             self._say(self._export.words())
             self._export = None

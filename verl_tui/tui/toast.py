@@ -1,0 +1,24 @@
+"""Short messages over the screen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from verl_tui.rendering.text.printable import printable
+from verl_tui.rendering.text.wrap import fit
+
+if TYPE_CHECKING:
+    from textual.app import App
+
+
+def toast(app: App[Any], sentence: str, *, rows: int = 1) -> None:
+    """Show a sentence for some seconds in place of the one before.
+
+    Args:
+        app: The app that shows it.
+        sentence: Any text; cut to the room that there is.
+        rows: Rows that it may take.
+    """
+    words = fit(printable(sentence), rows * max(12, app.size.width - 8))
+    app.clear_notifications()
+    app.notify(words, timeout=4 if rows == 1 else 6, markup=False)
