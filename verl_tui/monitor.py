@@ -25,8 +25,8 @@ _NEARLY = 0.99
 """Share reported as read while some files have not been read at all."""
 
 _ASLEEP = 10.0
-"""Seconds between two looks after which nobody was there: heuristic, many times what a busy machine
-takes.
+"""Seconds without a sign of the front end after which it counts as asleep: heuristic, many times
+the delay of a busy machine.
 """
 
 News = Batch | Discovery | GpuReading
@@ -52,14 +52,13 @@ class Monitor:
         """Files and folders below the paths that are not shown."""
         self.revision = 0
         """Grows with every change."""
-        self._looked: float | None = None
+        self._active: float | None = None
         """Time at which the front end was last active."""
         self._read = True
         """True if all that was found has been read once: before that a run may seem silent that has
         long ended.
         """
         self._judges: dict[str, Judge] = {}
-        self._judged: dict[str, int] = {}
 
     def apply(self, news: News, now: float) -> None:
         """Take in what a source said.
@@ -96,10 +95,10 @@ class Monitor:
 
         A host that slept made no steps, and its clock is hours later when it wakes.
         """
-        if self._looked is not None and now - self._looked > _ASLEEP:
+        if self._active is not None and now - self._active > _ASLEEP:
             for run in self.runs.values():
-                run.lose(now - self._looked)
-        self._looked = now
+                run.lose(now - self._active)
+        self._active = now
 
     @property
     def sentences(self) -> tuple[str, ...]:

@@ -116,8 +116,7 @@ def refreshes(
     clock: Callable[[], float],
     stop: threading.Event,
 ) -> Generator[None, None, None]:
-    """Have a monitor follow runs without a screen; yield again and again, once all that lay there
-    has been read.
+    """Follow runs without a screen; yield after each refresh, once all logs have been read.
 
     Args:
         specs: Paths, directories and globs; runs that appear later are followed, too.

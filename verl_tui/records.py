@@ -88,7 +88,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Dump:
-    """A file with the samples of one step, read where somebody looks."""
+    """A file with the samples of one step, read when it is shown."""
 
     step: int
     path: str
@@ -244,13 +244,13 @@ class Writer:
     name: str
     """Command as in the process list; empty if hidden."""
     gone: bool = False
-    """True if it has ended, and nobody else holds the file."""
+    """True if it has ended, and no other process holds the file."""
     by_name: bool = False
     """True if only the file's name shows it: it began the file, but need not be at it any
     more.
     """
     stopped: bool = False
-    """True if it stands still until somebody lets it go on: SIGSTOP, Ctrl+Z."""
+    """True if it is stopped until it is continued: SIGSTOP, Ctrl+Z."""
 
     @property
     def words(self) -> str:

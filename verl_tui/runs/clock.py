@@ -25,7 +25,7 @@ class Clock:
         self.origin = origin
         """Where the moments come from, for people."""
         self.estimated = estimated
-        """True if nobody noted the moments: they are counted back from another."""
+        """True if the moments were not noted but counted back from another."""
         self.steps = array("q")
         self.times = array("d")
         """Seconds since the epoch."""

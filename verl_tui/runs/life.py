@@ -29,9 +29,7 @@ class Life:
     arrived: float | None = None
     """When progress arrived while we watched."""
     read: float | None = None
-    """When progress was written, of what lay there before: by its file's time, or a time that lies
-    far back.
-    """
+    """When progress was written that was there before we watched, by its file's time or its own."""
     stamp: float | None = None
     """The newest time that the source states, of whatever."""
     since: float | None = None
@@ -64,7 +62,7 @@ class Life:
         """Note a record of training.
 
         Args:
-            arrival: When it came, None where it lay there before.
+            arrival: When it came, None for a record from before we watched.
             stated: When it was written as it states it.
             modified: Time of its file's last change.
             absolute: Whether what it states counts from the epoch.

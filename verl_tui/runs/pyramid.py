@@ -69,9 +69,7 @@ class Pyramid:
         self.seen = 0
         """How many points have been taken in."""
         self.revision = 0
-        """Grows when a point before the last one may have changed: whoever remembers an answer
-        starts over.
-        """
+        """Grows when a point before the last one may have changed: cached answers are void then."""
         self._any_odd = False
         self._offset = 0
         """Index of the first value if there had been one at each step since a multiple of

@@ -83,8 +83,8 @@ class Run(LoggedMetrics):
         self.watched = Clock("arrival while we watched")
         """When steps were reached, by when their records arrived."""
         self.gpus: GpuReading | None = None
-        """The newest reading of this machine's GPUs, None where nobody looked at them."""
-        self.hushed = 0.0
+        """The newest reading of this machine's GPUs, None before the first."""
+        self.quiet_after_end = 0.0
         """Most seconds without a write since the run's end was logged, while we watched."""
         self._lost = LostTime()
         self.step: int | None = None
@@ -180,7 +180,7 @@ class Run(LoggedMetrics):
             now: Time of arrival in seconds since the epoch; the time of records that were appended
                 as we watched.
         """
-        self._note_hush(batch)
+        self._note_quiet(batch)
         state = self._source(batch, now)
         arrival = now if batch.live else None
         newest = batch.newest()
@@ -203,7 +203,7 @@ class Run(LoggedMetrics):
         self.step = self._reached()
         self.outcome = outcome(states, self.step)
         if self.outcome is None:
-            self.hushed = 0.0
+            self.quiet_after_end = 0.0
         places = self.samples.places
         newest = last_record(states, places[-1].step if places else None)
         self.last_record, self.dated_by_file = newest
@@ -226,12 +226,12 @@ class Run(LoggedMetrics):
         state.status = batch.status
         return state
 
-    def _note_hush(self, batch: Batch) -> None:
+    def _note_quiet(self, batch: Batch) -> None:
         """Note for how long nothing was written before what has just been appended."""
         if batch.live and self.outcome is not None:
             changes = [state.status.modified or 0.0 for state in self.sources.values()]
-            before = max(changes, default=0.0)
-            self.hushed = max(self.hushed, (batch.status.modified or 0.0) - before)
+            quiet = (batch.status.modified or 0.0) - max(changes, default=0.0)
+            self.quiet_after_end = max(self.quiet_after_end, quiet)
 
     def _note_stop(self, now: float) -> None:
         """Note whether its process is stopped."""
@@ -356,7 +356,7 @@ class Run(LoggedMetrics):
         self.called_best = [directory for directory in self.called_best if directory != path]
 
     def _note_checkpoint(self, event: Event, step: int | None) -> None:
-        # What is found on disk (no line mentions it) holds; a console names paths of its machine.
+        # A path found on disk (no line mentions it) holds; a console names paths of its machine.
         if step is not None and (not event.line or step not in self.checkpoints):
             self.checkpoints[step] = event.text
 

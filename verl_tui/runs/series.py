@@ -30,7 +30,7 @@ class Series:
     """Values of one metric, ascending in step, one value a step; catches up with its tables when
     asked.
 
-    Only metrics that somebody looks at become a series: the columns of all others cost their bytes
+    Only metrics that are shown or judged become a series: all other columns cost their bytes
     and nothing else.
     """
 
@@ -56,7 +56,7 @@ class Series:
         beyond.
         """
         self._cut: tuple[int, int, Series | None] = (-1, 0, None)
-        """Revision, number of points, and these as a series of their own, for who asks again."""
+        """Revision, number of points, and the series of these that `until` returned last."""
 
     def __len__(self) -> int:
         return len(self.steps)

@@ -87,7 +87,7 @@ class RunSettings:
         self._merge()
 
     def origin(self, key: str) -> str:
-        """Return where the value that holds was read, empty for a key that nobody states."""
+        """Return where the value that holds was read, empty for a key that no source states."""
         return self.origins.get(key, "")
 
     def statements(self, key: str) -> Iterator[tuple[str, Any]]:

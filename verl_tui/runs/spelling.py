@@ -37,7 +37,7 @@ class Spellings:
         name = self.names.get(key)
         if name is None:
             other = self._other(key, beside)
-            # Who spells both means two things.
+            # A source with both spellings means two metrics.
             same = other is not None and self._path[other] != path
             name = self.names[key] = self.names[other] if same and other is not None else key
             self._path[key] = path

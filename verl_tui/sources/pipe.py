@@ -137,7 +137,7 @@ class LateReader:
 
 
 class PipeTail:
-    """Reads what comes, as `Tail` reads a file."""
+    """Reads the bytes of a pipe, as `Tail` reads those of a file."""
 
     def __init__(self) -> None:
         self.path = PATH

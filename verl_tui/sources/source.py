@@ -39,7 +39,7 @@ class Source(Protocol):
         ...
 
     def finish(self) -> tuple[Record, ...]:
-        """Return what only waits for a line end: nobody will look at this file again."""
+        """Return the record that only waits for a line end: this is the last read."""
         ...
 
     def status(self) -> SourceStatus:

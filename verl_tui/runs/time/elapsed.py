@@ -100,7 +100,7 @@ _UNTIMED = ElapsedTimes(TIMERS, (), ())
 
 
 def with_past(watched: Clock, past: Clock | None) -> Clock:
-    """Return what was watched with what lay there before, which ends where the watching began."""
+    """Return the clock of the watched steps, with those before in front of it."""
     if past is None:
         return watched
     clock = Clock(f"{watched.origin}, before that the {past.origin}")

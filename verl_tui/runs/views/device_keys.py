@@ -67,7 +67,7 @@ def device_key(key: str) -> DeviceKey | None:
 
 
 def _own_figure(device: int, name: str) -> DeviceKey | None:
-    """Return the figure that a program means by a name of its own, None where that is unknown."""
+    """Return the figure behind a name that is not W&B's, None for an unknown name."""
     matches = ((pattern.fullmatch(name), field) for pattern, field in _FIGURES)
     found, field = next(((match, field) for match, field in matches if match), (None, ""))
     if found is None or not field.startswith("memory"):

@@ -90,7 +90,7 @@ def unattended(run: Run) -> bool:
 
 
 def gpus_work(run: Run, now: float) -> bool | None:
-    """Return whether this machine's GPUs work; None where nobody has looked at them lately.
+    """Return whether this machine's GPUs work; None without a recent reading.
 
     Held memory proves nothing and is not looked at.
     """

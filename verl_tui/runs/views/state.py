@@ -120,7 +120,7 @@ def _crashed(run: Run, now: float) -> State | None:
     """Return CRASHED if an error came and nothing went on after it."""
     if run.outcome is None:
         return None
-    quiet = max(_idle(run, now) or 0.0, run.hushed) > _QUIET_CRASH
+    quiet = max(_idle(run, now) or 0.0, run.quiet_after_end) > _QUIET_CRASH
     return State.CRASHED if quiet or _let_go(run) else None
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _DEEPEST = 12
 MOST_DIRECTORIES = 20_000
-"""Directories read below one path: with more, somebody has named a whole disk."""
+"""Directories read below one path: with more, the user has named a whole disk."""
 
 
 class DirectoryWalk:

@@ -98,7 +98,7 @@ class WandbCopies:
 
         Args:
             reported: Consoles, and the ids of the runs that each has reported to so far, in their
-                order; None if nobody reads them.
+                order; None if they are not read.
         """
         self._reported = reported
         self._looked = set()

@@ -234,7 +234,7 @@ class JsonDecoder:
 
 
 def unreadable(line: bytes, number: int, reason: str) -> Unreadable:
-    """Return the record of a line that nobody understood."""
+    """Return the record of a line that could not be read."""
     return Unreadable(number, reason, one_line(line[:400].decode("utf-8", "replace")))
 
 

@@ -50,7 +50,7 @@ def fields(data: bytes, start: int, stop: int) -> Iterator[tuple[int, int, int |
     bytes lie.
 
     Raises:
-        ValueError: What lies there is no message.
+        ValueError: The bytes are no message.
     """
     if not 0 <= start <= stop <= len(data):
         raise ValueError("a message beyond its data")

@@ -1,4 +1,4 @@
-"""Recognises a sample in a JSON record, whoever wrote it."""
+"""Recognises a sample in a JSON record of any program."""
 
 from __future__ import annotations
 

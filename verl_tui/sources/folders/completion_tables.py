@@ -85,7 +85,7 @@ class TableFolder:
         return self._counted(records), bool(self._waiting)
 
     def finish(self) -> tuple[Record, ...]:
-        """Tell which tables are not whole: nobody may look again."""
+        """Report the tables that are not whole: this may be the last read."""
         return self._counted(list(self._report(list(self._broken))))
 
     def status(self) -> SourceStatus:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 BLOCK = 2**20
 """Bytes looked at in one go: a few milliseconds."""
 LONGEST_SHOWN = 200_000
-"""Characters kept of the prompt and of the response of a row that somebody looks at: 32k tokens and
+"""Characters kept of the prompt and of the response of a row that is shown: 32k tokens and
 more.
 """
 

@@ -113,7 +113,7 @@ class ParquetReader:
         return tuple(samples_of(columns, self._rewards, self._step))
 
     def finish(self) -> tuple[Record, ...]:
-        """Tell that a file is not whole where nobody may look again."""
+        """Report a file that is not whole: this may be the last read."""
         if self._done or not self._data:
             return ()
         begin = one_line(self._data[:4].decode("latin-1"))

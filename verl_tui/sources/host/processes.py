@@ -101,7 +101,7 @@ class Processes:
         return one_line(" ".join((program, *_script(program, words[1:]))), _NAME)
 
     def forget(self, now: float) -> None:
-        """Drop processes that nobody has looked at for long."""
+        """Drop processes that have not been asked for in a long time."""
         self._seen = {
             pid: seen for pid, seen in self._seen.items() if 0 <= now - seen.time < 2 * _KEPT
         }

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _FRESH = 24 * 3600.0
-"""Files that changed within a day may have a writer; of others nobody wants to know."""
+"""Files that changed within a day may have a writer; others are not watched."""
 _MOST_FILES = 512
 _POLL = 0.5
 _RESCAN = 10.0
@@ -27,7 +27,7 @@ times a second.
 
 
 class WriterWatch:
-    """A thread that keeps looking who writes the files that somebody wants to know of."""
+    """A thread that keeps finding the writers of the files that are read."""
 
     def __init__(self, writers: Writers | None = None) -> None:
         self._writers = writers or Writers()

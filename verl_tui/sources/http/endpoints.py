@@ -31,7 +31,7 @@ INTERVAL = 5.0
 some milliseconds.
 """
 _KEPT = 16
-"""Pages that wait at most: who takes them too slowly loses the oldest."""
+"""Pages that wait at most; then the oldest is dropped."""
 
 
 class PolledEndpoint:
@@ -45,7 +45,7 @@ class PolledEndpoint:
         self.pages: deque[tuple[float, Scrape]] = deque(maxlen=_KEPT)
         """The pages that wait, each with the time at which it was asked for."""
         self.unreadable = 0
-        """Lines of the newest page that nobody understands."""
+        """Lines of the newest page that could not be read."""
         self._client = client
 
     def ask(self, now: float) -> None:
@@ -105,7 +105,7 @@ class PageRun:
         """Return what the pages say, as soon as there is one of each worker that answers.
 
         Args:
-            failing: Addresses that do not answer: nobody waits for them.
+            failing: Addresses that do not answer, which are not waited for.
         """
         absent = set(failing)
         while any(self.workers.values()):

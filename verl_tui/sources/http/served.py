@@ -304,7 +304,7 @@ class Served:
 
     @property
     def grown(self) -> bool:
-        """True if there are sources that nobody has taken yet."""
+        """True if there are sources that have not been taken yet."""
         known = {address for _, address in self._known}
         pages = [one for one in self.pollers if isinstance(one.asked, PolledEndpoint)]
         return any(self._loaded()) or (
@@ -312,7 +312,7 @@ class Served:
         )
 
     def _loaded(self) -> Iterator[tuple[Poller, Server, ServedRun]]:
-        """Yield the runs of servers that nobody has taken yet."""
+        """Yield the runs of servers that have not been taken yet."""
         for one in self.pollers:
             if isinstance(one.asked, Server):
                 for run in list(one.asked.runs.values()):

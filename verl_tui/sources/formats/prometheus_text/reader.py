@@ -66,7 +66,7 @@ class MetricsPage(NamedTuple):
     scrapes: Sequence[Scrape]
     """Mostly one; more where pages were saved one behind the other."""
     flaws: Sequence[Unreadable]
-    """Lines that nobody understands."""
+    """Lines that could not be read."""
 
 
 def is_readable() -> bool:

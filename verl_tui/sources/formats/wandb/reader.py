@@ -150,7 +150,7 @@ class WandbReader:
                 self._at = end
                 return True
         self._odd("a hole of zeros" if checksum == length == kind == 0 else "a damaged chunk")
-        # What follows may belong to another record and to a later step.
+        # The bytes behind it may belong to another record and to a later step.
         self._parts = None
         self._decoder.lose()
         self._at += left
