@@ -248,7 +248,7 @@ def test_an_assumed_limit_of_length_holds_for_the_tutorials_own_logs_only() -> N
     verdict = judge(elsewhere)
     assert elsewhere.dialect == "tutorial"
     assert not ids(verdict) & {"response-short", "response-long"}
-    assert "not known" in (reason(verdict, "response-short") or "")
+    assert "is unknown" in (reason(verdict, "response-short") or "")
     stated = judge(planted(short, {"policy/loss": -0.2}, {"max_completion_length": 512}))
     assert "response-short" in ids(stated)
 
