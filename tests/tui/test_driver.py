@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from textual.events import Key, MouseDown
 
-from verl_tui.tui.terminal.driver import Parser
+from verl_tui.tui.terminal.driver import KeyParser
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -128,13 +128,13 @@ def terminal() -> Iterator[Terminal]:
     "sent", ["\x1b[1:2:3u", "\x1b[1114112u", "\x1b[99999999999999999999u", "\x1b[97;1;:1114112u"]
 )
 def test_what_is_no_key_is_nothing(sent: str) -> None:
-    heard = list(Parser().feed(f"a{sent}k"))
+    heard = list(KeyParser().feed(f"a{sent}k"))
     assert [key.key for key in heard if isinstance(key, Key)] == ["a", "k"]
 
 
 @pytest.mark.parametrize("size", ["24;80;0;0", "0;0;0;0"])
 def test_a_mouse_that_moves_in_cells(size: str) -> None:
-    parser = Parser()
+    parser = KeyParser()
     list(parser.feed(f"\x1b[48;{size}t"))
     assert parser.mouse_pixels
     (down,) = parser.feed("\x1b[<0;5;7M")

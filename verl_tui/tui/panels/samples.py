@@ -1,6 +1,4 @@
-"""The samples of a run, one at a time: what the model was asked, what it said, and what it got for
-it.
-"""
+"""The samples of the shown run, one at a time: prompt, response and score."""
 
 from __future__ import annotations
 
@@ -59,9 +57,7 @@ _PLACE = """
 
 
 class SamplesPanel(Panel, RoleStyled):
-    """One sample, the newest step's first until the user moves; keys lead to its neighbours and to
-    other steps.
-    """
+    """One sample, of the newest step until the user moves to others."""
 
     TITLE = "samples"
     PANEL = PanelSpec("samples", "f6", "Samples", rank=50, tab=30, css=_PLACE)
@@ -103,7 +99,7 @@ class SamplesPanel(Panel, RoleStyled):
     ]
 
     class Opened(Message):
-        """The user wants to see more than one sample."""
+        """The user opened the list of all samples."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -114,25 +110,25 @@ class SamplesPanel(Panel, RoleStyled):
         self._body.add_class("-body")
         self._view: View | None = None
         self._chosen_of: dict[str, SampleChoice] = {}
-        """What the user has asked for, by run."""
+        """The user's choice, by run."""
         self._unfolded = False
         self._wanted: int | None = None
-        """Step to go to, until there is something to go to it in."""
+        """Step to go to once its samples are known."""
         self._listing = SampleListing()
         self._page: SamplePage | None = None
-        """The place that is shown, None while nothing is."""
+        """The step that is shown, None while there is none."""
         self._index: int | None = None
-        """The sample that is shown."""
+        """Index of the sample that is shown."""
         self._drawn_header: object = None
         self._drawn_body: object = None
 
     def compose(self) -> ComposeResult:
-        """The header stays while the sample scrolls."""
+        """Make the header, which stays while the sample scrolls, and the sample."""
         yield self._header
         yield self._body
 
     def on_mount(self) -> None:
-        """Who scrolls reads, and must not lose the sample to a newer one."""
+        """Stop following once the user scrolls: a newer sample must not replace this one."""
         self.watch(self._body, "scroll_y", self._scrolled, init=False)
 
     def has_content(self, view: View) -> bool:
@@ -145,7 +141,7 @@ class SamplesPanel(Panel, RoleStyled):
         self._draw()
 
     def on_resize(self) -> None:
-        """Wrap anew."""
+        """Wrap the sample for the new width."""
         self._draw()
 
     def notify_style_update(self) -> None:
@@ -154,9 +150,7 @@ class SamplesPanel(Panel, RoleStyled):
         self.call_later(self._draw)
 
     def go_to(self, step: int) -> None:
-        """Show the samples of the nearest step that has some, from now on or from the next
-        drawing.
-        """
+        """Show the samples of the nearest step that has some, as soon as any are known."""
         self._wanted = step
         self._draw()
         self._body.scroll_home(animate=False, immediate=True)
@@ -172,13 +166,13 @@ class SamplesPanel(Panel, RoleStyled):
 
     @property
     def chosen(self) -> SampleChoice:
-        """What the user has asked for, with the sample that is shown for it."""
+        """The user's choice, with the sample that is shown for it."""
         shown = self.shown
         return SampleChoice(*shown) if shown is not None and not self.following else self._chosen
 
     @property
     def following(self) -> bool:
-        """Whether the newest step is shown as it comes."""
+        """True while the newest step is followed."""
         return self._chosen.follow
 
     def clip(self) -> str:
@@ -186,7 +180,7 @@ class SamplesPanel(Panel, RoleStyled):
         return whole(self._sample) if self._sample is not None else ""
 
     def go_on(self, chosen: SampleChoice | None) -> None:
-        """Show what the user has come to elsewhere."""
+        """Show the sample that was shown last on the samples screen."""
         if chosen is not None:
             self._choose(chosen)
 
@@ -214,7 +208,7 @@ class SamplesPanel(Panel, RoleStyled):
         )
 
     def _settle(self, view: View) -> None:
-        """Find out what is shown of what the user has asked for."""
+        """Find the sample for the user's choice."""
         samples, step, self._wanted = self._samples, self._wanted, None
         if step is not None and view.run is not None and samples is not None:
             nearest = samples.nearest_place(step)
@@ -280,7 +274,7 @@ class SamplesPanel(Panel, RoleStyled):
 
     @property
     def _look(self) -> tuple[Style, ...]:
-        """All colours: in others everything is drawn anew."""
+        """All colours; everything is drawn again in others."""
         return tuple(self.role_styles.values())
 
     def _caption(self) -> None:
@@ -348,7 +342,7 @@ class SamplesPanel(Panel, RoleStyled):
                 self._choose(SampleChoice(other, follow=self.following))
 
     def action_follow(self) -> None:
-        """Show the newest step as it comes, or stay where we are."""
+        """Follow the newest step, or stay at this one."""
         shown = self.shown
         if shown is not None:
             self._choose(
@@ -367,9 +361,7 @@ class SamplesPanel(Panel, RoleStyled):
 
 
 def _whereabouts(step: int, steps: Sequence[int]) -> list[str]:
-    """Say which step is shown, and which one that is of those with samples, where the two
-    differ.
-    """
+    """Return the step, and its number among those with samples where that differs."""
     at, count = steps.index(step) + 1, len(steps)
     if (at, count) == (step, steps[-1]):
         return [f"step {at} of {count}"]

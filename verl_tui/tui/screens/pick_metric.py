@@ -1,4 +1,4 @@
-"""Asks for one metric by a few letters of its name."""
+"""A list to pick one metric from by a few letters of its name."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def matching(plans: Sequence[PlannedChart], text: str) -> list[PlannedChart]:
 
 
 class PickMetric(BufferedScreen["PlannedChart | None"], ModalScreen["PlannedChart | None"]):
-    """A filter and what it leaves; gives the metric that was chosen, None where nobody chose."""
+    """A filter and the metrics that match; returns the picked one, None if none was."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss", "Back", show=False),
@@ -69,7 +69,7 @@ class PickMetric(BufferedScreen["PlannedChart | None"], ModalScreen["PlannedChar
         self._ascii = ascii_only
 
     def compose(self) -> ComposeResult:
-        """A line to write in, and the metrics."""
+        """Make the line to type in and the metrics."""
         with Container(classes="-ascii" if self._ascii else "") as frame:
             frame.border_title = "second metric, axis at the right"
             yield Box("a few letters · enter takes")
@@ -83,7 +83,7 @@ class PickMetric(BufferedScreen["PlannedChart | None"], ModalScreen["PlannedChar
         self.redraw()
 
     def redraw(self) -> None:
-        """List what was found; all of them to begin with."""
+        """List the metrics that match; all to begin with."""
         if (rows := self.query_one_optional(Rows)) is None:
             return  # the app is ending
         width, mark = max(1, rows.width), "~" if self._ascii else "…"
@@ -100,7 +100,7 @@ class PickMetric(BufferedScreen["PlannedChart | None"], ModalScreen["PlannedChar
         )
 
     def action_move(self, way: int) -> None:
-        """Choose the next or previous one."""
+        """Choose the next or previous metric."""
         self.query_one(Rows).action_move(way)
 
 

@@ -1,6 +1,4 @@
-"""Keeps the whole screen to ASCII, whoever drew it: frames, scroll bars and boxes of Textual's as
-well.
-"""
+"""A filter that keeps the whole screen to ASCII, Textual's frames and scroll bars as well."""
 
 from __future__ import annotations
 
@@ -22,15 +20,13 @@ at most, and none of braille (console_codes(4), setfont(8)).
 
 
 def few_glyphs(term: str) -> bool:
-    """Tell whether a terminal of this name cannot show braille, whatever the locale says: consoles
-    and the old VTs.
-    """
+    """Return True if a terminal of this name cannot show braille, whatever the locale."""
     first = term.partition("-")[0].lower()
     return first in _FEW_GLYPHS or (first.startswith("vt") and first[2:].isdigit())
 
 
 class AsciiOnly(LineFilter):
-    """Replaces every other character by one that resembles it, or by a question mark a cell."""
+    """Replaces other characters by one that resembles them, or by a question mark for each cell."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         """Return the line in ASCII, as wide as before."""

@@ -1,4 +1,4 @@
-"""What stands on the terminal, cell by cell, so that only cells that change are written.
+"""The terminal's content, cell by cell, so that only cells that change are written.
 
 Textual writes whole rows of a widget, each piece with its colours before it and a reset behind it.
 Over a slow line the colours cost more than the text: here they are written once for all cells of a
@@ -33,21 +33,19 @@ if TYPE_CHECKING:
     from rich.style import Style
 
 Row = tuple[str, str]
-"""Interner of what stands in cells side by side, and of their colours."""
+"""Interned characters of neighbouring cells, and their interned colours."""
 _Piece = tuple[str, int, int, str]
-"""The letter of colours, row, column, letters of what stands there."""
+"""Colours as a letter, row, column, and the characters of the cells."""
 _PLANES = chr(0x1F000)
-"""From here on terminals differ in how wide a character is."""
+"""From this character on terminals differ in widths."""
 _SURE = re.compile("[\0-\u02ff\u2010-\u2027\u2030-\u205e\u2070-\u20cf\u2100-\u2bff]*")
-"""What joins no character before it: letters, punctuation, arrows, frames, blocks, braille."""
+"""Characters that never join the one before: letters, arrows, frames, blocks, braille."""
 _HALF = "\0"
 """The letter of the right half of a character that takes two cells."""
 _JOINED = "\U000f0000"
-"""From here on letters stand for what is no single character; Unicode leaves these to private
-use.
-"""
+"""First letter of interned texts: Unicode leaves these code points to private use."""
 _MOST = 60_000
-"""Interner for those, and for colours, before all begin anew: a screen has a few dozen."""
+"""Most interned texts and colours before all are forgotten: a screen has a few dozen."""
 _CHANGED = b"\x01"
 _STRETCH = re.compile(rb"\x01+(?:\x00{1,4}\x01+)*")
 """Cells that have changed, and up to four between them that have not: to pass over those takes as
@@ -57,7 +55,7 @@ _OF_ONE_COLOUR = re.compile(r"(.)\1*", re.DOTALL)
 
 
 class Interner:
-    """An alphabet: one letter for each text that has been asked for."""
+    """Interns texts: gives each a single character."""
 
     def __init__(self, first: str) -> None:
         """Begin with a letter."""
@@ -82,12 +80,12 @@ class Interner:
 
 
 class Cells:
-    """The cells of a terminal as they were written last."""
+    """The cells of a terminal as they were last written."""
 
     def __init__(self) -> None:
         self._rows: list[Row] = []
         self._inks: dict[Style | None, str] = {}
-        """The letters of styles that have been met."""
+        """Letters of the styles seen so far."""
         self._colours = Interner("\0")
         self._joined = Interner(_JOINED)
         self._system = ColorSystem.TRUECOLOR
@@ -101,9 +99,7 @@ class Cells:
         return update
 
     def forget(self) -> None:
-        """Have all written anew: others may have written to the terminal, or it has lost what stood
-        there.
-        """
+        """Forget all cells: others may have written to the terminal, or it has lost its content."""
         self._rows = []
 
     def frame(self, update: LayoutUpdate, system: ColorSystem) -> str:
@@ -125,7 +121,7 @@ class Cells:
         return self._write(self._changed(update))
 
     def _begin(self, system: ColorSystem) -> None:
-        """Begin a new alphabet where the old one does not do."""
+        """Start the interned texts anew where there are too many, or other colours."""
         if system is not self._system or len(self._joined) > _MOST or len(self._inks) > _MOST:
             self._system = system
             self._inks, self._colours, self._joined = {}, Interner("\0"), Interner(_JOINED)
@@ -149,7 +145,7 @@ class Cells:
     def _stretches(
         self, update: ChopsUpdate, y: int, x1: int, x2: int
     ) -> Iterator[tuple[int, Row]]:
-        """Yield what is to be written of a row: where each stretch of it begins, and its cells."""
+        """Yield the stretches of a row to write: the column of each, and its cells."""
         stop, placed = 0, list[tuple[int, Strip]]()
         for end, (x, strip) in zip(update.chop_ends[y], update.chops[y].items(), strict=False):
             if strip is None or x > x2 or end <= x1:
@@ -235,24 +231,24 @@ class Cells:
 
 
 class _Frame(CompositorUpdate):
-    """A whole frame."""
+    """An update of the whole screen."""
 
     def __init__(self, update: LayoutUpdate, written: Cells) -> None:
         self._update, self._written = update, written
 
     def render_segments(self, console: Console) -> str:
-        """Write what of it is new."""
+        """Write the cells of it that have changed."""
         return self._written.frame(self._update, _system(console))
 
 
 class _Changes(CompositorUpdate):
-    """Some regions of the screen."""
+    """An update of some regions of the screen."""
 
     def __init__(self, update: ChopsUpdate, written: Cells) -> None:
         self._update, self._written = update, written
 
     def render_segments(self, console: Console) -> str:
-        """Write what of them is new."""
+        """Write the cells of them that have changed."""
         return self._written.changes(self._update, _system(console))
 
 

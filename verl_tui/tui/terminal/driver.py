@@ -34,13 +34,11 @@ _ENDS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 _AT_ONCE = 4096
 """Bytes read together."""
 _GLANCE = 0.1
-"""Seconds without a key after which is looked whether the app ends."""
+"""Seconds without a key after which to check whether the app is ending."""
 _A_BIT = 0.001
-"""Seconds after which what has had its time is surely over."""
+"""Seconds after which an end that was given its time is surely over."""
 _PATIENCE = 2.0
-"""Seconds that an end in good order may take: the terminal may stand still, and who writes to it
-with it.
-"""
+"""Most seconds of an orderly end: the terminal may have stopped reading."""
 
 
 _NEEDED = ("_sigcont_application", "_disable_mouse_support")
@@ -49,7 +47,7 @@ if not all(hasattr(LinuxDriver, name) for name in _NEEDED):
 
 
 class RobustDriver(LinuxDriver):
-    """Ends with its terminal, or when it is told to, whatever waits for what."""
+    """A driver that ends with its terminal or at a signal, even while a write is blocked."""
 
     def __init__(
         self,
@@ -59,9 +57,7 @@ class RobustDriver(LinuxDriver):
         mouse: bool = True,
         size: tuple[int, int] | None = None,
     ) -> None:
-        """Make the driver, and heed signals: else the terminal stays in the alternate screen with
-        mouse reports on.
-        """
+        """Make the driver; catch signals, else the terminal stays in the alternate screen."""
         super().__init__(app, debug=debug, mouse=mouse, size=size)
         self._file = cast("Any", SafeFile(cast("TextIO", self._file)))
         self._ending = False
@@ -72,13 +68,11 @@ class RobustDriver(LinuxDriver):
         heard, told = os.pipe()
         os.set_blocking(told, False)
         signal.set_wakeup_fd(told, warn_on_full_buffer=False)
-        threading.Thread(target=self._end_when_told, args=(heard,), name="end", daemon=True).start()
+        threading.Thread(target=self._end_on_signal, args=(heard,), name="end", daemon=True).start()
 
     def run_input_thread(self) -> None:
-        """Hear keys until the app ends, or the terminal does: Textual reads its end again and
-        again.
-        """
-        parser = Parser(self._debug)
+        """Read keys until the app or the terminal ends; Textual reads the end again and again."""
+        parser = KeyParser(self._debug)
         # A strict decoder, as Textual's is, ends the app with the first byte that is no text.
         decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         text = ""
@@ -123,13 +117,13 @@ class RobustDriver(LinuxDriver):
         super()._sigcont_application()
 
     def _on_signal(self, number: int, _: object) -> None:
-        """Note in the main thread that the end is near: what is next there may be to go on."""
+        """Note in the main thread that the app is to end; the next signal may continue it."""
         self._ending = True
         if self._must_signal_resume:  # suspended: the terminal is somebody else's
             os._exit(_status(number))
 
-    def _end_when_told(self, heard: int) -> None:
-        """End because of a signal, in good order if that is possible within some seconds."""
+    def _end_on_signal(self, heard: int) -> None:
+        """End because of a signal, orderly if that is possible within some seconds."""
         number = 0
         while number not in _ENDS:
             (number,) = os.read(heard, 1)
@@ -159,8 +153,8 @@ def _status(number: int) -> int:
     return 128 + number
 
 
-class Parser(XTermParser):
-    """Textual's, which ends the app where the numbers of a sequence mean nothing."""
+class KeyParser(XTermParser):
+    """Textual's parser, except that it survives sequences with meaningless numbers."""
 
     def _sequence_to_key_events(self, sequence: str, alt: bool = False) -> Iterator[Key]:
         try:
@@ -178,7 +172,7 @@ class Parser(XTermParser):
 
 
 class SafeFile:
-    """A file that takes everything, also when nobody reads it any more.
+    """A file that accepts every write, even when nobody reads it any more.
 
     Textual's writer ends with the first error; whoever writes then waits for ever, and the process
     outlives its terminal.
@@ -188,11 +182,11 @@ class SafeFile:
         self._file = file
 
     def write(self, text: str) -> None:
-        """Write, if anybody still reads."""
+        """Write; ignore a terminal that is gone."""
         with suppress(OSError):
             self._file.write(text)
 
     def flush(self) -> None:
-        """Flush, if anybody still reads."""
+        """Flush; ignore a terminal that is gone."""
         with suppress(OSError):
             self._file.flush()

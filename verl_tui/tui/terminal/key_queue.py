@@ -1,5 +1,4 @@
-"""Keys that come together, from a slow link or a paste: each is heard when the one before has done
-its work.
+"""A queue for keys that arrive together, by a slow link or a paste: one is handled at a time.
 
 Textual (8.2, `App.on_event`) hands each key to what has the focus when it comes. What the key does
 comes later, when it has gone from there up to the app. Of `/kl` in one piece the letters would be
@@ -25,39 +24,33 @@ if TYPE_CHECKING:
     from textual.timer import Timer
 
 _LOOK = 0.1
-"""Seconds between two looks whether a key is lost."""
+"""Seconds between two checks whether a key is lost."""
 _LONG = 1.0
-"""Seconds after which a key is not waited for any more where its screen is still at work; it may
-never rest.
-"""
+"""Seconds after which to stop waiting for a key whose screen is still busy."""
 
 
 class KeyQueue(TerminalOutput[ReturnType]):
-    """An app that hears keys and pasted texts one by one."""
+    """An app that handles keys and pasted texts one by one."""
 
     class Heard(Message):
-        """Goes behind a key, from what had the focus up to the app."""
+        """A marker that follows a key from the focused widget up to the app."""
 
         def __init__(self, event: Event, at: DOMNode, since: float) -> None:
-            """Make it for a key that was heard there, at that time of a clock that never goes
-            back.
-            """
+            """Make the marker of a key for a screen, at a time of a monotonic clock."""
             super().__init__()
             self.event, self.at, self.since = event, at, since
 
     def __init__(self, *, ascii_only: bool = False) -> None:
         super().__init__(ascii_only=ascii_only)
         self._heard: KeyQueue.Heard | None = None
-        """What goes behind the key that has not done its work yet."""
+        """The marker behind the key that is being handled."""
         self._typed: deque[Event] = deque()
-        """The keys behind it."""
+        """Keys that wait for it."""
         self._typed_watch: Timer | None = None
-        """Looks, while there are some, whether the key is lost."""
+        """Checks, while keys wait, whether the one before is lost."""
 
     async def on_event(self, event: Event) -> None:
-        """Hear a key, or keep it until the one before has done its work; forwarded ones are on
-        their way already.
-        """
+        """Handle a key, or keep it until the one before is done; forwarded keys pass."""
         if not isinstance(event, (Key, Paste)) or event.is_forwarded:
             await super().on_event(event)
         elif self._heard is None:
@@ -84,7 +77,7 @@ class KeyQueue(TerminalOutput[ReturnType]):
         )  # the key may have left something for later, as to move the focus
 
     async def _hear_out(self, heard: Heard) -> None:
-        """Go on once the focus stays where it is and the screen rests.
+        """Handle the next key once the focus stays where it is and the screen is idle.
 
         A screen that was opened gives the focus away when it is there; of a key comes a message,
         and of that another.
@@ -98,7 +91,7 @@ class KeyQueue(TerminalOutput[ReturnType]):
             self._follow(heard.event, at, heard.since)
 
     def _at_work(self) -> bool:
-        """Tell whether the screen in front has messages to take, or searches for what was typed."""
+        """Return True if the screen in front has messages to handle, or searches for typed text."""
         screen = self.screen
         searches = any(worker.node is screen and not worker.is_finished for worker in self.workers)
         return searches or any(
@@ -106,9 +99,7 @@ class KeyQueue(TerminalOutput[ReturnType]):
         )
 
     async def _look_at_heard(self) -> None:
-        """Go on where a key is lost: what had the focus is gone, with what was to come from
-        there.
-        """
+        """Handle the next key if one is lost: the widget that had the focus is gone."""
         if self._heard is not None and not self._heard.at.is_attached:
             await self._hear_next()
 

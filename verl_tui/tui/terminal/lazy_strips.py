@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _KEPT = 2000
-"""Rows kept: more than a screenful by far."""
+"""Rows that are remembered: more than a screenful by far."""
 
 
 class LazyStrips(Sequence[Strip]):
-    """Strips of a long list, each made when it is asked for, and remembered."""
+    """A long list of strips, each made when first asked for and then remembered."""
 
     def __init__(self, count: int, make: Callable[[int], Strip]) -> None:
-        """Make none yet.
+        """Describe the list.
 
         Args:
             count: How many there are.

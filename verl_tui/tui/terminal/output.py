@@ -1,4 +1,4 @@
-"""What an app writes to its terminal, and the frame that it shows."""
+"""Output of the app: only changed cells, and the frame as text."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SVG_CELL = 12.2
 
 
 class TerminalOutput(App[ReturnType]):
-    """Writes only the cells that have changed, in ASCII or without colours where that is wanted."""
+    """An app that writes only changed cells, on request in ASCII or without colours."""
 
     def __init__(self, *, ascii_only: bool = False) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class TerminalOutput(App[ReturnType]):
         super()._display(screen, self._cells.diffed(renderable))
 
     def write_all_cells(self) -> None:
-        """Write the whole screen again: the terminal may have lost some of it."""
+        """Write the whole screen again: the terminal may have lost part of it."""
         self._cells.forget()
         self.refresh(repaint=True, layout=True)
 

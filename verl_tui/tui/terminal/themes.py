@@ -32,17 +32,15 @@ TEXT_ROLES = (
     ),
     *("text-muted", "text-disabled", "foreground", "accent", "success", "footer-key-foreground"),
 )
-"""Variables that colour something to be read: words, the edge of the focused panel, the healthy
-band.
-"""
+"""Variables that colour text, the edge of the focused panel, or the healthy band."""
 GROUNDS = ("background", "surface", "panel")
-"""Variables that lie below them."""
+"""Variables of the backgrounds."""
 LEAST = 3.0
-"""Contrast of all that to each ground: WCAG 2.2, 1.4.11 and 1.4.3 for large text, which terminals'
-bold cells are.
+"""Least contrast of those to each background: WCAG 2.2, 1.4.11 and 1.4.3 for large text, which
+terminals' bold cells are.
 """
 FRAME = "panel-lighten-2"
-"""Variable that colours the edges of panels: lighter than a light ground they would be gone."""
+"""Variable that colours the edges of panels; lighter than a light background they would vanish."""
 LEAST_OF_FRAMES = 1.3
 _CURSOR = ("block-cursor-foreground", "block-cursor-background")
 _STEP = 0.05

@@ -1,4 +1,4 @@
-"""A sample as scrolling rows; wraps no more of it than has come into sight."""
+"""A sample as scrolling rows, wrapped only as far as it has come into sight."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class DocumentRows(Rows):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.document: Document | None = None
-        """What is shown."""
+        """The document that is shown."""
 
     def show(self, document: Document | None, styles: Mapping[str, Style]) -> None:
         """Show a document, in the colours of its roles."""
@@ -46,7 +46,7 @@ class DocumentRows(Rows):
         )
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Wrap on before the end of what is wrapped comes into sight."""
+        """Wrap more before the end of the wrapped part comes into sight."""
         super().watch_scroll_y(old_value, new_value)
         self._extend()
 

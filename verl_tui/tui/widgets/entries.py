@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
 
 class Entries(Rows):
-    """Rows of which some begin an entry; entries are chosen, not rows, and other rows are only
-    read.
+    """A list of entries that take one row or more each; an entry is chosen as a whole.
 
     `chosen` is the row that the chosen entry begins at.
     """
@@ -44,7 +43,7 @@ class Entries(Rows):
 
         @property
         def control(self) -> Entries:
-            """The widget it happened in."""
+            """The widget that sent the message."""
             return self.entries
 
     def __init__(self, *, marked: int = 1, id: str | None = None) -> None:
@@ -66,7 +65,7 @@ class Entries(Rows):
         return None if self.chosen is None else self.entry_at(self.chosen)
 
     def set_entries(self, strips: Sequence[Strip], heads: Sequence[int], stop: int) -> None:
-        """Show rows, in entries.
+        """Show rows that are divided into entries.
 
         Args:
             strips: All rows.
@@ -97,7 +96,7 @@ class Entries(Rows):
         return None if mark.reverse else Style(bgcolor=mark.bgcolor)
 
     def watch_chosen(self, before: int | None, after: int | None) -> None:
-        """Repaint the two entries that have changed their look."""
+        """Repaint the entry chosen before and the one chosen now."""
         for at in (before, after):
             if at is not None:
                 self.refresh(
@@ -137,16 +136,14 @@ class Entries(Rows):
             self.scroll_end(animate=False)
 
     def action_open(self) -> None:
-        """Open the chosen entry, the first where none is; without entries the key means what it
-        does elsewhere.
-        """
+        """Open the chosen entry, else the first; without entries leave the key to others."""
         if not self._heads:
             raise SkipAction
         self._choose(self._heads[self.entry or 0])
         self.post_message(self.Opened(self, self.entry or 0))
 
     def on_click(self, event: events.Click) -> None:
-        """Open the entry that is clicked twice; the first click has chosen it."""
+        """Open an entry at the second click; the first chooses it."""
         if event.chain == 2 and self.entry_at(event.y + self.scroll_offset.y) is not None:
             self.action_open()
 

@@ -10,9 +10,7 @@ _APART = " · "
 
 
 class Box(Input):
-    """A line to type in; what may be typed stands there before, as far as there is room to say
-    it.
-    """
+    """A line to type in; while empty it says what can be typed."""
 
     def __init__(self, hint: str, *, id: str | None = None) -> None:
         """Make the box.
@@ -25,12 +23,12 @@ class Box(Input):
         self._hints = hint.split(_APART)
 
     def hint(self, words: str) -> None:
-        """Say that something else may be typed."""
+        """Show another hint."""
         self._hints = words.split(_APART)
         self.on_resize()
 
     def on_resize(self) -> None:
-        """Say as much as there is room for."""
+        """Show as much of the hint as fits."""
         room = self.content_size.width
         hints = (_APART.join(self._hints[:count]) for count in range(len(self._hints), 0, -1))
         self.placeholder = next(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Line(RoleStyled):
-    """One line: pieces on the left, pieces on the right, the left ones give way."""
+    """One line of pieces at the left and at the right; the left ones are cut first."""
 
     PREFIX = "line"
     STYLED_ROLES = ("strong", "dim", "good", "warning", "critical", "accent")
@@ -40,7 +40,7 @@ class Line(RoleStyled):
         self._right: tuple[Piece, ...] = ()
 
     def show(self, left: Iterable[Piece], right: Iterable[Piece] = ()) -> None:
-        """Show these pieces."""
+        """Show these pieces; repaints only if they are new."""
         shown = (tuple(left), tuple(right))
         if shown != (self._left, self._right):
             self._left, self._right = shown

@@ -13,25 +13,25 @@ if TYPE_CHECKING:
 
 
 class LogRows(Rows):
-    """The rows in sight; where to move is decided by who knows the whole log."""
+    """The rows in sight; moves are left to the screen, which knows the whole log."""
 
     DEFAULT_CSS = "LogRows { overflow: hidden hidden; }"
 
     class Moved(Message):
-        """The user wants to see other rows."""
+        """The user moves to other rows."""
 
         def __init__(self, what: str, by: int) -> None:
             self.what, self.by = what, by
             super().__init__()
 
     class Resized(Message):
-        """There is room for other rows: the lines around have taken or left some."""
+        """The number of rows in sight has changed."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(choosing=True, id=id)
 
     def on_resize(self) -> None:
-        """Ask for other rows."""
+        """Ask for as many rows as fit now."""
         self.post_message(self.Resized())
 
     def action_move(self, by: int) -> None:

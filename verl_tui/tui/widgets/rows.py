@@ -23,12 +23,11 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
 
 _EMPTY = Strip([])
-"""What stands behind the last row."""
+"""Drawn below the last row."""
 
 
 class Rows(ScrollingRows, RoleStyled, can_focus=True):
-    """Rows of text, each already as wide as it may be; a row may be chosen with the keyboard or the
-    mouse.
+    """Rows of text; one may be chosen with the keyboard or the mouse.
 
     Textual writes a dirty widget whole, so what did not change must not be refreshed: over a slow
     link the difference is a factor of a hundred.
@@ -68,28 +67,26 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
 
         @property
         def control(self) -> Rows:
-            """The widget it happened in."""
+            """The widget that sent the message."""
             return self.rows
 
     chosen: var[int | None] = var(None, init=False)
-    """Index of the chosen row, None where rows are only read."""
+    """Index of the chosen row; None while none is."""
 
     def __init__(self, *, choosing: bool = False, id: str | None = None) -> None:
         super().__init__(id=id)
         self.choosing = choosing
-        """Whether moving chooses rows; otherwise it scrolls."""
+        """True if moving chooses rows; otherwise it scrolls."""
         self.show_horizontal_scrollbar = False
         self._strips: Sequence[Strip] = []
 
     @property
     def width(self) -> int:
-        """Cells that a row may take."""
+        """Width of a row in cells."""
         return self.scrollable_content_region.width
 
     def set_strips(self, strips: Sequence[Strip]) -> None:
-        """Show these strips; looks only at those in sight, and refreshes only rows that differ from
-        what is shown.
-        """
+        """Show these strips; repaints only the rows in sight that differ from those before."""
         old, self._strips = self._strips, strips
         width = self.width
         if len(old) != len(strips) or self.virtual_size.width != width:
@@ -125,24 +122,22 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
 
     @property
     def mark(self) -> Style:
-        """How the chosen row looks, with the focus or without."""
+        """Style of the chosen row, with the focus or without."""
         return self.role_style("here" if self.has_focus else "chosen")
 
     def watch_has_focus(self, _has_focus: bool) -> None:
-        """Repaint what is chosen: nothing else shows the focus, so no styles are worked out
-        anew.
-        """
+        """Repaint the chosen row: nothing else shows the focus."""
         self.watch_chosen(self.chosen, None)
 
     def watch_chosen(self, before: int | None, after: int | None) -> None:
-        """Repaint the two rows that have changed their look."""
+        """Repaint the row chosen before and the one chosen now."""
         for at in (before, after):
             if at is not None:
                 self.refresh(Region(0, at - self.scroll_offset.y, self.size.width, 1))
 
     @property
     def plain(self) -> str:
-        """The chosen row as text, all rows where they are only read."""
+        """The chosen row as text; all rows where none can be chosen."""
         rows: Sequence[Strip] = self._strips
         if self.choosing:
             rows = [] if self.chosen is None else rows[self.chosen : self.chosen + 1]

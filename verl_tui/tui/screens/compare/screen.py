@@ -1,4 +1,4 @@
-"""Several runs side by side, held against one of them, over the dashboard."""
+"""Several runs side by side, compared with one of them, over the dashboard."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
 
 _FLAT = 8
-"""Rows below which the baseline has no row of its own: it is the first column in any case."""
+"""Least height of a table with a row that names the baseline, its first column."""
 _MOST = 12
-"""Runs that are compared where none is selected: of more nobody keeps the figures in mind."""
+"""Most runs that are compared where none is selected."""
 _NONE = "No run yet, so there is nothing to compare."
 
 
 class _Table(Rows):
-    """Rows that scroll; sideways the columns move, which are the screen's."""
+    """Rows that scroll up and down; the keys for sideways move the screen's columns."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left,h", "screen.column(-1)", show=False),
@@ -45,7 +45,7 @@ class _Table(Rows):
 
 
 class ComparePanel(TextPanel):
-    """The table, with the names of the runs above it."""
+    """The table below the names of its runs."""
 
     PREFIX = "compare"
     STYLED_ROLES = ROLES
@@ -78,7 +78,7 @@ class ComparePanel(TextPanel):
         self._alignment = Alignment.END
 
     def compose(self) -> ComposeResult:
-        """The names stay while the table scrolls."""
+        """Make the names, which stay while the table scrolls, and the table."""
         yield self._head
         yield self._table
 
@@ -111,9 +111,7 @@ class ComparePanel(TextPanel):
 
 
 class CompareScreen(Overlay[None]):
-    """The selected runs in columns; where none is selected, the shown one and those next to it in
-    the list.
-    """
+    """The selected runs in columns; without a selection the shown one and its neighbours."""
 
     HELP_SECTION = HelpSection("compare", (Overlay,), rank=50)
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -174,7 +172,7 @@ class CompareScreen(Overlay[None]):
         self._panel.show_runs(view, runs, self._at(runs), self._alignment)
 
     def _title(self, view: View, runs: Sequence[Run]) -> str:
-        """Say which runs are compared, up to where, and how to compare others."""
+        """Return how many runs are compared, up to where, and the key that selects others."""
         select = f"{keys_to(self.app, RunsPanel, 'runs.select')} in the list selects"
         if len(runs) < 2:
             return f"compare: {select} more"
@@ -194,7 +192,7 @@ class CompareScreen(Overlay[None]):
             self.redraw()
 
     def action_baseline(self) -> None:
-        """Hold the others against the run of the current column."""
+        """Make the run of the current column the baseline."""
         runs = self.runs
         if runs and self._view is not None:
             self._current = self._view.selection.baseline = runs[self._at(runs)].name

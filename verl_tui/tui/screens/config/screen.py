@@ -1,6 +1,4 @@
-"""The shown run's configuration: who it is, all its settings, and in what it differs from other
-runs.
-"""
+"""The configuration of the shown run: its identity, all settings, and differences to other runs."""
 
 from __future__ import annotations
 
@@ -37,11 +35,11 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
 
 _FLAT = 8
-"""Rows below which the names of the columns give way."""
+"""Least height of a list with the names of its columns."""
 
 
 class SettingsList(Entries):
-    """Entries of one row each, so that a page is a number of entries."""
+    """Entries of one row each: a page is as many entries as there are rows."""
 
     def action_page(self, by: int) -> None:
         """Choose the entry a screenful away."""
@@ -51,9 +49,7 @@ class SettingsList(Entries):
 
 
 class ConfigPanel(TextPanel):
-    """A list of settings with the names of its columns above it, and the chosen one in full below
-    it.
-    """
+    """A list of settings below the names of its columns, and the chosen one in full."""
 
     PREFIX = "config"
     STYLED_ROLES = ROLES
@@ -83,10 +79,10 @@ class ConfigPanel(TextPanel):
         self._page: SettingsPage | None = None
         self._ascii = False
         self._chosen: str | None = None
-        """Name of the setting under the cursor: a filter moves it to another row."""
+        """Name of the chosen setting: a filter moves it to another row."""
 
     def compose(self) -> ComposeResult:
-        """Names of the columns, the list, the chosen entry in full."""
+        """Make the names of the columns, the list, and the row for the chosen entry."""
         yield self._head
         yield self._list
         yield self._detail
@@ -97,7 +93,7 @@ class ConfigPanel(TextPanel):
         self.redraw()
 
     def on_resize(self) -> None:
-        """Share the height anew."""
+        """Give the chosen entry its share of the new height."""
         self._detail.styles.height = self._detail_rows
         self.call_after_refresh(self.redraw)
 
@@ -186,12 +182,12 @@ class ConfigScreen(Overlay[None]):
         self._query = ""
         self._comparing = False
         self._drawn: object = None
-        """What decided how the screen looks when it was last drawn."""
+        """State that was drawn last."""
         self._first_other = 0
-        """Which of the other runs is shown first."""
+        """Index of the other run that is shown first."""
 
     def compose(self) -> ComposeResult:
-        """The list, and a place to type a filter."""
+        """Make the list and the line to type a filter in."""
         yield from super().compose()
         yield Box("part of a name or a value · enter keeps, esc clears", id="config-filter")
 
@@ -220,7 +216,7 @@ class ConfigScreen(Overlay[None]):
         self._panel.show_page(page, ascii_only=view.ascii)
 
     def _write_frame(self, run: Run | None) -> None:
-        """Write the frame."""
+        """Write title and keys into the frame."""
         words = "difference" if self._comparing else "configuration"
         words += f" of {one_line(run.name, 80)}" if run is not None else ""
         self.entitle(words)
@@ -240,7 +236,7 @@ class ConfigScreen(Overlay[None]):
     # -- keys --------------------------------------------------------------------------------------
 
     def action_back(self) -> None:
-        """Undo the last of: filter, difference; then close."""
+        """Leave the filter, else the difference, else close."""
         if self.has_class("-filtering") or self._query:
             self.query_one("#config-filter", Input).value = self._query = ""
             self._close_filter()
@@ -251,12 +247,12 @@ class ConfigScreen(Overlay[None]):
             self.dismiss()
 
     def action_difference(self) -> None:
-        """Show in what the run differs from others, or its whole configuration again."""
+        """Show the difference to other runs, or the whole configuration again."""
         self._comparing = not self._comparing
         self.redraw()
 
     def action_other(self, way: int) -> None:
-        """Hold the run against the next one, or look at the next one."""
+        """Compare with the next run, or show the next run."""
         if self._comparing:
             self._first_other += way
             self.redraw()
@@ -274,7 +270,7 @@ class ConfigScreen(Overlay[None]):
         return entry.text if entry is not None else ""
 
     def action_filter(self) -> None:
-        """Ask for a filter."""
+        """Open the line to type a filter in."""
         box = self.query_one("#config-filter", Input)
         box.display = True  # at once: whoever types fast loses no key
         self.add_class("-filtering")

@@ -1,6 +1,4 @@
-"""One line of a log in full: as it was printed, or a record of JSONL with a row for each of its
-fields.
-"""
+"""One line of a log in full: as printed, or one row for each field of a JSONL record."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
     from verl_tui.rendering.text.piece import Pieces
 
 _MOST = 5000
-"""Rows: more than any line has on a terminal of twenty columns."""
+"""Most rows: more than any line takes on a terminal of twenty columns."""
 
 
 class LinePanel(TextPanel):
@@ -88,4 +86,4 @@ class LineScreen(Overlay[None]):
         return self._panel.text
 
     def action_other(self, way: int) -> None:
-        """Stay: the line is of this run."""
+        """Do nothing: the line is of this run."""

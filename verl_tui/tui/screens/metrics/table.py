@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from verl_tui.rendering.metrics.table import TableLayout
 
 _WITH_HEAD = 6
-"""Rows from which on the columns have names."""
+"""Least height of a table with the names of its columns."""
 
 
 class MetricTable(Container, RoleStyled):
@@ -56,16 +56,16 @@ class MetricTable(Container, RoleStyled):
         self._shown: ListedMetrics | None = None
         self._keys: tuple[str, ...] = ()
         self._until = 0.0
-        """Until when rows are made; the others wait."""
+        """Time until which rows are made; the others wait."""
         self._later: Timer | None = None
         self._made_of: tuple[object, ...] = ()
         self._made: dict[str, Strip] = {}
-        """Rows made of that, by key."""
+        """Rows made from that state, by key."""
         self._stale: dict[str, Strip] = {}
-        """Rows of the steps before."""
+        """Rows of earlier steps, shown until newer ones are made."""
 
     def compose(self) -> ComposeResult:
-        """The names of the columns stay in sight."""
+        """Make the names of the columns, which stay in sight, and the rows."""
         yield self._head
         yield self._rows
 
@@ -141,7 +141,7 @@ class MetricTable(Container, RoleStyled):
         return self._made[key]
 
     def _go_on(self) -> None:
-        """Make the rows that there was no time for."""
+        """Make the rows that were not made in time."""
         self._later = None
         if self._shown is not None and self.display and self._rows.width > 0:
             self._draw(self._shown, self._rows.width)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class SamplesScreen(BufferedScreen["SampleChoice | None"]):
-    """A list of a step's samples, and one of them; ends with where the user was."""
+    """A list of a step's samples beside one of them; returns the sample that was shown last."""
 
     AUTO_FOCUS = "#text"
     HORIZONTAL_BREAKPOINTS = [(0, "-single"), (80, "-double")]  # noqa: RUF012 - an instance variable to Textual
@@ -134,7 +134,7 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
         super().__init__()
         self._view = view
         self.browse = Browse(chosen)
-        """What is shown, and how."""
+        """Which sample is shown, and the filter, order and folds."""
         self._place, self._standing = Line(id="place"), Line(id="standing")
         self._body = SideBySide(self.browse, id="body")
         self._box = Box(
@@ -143,7 +143,7 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
         self._export: Export | None = None
 
     def compose(self) -> ComposeResult:
-        """Two lines that say what is seen, then the samples."""
+        """Make two lines about the place and the list, the samples, the filter box and the keys."""
         yield self._place
         yield self._standing
         yield self._body
@@ -151,7 +151,7 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
         yield Keys()
 
     def on_mount(self) -> None:
-        """Draw what is known, as soon as the size is."""
+        """Watch the sample being scrolled."""
         self.watch(self._body.text, "scroll_y", self._scrolled, init=False)
 
     def show(self, view: View) -> None:
@@ -160,17 +160,17 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
         self.redraw()
 
     def show_samples(self, view: View) -> None:
-        """Draw what has been read since."""
+        """Draw after samples have been read."""
         self.show(view)
 
     # -- drawing -----------------------------------------------------------------------------------
 
     def _later(self) -> None:
-        """Draw when the layout has been applied."""
+        """Draw after the next layout."""
         self.call_after_refresh(self.redraw)
 
     def redraw(self) -> None:
-        """Draw what is shown of what was asked for."""
+        """Draw the samples and the lines above them."""
         if not self._body.is_attached or not self.size.width:
             return  # too early, or the app is ending
         browse, run, ascii = self.browse, self._view.run, self._view.ascii
@@ -244,7 +244,7 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
             self._say(str(error))
 
     def action_follow(self) -> None:
-        """Show the newest step as it comes, or stay where we are."""
+        """Follow the newest step, or stay at this one."""
         self._show_from_top(self.browse.follow())
 
     @on(Rows.Chosen, "#list")
@@ -252,7 +252,7 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
         self._show_from_top(self.browse.to_row(event.index))
 
     def action_enter(self) -> None:
-        """Open what is chosen; in the sample, fold or unfold the part at the top."""
+        """Open the chosen answer or row; in the sample, fold or unfold the part at the top."""
         body = self._body
         if self.browse.answers:
             if (item := body.item) is not None:
@@ -267,9 +267,7 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
             self.action_fold(body.part)
 
     def action_swap(self) -> None:
-        """Give the focus to the list or to the sample; where there is room for one of them, show
-        it.
-        """
+        """Move the focus between list and sample; on a narrow screen show the one that has it."""
         body = self._body
         if self.browse.answers:
             return
@@ -283,7 +281,7 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
         self.call_after_refresh(go_on)
 
     def action_back(self) -> None:
-        """Undo the last of: what is typed, answers side by side, the filter; then leave."""
+        """Leave the filter line, the answers side by side, the filter, or the screen."""
         if self.has_class("-filtering"):
             self._close_filter()
         elif self.browse.answers:
@@ -317,7 +315,7 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
     # -- filter, search, order, folding ------------------------------------------------------------
 
     def action_filter(self) -> None:
-        """Ask for a filter."""
+        """Open the line to type a filter in."""
         self._box.value = self.browse.query.text
         # Shown at once, not when the stylesheet is applied next: whoever types fast loses no key.
         self._box.display = True
@@ -390,7 +388,7 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
         return whole(sample) if sample is not None else ""
 
     def action_export(self, everything: bool) -> None:
-        """Write the sample, or all that are listed, to a JSONL file in the current directory."""
+        """Write the sample, or all listed ones, to a JSONL file in the current directory."""
         if self._export is not None:
             self._say("still writing")
             return

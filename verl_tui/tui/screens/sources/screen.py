@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class SourceRows(Rows):
-    """Rows in the colours of this screen."""
+    """The rows of the screen in a frame."""
 
     STYLED_ROLES = (*Rows.STYLED_ROLES, *ROLES)
     DEFAULT_CSS = """
@@ -48,7 +48,7 @@ class SourceRows(Rows):
 
 
 class SourcesScreen(Overlay[None]):
-    """Sources of the shown run with their state, and the lines that no reader understood."""
+    """The state of each source of the shown run, and its lines that could not be read."""
 
     HELP_SECTION = HelpSection("sources", (Overlay,), rank=80)
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -73,7 +73,7 @@ class SourcesScreen(Overlay[None]):
         super().__init__(SourceRows(), view)
 
     def on_mount(self) -> None:
-        """Name the keys."""
+        """Write the keys into the frame."""
         self._panel.border_subtitle = Content(self.edge)
 
     def draw(self, view: View) -> None:

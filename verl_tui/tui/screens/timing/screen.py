@@ -1,4 +1,4 @@
-"""Where the time of the shown run's steps goes, what it yields, and when the run is done."""
+"""The time of the shown run's steps, its throughput, and when it ends, over the dashboard."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class TimingPanel(TextPanel):
-    """All of it, in rows that scroll together."""
+    """All figures in rows that scroll together."""
 
     PREFIX = "timing"
     STYLED_ROLES = ROLES
