@@ -16,12 +16,12 @@ from verl_tui.monitor import Monitor
 from verl_tui.reading import ReadingThreads
 from verl_tui.records import Batch, GpuReading
 from verl_tui.rendering.charts.plan import unknown_charts
+from verl_tui.rendering.charts.plotext_chart import load_plotext
 from verl_tui.rendering.session.acknowledgements import Acknowledgements
 from verl_tui.runs.views.state import State, state
 from verl_tui.sources import pipe
 from verl_tui.tui.base_app import TerminalApp
 from verl_tui.tui.notifications import notices
-from verl_tui.tui.widgets.zoomed_chart import load_plotext
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

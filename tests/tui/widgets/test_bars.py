@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from verl_tui.distributions import BINS, Bins, of_values
-from verl_tui.tui.widgets.histogram import bars, words
+from verl_tui.rendering.charts.histogram_rows import bars, words
 
 
 def test_words():

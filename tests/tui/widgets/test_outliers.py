@@ -13,16 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.app import App
 
+from verl_tui.rendering.charts import plotext_chart
 from verl_tui.rendering.charts.axes import Scale, fill_window
 from verl_tui.rendering.charts.cache import ChartCache
 from verl_tui.rendering.charts.chart_data import Axis, ChartData, ChartLine, Mark
+from verl_tui.rendering.charts.cursor_values import CursorValue, cursor_values, rows_of
 from verl_tui.rendering.charts.downsample import Smoothed, usual_range, value_range
 from verl_tui.rendering.charts.labels import ASCII, UNICODE
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.runs.pyramid import Pyramid
-from verl_tui.tui.widgets import zoomed_chart
 from verl_tui.tui.widgets.chart import Chart
-from verl_tui.tui.widgets.read_out import CursorValue, cursor_values, rows_of
 from verl_tui.tui.widgets.zoomed_chart import ZoomedChart
 
 SIZES = [(1, 1), (2, 1), (5, 2), (20, 6), (24, 6), (40, 12), (60, 20), (200, 50)]
@@ -439,9 +439,9 @@ def test_of_a_moment_step_and_time_are_read():
 
 async def test_the_cursor_is_drawn_over_the_large_chart_without_drawing_it_again(monkeypatch):
     drawn = []
-    draw = zoomed_chart._PlotextChart.draw
+    draw = plotext_chart.PlotextChart.draw
     monkeypatch.setattr(
-        zoomed_chart._PlotextChart, "draw", lambda *args: drawn.append(1) or draw(*args)
+        plotext_chart.PlotextChart, "draw", lambda *args: drawn.append(1) or draw(*args)
     )
     app = Screen(ZoomedChart(both()))
     async with app.run_test(size=(100, 30)) as pilot:

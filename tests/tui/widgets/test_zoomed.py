@@ -10,9 +10,9 @@ from math import inf, isfinite, nan
 import pytest
 from textual.app import App
 
+from verl_tui.rendering.charts import plotext_chart
 from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Mark
 from verl_tui.runs.pyramid import Pyramid
-from verl_tui.tui.widgets import zoomed_chart
 from verl_tui.tui.widgets.zoomed_chart import ZoomedChart
 
 
@@ -108,13 +108,13 @@ async def test_sizes(size):
 
 async def test_plotext_sees_few_points_and_only_finite_ones(monkeypatch):
     seen = []
-    trace = zoomed_chart._Signal
+    trace = plotext_chart.Signal
 
     def noted(role, glyph, x, y, starts):
         seen.append(found := trace(role, glyph, x, y, starts))
         return found
 
-    monkeypatch.setattr(zoomed_chart, "_Signal", noted)
+    monkeypatch.setattr(plotext_chart, "Signal", noted)
     values = [nan if i % 97 == 0 else (i % 1000) * (-1) ** i for i in range(50_000)]
     app = Screen(ZoomedChart(data_of(values)))
     async with app.run_test(size=(100, 30)) as pilot:
@@ -177,9 +177,9 @@ async def test_the_cursor_moves_by_keys():
 
 async def test_an_unchanged_picture_is_not_drawn_twice(monkeypatch):
     drawn = []
-    draw = zoomed_chart._PlotextChart.draw
+    draw = plotext_chart.PlotextChart.draw
     monkeypatch.setattr(
-        zoomed_chart._PlotextChart, "draw", lambda *args: drawn.append(1) or draw(*args)
+        plotext_chart.PlotextChart, "draw", lambda *args: drawn.append(1) or draw(*args)
     )
     data = data_of(WAVE)
     app = Screen(ZoomedChart(data))

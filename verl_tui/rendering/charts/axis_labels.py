@@ -8,7 +8,7 @@ from verl_tui.rendering.charts.braille import join
 from verl_tui.rendering.text.numbers import distinct_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from verl_tui.rendering.charts.axes import Scale, Window
     from verl_tui.rendering.charts.braille import Glyph, Text
@@ -70,20 +70,32 @@ def axis_rows(
     """
     rule = [(symbols.rule, "axis")] * width
     text = [(" ", "axis")] * width if rows > 1 else rule
-    taken = marks if rows == 1 else {}
+    taken = marks.keys() if rows == 1 else ()
     free = 0
-    for step in window.ticks(10, time=axis.time, zero=axis.zero):
-        label, cell = axis.write(step), window.column(step) // 2
-        start = max(0, min(cell - len(label) // 2, width - len(label)))
-        stop = start + len(label)
-        if start < free or stop > width or not taken.keys().isdisjoint(range(start, stop)):
-            continue
+    for cell, start, label in _placed_labels(axis, window, width, taken):
         if rows > 1:
-            rule[min(cell, width - 1)] = (symbols.tick, "axis")
-        text[start:stop] = [(c, "axis") for c in label]
-        free = stop + 1
+            rule[cell] = (symbols.tick, "axis")
+        text[start : start + len(label)] = [(c, "axis") for c in label]
+        free = start + len(label) + 1
     if rows > 1 and width - free > len(axis.label) + 1:
         text[width - len(axis.label) :] = [(c, "key") for c in axis.label]
     for cell, mark in marks.items():
         rule[cell] = (mark.text, mark.style)
     return [join(rule), join(text)][:rows]
+
+
+def _placed_labels(
+    axis: Axis, window: Window, width: int, taken: Collection[int]
+) -> Iterator[tuple[int, int, str]]:
+    """Yield the labels that fit beside each other and the cells taken: cell of the tick, first cell
+    of the label, text.
+    """
+    free = 0
+    for step in window.ticks(10, time=axis.time, zero=axis.zero):
+        label, cell = axis.write(step), window.column(step) // 2
+        start = max(0, min(cell - len(label) // 2, width - len(label)))
+        stop = start + len(label)
+        if start < free or stop > width or any(start <= at < stop for at in taken):
+            continue
+        yield min(cell, width - 1), start, label
+        free = stop + 1

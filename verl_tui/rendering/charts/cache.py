@@ -136,15 +136,15 @@ class ChartCache:
 
 def _value_range_of(data: ChartData, first: int, last: int) -> tuple[float, float] | None:
     """Return the least and the greatest value of all series between two steps, None without any."""
-    sources = [*(line.points for line in data.lines), *data.around]
+    sources = [*[line.points for line in data.lines], *data.around]
     reach = usual_range if data.usual_y else value_range
-    ranges = [reach(points, first, last, positive=data.log_y) for points in sources]
-    if data.log_y and not any(ranges):
-        ranges = [reach(points, first, last) for points in sources]
-    known = [one for one in ranges if one]
-    if not known:
-        return None
-    return min(lo for lo, _ in known), max(hi for _, hi in known)
+    for positive in (True, False) if data.log_y else (False,):
+        ranges = [reach(points, first, last, positive=positive) for points in sources]
+        known = [one for one in ranges if one]
+        if known:
+            lows, highs = zip(*known, strict=True)
+            return min(lows), max(highs)
+    return None
 
 
 def _with_band(lo: float, hi: float, data: ChartData) -> tuple[float, float]:

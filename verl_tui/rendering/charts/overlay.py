@@ -77,9 +77,10 @@ def others(
     if shown is None or main is None or main.kind != "line" or len(selected) < 2:
         return
     for run in selected:
-        series = counterpart(shown, data.key, indicator, run) if run is not shown else None
-        points = _placed(series, run, data, axis) if series is not None else None
-        if series is not None and points is not None and len(points.steps):
+        if run is shown or (series := counterpart(shown, data.key, indicator, run)) is None:
+            continue
+        points = _placed(series, run, data, axis)
+        if points is not None and len(points.steps):
             yield run, series, points
 
 

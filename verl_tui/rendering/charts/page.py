@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.health.finding import Verdict
 from verl_tui.rendering.charts.chart_data import ChartData
-from verl_tui.rendering.charts.plan import plan_charts
+from verl_tui.rendering.charts.plan import ChartLook, plan_charts
 from verl_tui.rendering.session.source_status import nothing_yet
 
 if TYPE_CHECKING:
-    from verl_tui.health.finding import Verdict
-    from verl_tui.rendering.charts.plan import ChartLook, PlannedChart
+    from verl_tui.rendering.charts.plan import PlannedChart
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
 
@@ -34,24 +34,24 @@ class ChartFilter(NamedTuple):
 class ChartList(NamedTuple):
     """Everything that the list of a run's charts depends on."""
 
-    run: Run | None
-    keys: int
-    filter: ChartFilter
-    wanted: tuple[str, ...]
-    pins: tuple[str, ...]
+    run: Run | None = None
+    keys: int = 0
+    filter: ChartFilter = ChartFilter()
+    wanted: tuple[str, ...] = ()
+    pins: tuple[str, ...] = ()
 
 
 class PageContent(NamedTuple):
     """Everything but the room that a page of charts is drawn from: equal contents look equal."""
 
-    listing: ChartList
-    look: ChartLook
-    revision: int
-    cursor: int | None
-    verdict: Verdict
-    loading: bool
-    selection: int
-    selected: tuple[tuple[str, int], ...]
+    listing: ChartList = ChartList()
+    look: ChartLook = ChartLook()
+    revision: int = 0
+    cursor: int | None = None
+    verdict: Verdict = Verdict()
+    loading: bool = False
+    selection: int = 0
+    selected: tuple[tuple[str, int], ...] = ()
     """Names and revisions of the runs that are laid over the shown one."""
 
     @classmethod

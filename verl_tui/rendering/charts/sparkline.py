@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING
 from verl_tui.rendering.charts.axes import SINGLE
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from verl_tui.rendering.charts.chart_data import Points
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _ASCII_BLOCKS = "_.-~=+*#"
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
+_TINY = 1e-300
+"""Differences below this are none: their reciprocals overflow."""
 BROKEN = "!"
 """Stands where a value is no number."""
 
@@ -44,9 +48,7 @@ def sparkline(
     start, per, count = _window(points, width, first_step, last_step)
     lows, highs, odds = points.pyramid.query(start * per, per, count)
     levels = _ASCII_BLOCKS if ascii_only else _BLOCKS
-    heights = _heights(lows, highs, len(levels))
-    glyphs = (" " if height is None else levels[height] for height in heights)
-    return "".join(BROKEN if odd else glyph for glyph, odd in zip(glyphs, odds, strict=True))
+    return "".join(_glyphs(_middles(lows, highs), odds, levels))
 
 
 def spark_column(
@@ -98,7 +100,7 @@ def _stride(points: Points, first: int, last: int, width: int) -> int:
     few points.
     """
     per = 1
-    while last // per - first // per >= width:
+    while last // per - first // per >= width and per <= last - first:
         per *= 2
     count = len(points.steps)
     if 1 < count <= width:  # sparse: one point a column rather than a row of holes
@@ -108,19 +110,28 @@ def _stride(points: Points, first: int, last: int, width: int) -> int:
     return per
 
 
-def _heights(lows: list[float | None], highs: list[float | None], levels: int) -> list[int | None]:
-    """Return the level of each column's middle, None where it has no number."""
-    columns = zip(lows, highs, strict=True)
+def _middles(lows: list[float | None], highs: list[float | None]) -> list[float | None]:
+    """Return the middle of each column, None where it has no number."""
     # Halves: the sum and the difference of huge numbers would overflow.
-    middles = [None if a is None or b is None else a / 2 + b / 2 for a, b in columns]
-    known = [v for v in middles if v is not None]
-    if not known:
-        return [None] * len(middles)
-    least = min(known) / 2
-    extent = max(known) / 2 - least
-    if extent <= abs(least) * SINGLE or extent < 1e-300:
-        return [None if v is None else levels // 2 - 1 for v in middles]
-    top = levels - 1
     return [
-        None if v is None else min(top, int((v / 2 - least) / extent * levels)) for v in middles
+        None if low is None or high is None else low / 2 + high / 2
+        for low, high in zip(lows, highs, strict=True)
     ]
+
+
+def _glyphs(middles: Sequence[float | None], odds: Sequence[bool], levels: str) -> Iterator[str]:
+    """Yield the glyph of each column: the level of its middle, a space where it has no number."""
+    known = [middle for middle in middles if middle is not None]
+    least = min(known, default=0.0) / 2
+    extent = max(known, default=0.0) / 2 - least
+    flat = extent <= abs(least) * SINGLE or extent < _TINY
+    top = len(levels) - 1
+    for middle, odd in zip(middles, odds, strict=True):
+        if odd:
+            yield BROKEN
+        elif middle is None:
+            yield " "
+        elif flat:
+            yield levels[len(levels) // 2 - 1]
+        else:
+            yield levels[min(top, int((middle / 2 - least) / extent * len(levels)))]

@@ -12,6 +12,7 @@ from verl_tui.rendering.charts.x_axes import on_axis
 
 if TYPE_CHECKING:
     from verl_tui.rendering.charts.plan import ChartLook
+    from verl_tui.rendering.charts.zoom_window import ZoomSpan
     from verl_tui.runs.run import Run
 
 SMOOTHINGS = (0.0, 0.6, 0.9, 0.97)
@@ -72,13 +73,17 @@ def look_after(look: ChartLook, what: str, run: Run | None, cursor: int | None =
     whole = run.reach if run is not None else None
     if run is None or whole is None:
         return look
+    return replace(look, span=_span_after(look.span, what, run, whole, cursor))
+
+
+def _span_after(
+    span: ZoomSpan | None, what: str, run: Run, whole: tuple[int, int], cursor: int | None
+) -> ZoomSpan | None:
+    """Return the steps that are shown after a key that zooms or goes along the x axis."""
     if what in ("in", "out"):
         factor = 0.5 if what == "in" else 2.0
-        return replace(
-            look,
-            span=zoom_window.zoomed(look.span, whole, factor, at=cursor, least=_least(run, whole)),
-        )
-    return replace(look, span=zoom_window.panned(look.span, whole, -1 if what == "earlier" else 1))
+        return zoom_window.zoomed(span, whole, factor, at=cursor, least=_least(run, whole))
+    return zoom_window.panned(span, whole, -1 if what == "earlier" else 1)
 
 
 def why_unchanged(look: ChartLook, what: str, run: Run | None) -> str:

@@ -75,7 +75,7 @@ class ChartsPanel(Panel):
         self.lenient = False
         """True if a filter that no metric matches is meant for something else, and leaves all."""
         self._view: View | None = None
-        self._content: PageContent | None = None
+        self._content = PageContent()
         """The content that was drawn last."""
         self._page = ChartPage()
         """The page that is shown."""
@@ -103,11 +103,11 @@ class ChartsPanel(Panel):
         if self._view is not None and self._covered():
             return  # shown again when it is visible again; until then the last view stays
         self._view, self._content = view, content
-        if view.cursor != (before.cursor if before is not None else None):
+        if content.cursor != before.cursor:
             self.look = with_step_in_sight(self.look, view.run, view.cursor)
-        if before is None or content.listing != before.listing:
-            if before is not None and content.listing.filter != before.listing.filter:
-                self._turn_to(0)
+        if content.listing.filter != before.listing.filter:
+            self._turn_to(0)
+        if content.listing != before.listing:
             self._page = replace(self._page, listed=self.listed(view))
         self._show_page()
 
@@ -184,8 +184,7 @@ class ChartsPanel(Panel):
             slot = self._focus if revealed is None else min(revealed, len(charts) - 1)
             self._focus = None
             charts[slot].focus(scroll_visible=False)
-        if self._content is not None:
-            self._content = self._content._replace(look=self.look)
+        self._content = self._content._replace(look=self.look)
         self.subtitle(self._page.caption(self.look, view, self.filter))
 
     def _covered(self) -> bool:

@@ -37,13 +37,14 @@ from verl_tui.tui.widgets.read_out import ReadOut
 from verl_tui.tui.widgets.zoomed_chart import ZoomedChart
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
     from verl_tui.rendering.charts.chart_data import ChartData
     from verl_tui.rendering.session.snapshot import View
+    from verl_tui.runs.run import Run
 
 Listing = Callable[["View"], "Sequence[PlannedChart]"]
 _READ_FROM = 12
@@ -115,8 +116,8 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         super().__init__()
         self._plan = found
         self._listing = listing
-        self._told: tuple[object, ...] = ()
-        """What the line below the chart was written for last."""
+        self._origin_of: tuple[object, ...] = ()
+        """Run, revision and look that the line below the chart was written for."""
         self._right: PlannedChart | None = None
         """What the y axis at the right is of."""
         self._look = look
@@ -158,10 +159,10 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         room = max(_LEAST_NAME, self.size.width // 3)
         return short_name(self._view.run.name, room, alike, ascii_only=self._view.ascii)
 
-    def _tell(self) -> None:
+    def _write_below(self) -> None:
         if not self._reading.is_attached:
             return  # numbers and sizes may come before the rows are there, and when they are gone
-        self._tell_origin()
+        self._write_origin()
         height, mark = self.size.height, "~" if self._view.ascii else "…"
         position = self._chart.cursor
         at = (
@@ -171,9 +172,9 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         )
         told = self._chart.cursor_values(at)
         self._reading.show(told, height // 3 if height >= _READ_FROM else 0, ellipsis=mark)
-        self._tell_histogram(at)
+        self._show_histogram(at)
 
-    def _tell_histogram(self, step: int | None) -> None:
+    def _show_histogram(self, step: int | None) -> None:
         """Show how the values are distributed at a step, at the newest where there is no cursor."""
         run, spread = self._view.run, self._plan.spread
         found = None
@@ -187,27 +188,30 @@ class ZoomScreen(BufferedScreen[ChartLook]):
             title, found.bins if found is not None else None, self._plan.unit, height
         )
 
-    def _tell_origin(self) -> None:
+    def _write_origin(self) -> None:
+        """Write how the chart is drawn and where its numbers come from, if either has changed."""
         run = self._view.run
         subject = (run, run.revision if run is not None else 0, self._look)
-        if subject == self._told:
+        if subject == self._origin_of:
             return  # it takes as long as the chart
-        self._told = subject
-        told = words(run, self._plan.key) if run is not None else ()
+        self._origin_of = subject
         separator = ", " if self._view.ascii else " · "
-        pieces = [(one, "accent") for one in self._look.words(run)]
-        pieces += [(f"{'' if at else 'from '}{one}", "dim") for at, one in enumerate(told)]
-        series = run.series(self._plan.key) if run is not None else None
-        if (
-            run is not None
-            and series is not None
-            and (times := on_axis(run, self._look.axis).origin(series))
-        ):
-            pieces.append((f"x by {times}", "dim"))
-        joined = [
-            (f"{separator}{one}" if at else one, role) for at, (one, role) in enumerate(pieces)
-        ]
-        self._origin.show(joined)
+        pieces: list[tuple[str, str]] = []
+        for text, role in self._origin_pieces(run):
+            pieces.append((f"{separator}{text}" if pieces else text, role))
+        self._origin.show(pieces)
+
+    def _origin_pieces(self, run: Run | None) -> Iterator[tuple[str, str]]:
+        """Yield the look, where the metric was logged, and what tells its times."""
+        for text in self._look.words(run):
+            yield text, "accent"
+        if run is None:
+            return
+        for number, text in enumerate(words(run, self._plan.key)):
+            yield text if number else f"from {text}", "dim"
+        series = run.series(self._plan.key)
+        if series is not None and (times := on_axis(run, self._look.axis).origin(series)):
+            yield f"x by {times}", "dim"
 
     def show(self, view: View) -> None:
         """Draw the newest state of the shown run; while there is none, what there was."""
@@ -219,12 +223,12 @@ class ZoomScreen(BufferedScreen[ChartLook]):
             if view.cursor != before.cursor:
                 self._look = with_step_in_sight(self._look, view.run, view.cursor)
         self._chart.show(self._data())
-        self._tell()
+        self._write_below()
 
     @on(ZoomedChart.CursorMoved)
     def _read(self, event: ZoomedChart.CursorMoved) -> None:
         """Read all charts at the same step."""
-        self._tell()
+        self._write_below()
         position = event.step
         step = (
             None
@@ -248,7 +252,7 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         """Return the chart of the shown run that tells of the same; of a metric that it lacks, what
         there was.
         """
-        plans = self._plans()
+        plans = self._planned()
         named = (
             one for one in plans if one.indicator is not None and one.indicator == wanted.indicator
         )
@@ -267,7 +271,7 @@ class ZoomScreen(BufferedScreen[ChartLook]):
             -1 if way > 0 else len(plans),
         )
         if 0 <= at + way < len(plans):
-            self._plan, self._right, self._told = plans[at + way], None, ()
+            self._plan, self._right, self._origin_of = plans[at + way], None, ()
             self.show(self._view)
 
     def action_back(self) -> None:
@@ -286,7 +290,7 @@ class ZoomScreen(BufferedScreen[ChartLook]):
 
     def action_pair(self) -> None:
         """Draw what belongs to the metric over a y axis at the right, or take that away."""
-        self._right = second_metric(self._plan, self._plans()) if self._right is None else None
+        self._right = second_metric(self._plan, self._planned()) if self._right is None else None
         self.show(self._view)
 
     def action_add(self) -> None:
@@ -297,7 +301,7 @@ class ZoomScreen(BufferedScreen[ChartLook]):
                 self._right = found
                 self.show(self._view)
 
-        best = second_metric(self._plan, plans := self._plans())
+        best = second_metric(self._plan, plans := self._planned())
         plans = [one for one in plans if one.key != self._plan.key]
         plans.sort(key=lambda one: one != best)
         self.app.push_screen(PickMetric(plans, ascii_only=self._view.ascii), take)
@@ -312,7 +316,7 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         """Return what the chart says where the cursor is, else last."""
         return reading(self._plan, self._right, self._view, self._look)
 
-    def _plans(self) -> list[PlannedChart]:
+    def _planned(self) -> list[PlannedChart]:
         view = self._view
         return (
             list(plan_charts(view.run, view.monitor.config.charts)) if view.run is not None else []

@@ -18,7 +18,8 @@ from verl_tui.rendering.charts.cache import extent
 from verl_tui.rendering.charts.chart_data import ChartData
 from verl_tui.rendering.charts.downsample import neighbour
 from verl_tui.rendering.charts.renderer import ChartRenderer
-from verl_tui.rendering.text.run_colours import RUNS, rules
+from verl_tui.rendering.charts.roles import ROLES
+from verl_tui.rendering.text.run_colours import rules
 from verl_tui.tui.terminal.styles import RoleStyled
 
 if TYPE_CHECKING:
@@ -27,25 +28,6 @@ if TYPE_CHECKING:
 
     from verl_tui.rendering.charts.axes import Window
     from verl_tui.rendering.charts.braille import Text
-
-ROLES = (
-    *("title", "focused", "value", "trend", "key", "axis", "cursor"),
-    *(
-        "line",
-        "line-2",
-        "line-3",
-        "line-4",
-        *RUNS,
-        "right",
-        "raw",
-        "envelope",
-        "quartiles",
-        "band",
-        "target",
-    ),
-    *("validation", "odd", "breach", "restart", "checkpoint"),
-)
-"""What a style is for; the stylesheet's class of a role is `chart--` and the role."""
 
 _EMPTY = -1
 """Row that all empty ones are."""

@@ -90,13 +90,13 @@ class Tile(Chart, can_focus=False, inherit_bindings=False):
             super().on_click(event)
 
 
-class _Row(Vertical):
+class _ShelfRow(Vertical):
     """A heading, and charts side by side. Nothing in it is hidden while pages turn: that would cost
     a layout.
     """
 
     DEFAULT_CSS = """
-    _Row {
+    _ShelfRow {
         height: 1fr;
         & > Horizontal { height: 1fr; }
         & Tile { margin: 0 1 0 0; }
@@ -146,7 +146,7 @@ class MetricGrid(Container):
         self._shelves: tuple[Shelf, ...] = ()
         self._shape = (1, 1)
         """Columns and rows."""
-        self._rows: list[_Row] = []
+        self._rows: list[_ShelfRow] = []
         self._places: dict[str, tuple[Tile, MetricGroup]] = {}
         """Where the metrics of the page are."""
         self._waiting: Iterator[str] = iter(())
@@ -185,31 +185,35 @@ class MetricGrid(Container):
             self._fill(self._shown)
 
     def _fill(self, shown: ListedMetrics) -> None:
-        columns, rows = self._shape
+        """Give each metric of the page its tile, and draw them."""
+        rows = self._shape[1]
         while len(self._rows) < rows:
-            self._rows.append(_Row(ascii_only=shown.view.ascii))
+            self._rows.append(_ShelfRow(ascii_only=shown.view.ascii))
             self.call_later(_mount, self, self._rows[-1])
         top = self._at() // rows * rows
         page = self._shelves[top : top + rows]
-        tall = self.size.height // rows > _LEAST_HEIGHT and any(
-            group.name for group in shown.groups
-        )
+        tall = self.size.height // rows > _LEAST_HEIGHT and any(one.name for one in shown.groups)
         self._places = {}
         for number, row in enumerate(self._rows):
             row.display = number < rows
             row.heading.display = tall
-            shelf = page[number] if number < min(len(page), rows) else None
-            row.heading.show(_heading(shelf, self.size.width, ascii_only=shown.view.ascii))
-            tiles = row.have(columns) if number < rows else row.tiles
-            for place, tile in enumerate(tiles):
-                if shelf is not None and place < len(shelf.keys):
-                    self._places[shelf.keys[place]] = (tile, shelf.group)
-                elif number or place or page:
-                    tile.clear()
-                else:
-                    tile.drawn = None
-                    tile.show(ChartData("", label="metrics", empty=shown.otherwise))
+            self._fill_row(row, page[number] if number < len(page) else None, shown)
+        if not page:  # the first place says why
+            first = self._rows[0].tiles[0]
+            first.drawn = None
+            first.show(ChartData("", label="metrics", empty=shown.otherwise))
         self._begin(shown)
+
+    def _fill_row(self, row: _ShelfRow, shelf: Shelf | None, shown: ListedMetrics) -> None:
+        """Give the metrics of a shelf their tiles; those to spare are empty."""
+        row.heading.show(_heading(shelf, self.size.width, ascii_only=shown.view.ascii))
+        tiles = row.have(self._shape[0]) if row.display else row.tiles
+        keys = shelf.keys if shelf is not None else ()
+        for place, tile in enumerate(tiles):
+            if shelf is not None and place < len(keys):
+                self._places[keys[place]] = (tile, shelf.group)
+            elif self._shelves or tile is not self._rows[0].tiles[0]:
+                tile.clear()
 
     def _begin(self, shown: ListedMetrics) -> None:
         """Draw as many charts as there is time for, the chosen one first, and the others a moment

@@ -1,0 +1,402 @@
+"""A large chart drawn by plotext, with frame, grid and rows of marks of its own below.
+
+Plotext takes numbers on trust: a nan ends the whole process, an infinity is an error, and it draws
+each point it is given. So it only ever sees dot columns and heights between 0 and 1, computed here,
+at most two a dot column.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from verl_tui.rendering.charts.braille import Glyph, fill_gaps, join
+from verl_tui.rendering.charts.cache import window_of
+from verl_tui.rendering.charts.downsample import beyond_edge
+from verl_tui.rendering.charts.labels import beyond, layered, stamps
+from verl_tui.rendering.charts.line_styles import LINE_STYLES
+from verl_tui.rendering.charts.renderer import axis_marks
+from verl_tui.rendering.charts.roles import ROLES
+from verl_tui.rendering.text.numbers import distinct_texts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from verl_tui.rendering.charts.axes import Scale
+    from verl_tui.rendering.charts.braille import Run, Text
+    from verl_tui.rendering.charts.cache import ChartCache
+    from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Points
+    from verl_tui.rendering.charts.downsample import DotColumns
+    from verl_tui.rendering.charts.labels import Symbols
+
+_FIRST_COLOUR = 100
+"""Roles travel through plotext as palette colours from here on; what they look like is the theme's
+business.
+"""
+_DOTS = "braille"
+"""What plotext calls its finest marker."""
+_SGR = re.compile(r"\x1b\[([0-9;]*)m")
+_BROKEN, _MARKS = "nan", "marks"
+_BELOW = 2
+"""Rows that these take at most."""
+_APART = 4
+"""Dots from one to the next in the shade of nearly all values; half as many in that of the middle
+half.
+"""
+_CURSOR = "┃"
+_BEHIND = ("key", "restart")
+"""Lines that the cursor's hides: the grid, and a restart in its column."""
+
+
+def load_plotext() -> Any:
+    """Return plotext, None where its kernel cannot be loaded. Imported late: it takes a fifth of a
+    second.
+    """
+    try:
+        import plotext
+    except (ImportError, OSError):
+        return None
+    plotext.terminal.limit(width=False, height=False)  # type: ignore[no-untyped-call]
+    return plotext
+
+
+class Signal(NamedTuple):
+    """One signal for plotext: dot columns, heights 0 .. 1, and where a new stretch begins."""
+
+    role: str
+    glyph: str
+    x: list[int]
+    y: list[float]
+    starts: list[int]
+    joined: bool = True
+    """Whether a line goes through the points."""
+
+
+class PlotextChart:
+    """One drawing by plotext: the geometry, and what is to be drawn."""
+
+    def __init__(
+        self,
+        data: ChartData,
+        scales: tuple[Scale, Scale | None],
+        shown: tuple[int, int],
+        width: int,
+        height: int,
+        symbols: Symbols,
+    ) -> None:
+        self._data = data
+        self._scale = scales[0]
+        self._scales = scales
+        """The y axes at the left and at the right."""
+        self._symbols = symbols
+        self._plot_size = (width, height)
+        ticks = max(2, (height - _BELOW) // 4)
+        self._labels, self._right = (_labels(scale, ticks) for scale in scales)
+        gutter = max(len(_MARKS), *(len(text) for text in self._labels.values()))
+        self.left = gutter + 1
+        """Columns to the left of the plot: the labels and the side of the frame."""
+        self._cells = (
+            width - self.left - 1 - max(0, *(len(text) for text in self._right.values()), 0)
+        )
+        self.window = window_of(data, shown, self._cells * 2)
+        self._signals: list[Signal] = []
+        self._odd_columns: set[int] = set()
+        self.below: list[Text] = []
+        """Rows below the plot: of what is no number, and of marks; only those that say
+        something.
+        """
+
+    def collect(self, cache: ChartCache) -> None:
+        """Gather what is to be drawn, from the farthest to the nearest."""
+        arrows = self._envelope(self._data.envelope, cache) if self._data.envelope else []
+        if self._data.spread:
+            self._spread(self._data.spread, cache)
+        letters: list[Signal] = []
+        for line, sign in layered(self._data, self._symbols):
+            columns = cache.columns(line.points, self.window)
+            self._odd_columns.update(x // 2 for x, odd in enumerate(columns.odds) if odd)
+            scale = self._scales[line.right]
+            if scale is None:
+                continue
+            arrows += self._arrows(line.role, columns, scale)
+            if line.kind == "points":
+                self._add(line.role, columns, sign, scale=scale)
+            else:
+                drawn = self._line(line, columns, scale, cache)
+                letters += self._letters(line, sign, drawn)
+        self._signals += letters + arrows
+        self.below = [row for row in (self._broken_row(), self._marks_row()) if row]
+        self._plot_size = (self._plot_size[0], self._plot_size[1] - len(self.below))
+
+    def _envelope(self, edges: tuple[Points, Points], cache: ChartCache) -> list[Signal]:
+        """Draw the least and the greatest; return the signs of what lies beyond the y axis."""
+        low, high = (cache.columns(points, self.window) for points in edges)
+        self._add("envelope", low._replace(highs=low.lows))
+        self._add("envelope", high._replace(lows=high.highs))
+        return self._arrows("envelope", low._replace(highs=high.highs), self._scale)
+
+    def _line(
+        self, line: ChartLine, columns: DotColumns, scale: Scale, cache: ChartCache
+    ) -> Signal:
+        """Draw a line, smoothed in front of its values where that is wanted."""
+        smoothing = self._data.smoothing
+        if 0 < smoothing < 1:
+            if not line.sign or line is self._data.main:
+                self._add("raw", columns, scale=scale)
+            average = cache.columns(cache.smoothed(line.points, smoothing), self.window)
+            columns = average._replace(odds=columns.odds)
+        glyph = self._symbols.single if len(line.points.steps) == 1 else _DOTS
+        return self._add(line.role, columns, glyph, scale=scale)
+
+    def _letters(self, line: ChartLine, sign: str, drawn: Signal) -> list[Signal]:
+        """Return the letters that stand on a line and at its end."""
+        stamped = {cell * 2 for cell in stamps(line.sign, self._cells)}
+        x, y, before = drawn.x, drawn.y, [-1, *drawn.x]
+        at = [i for i, column in enumerate(x) if column in stamped and before[i] != column]
+        if sign and x:
+            at.append(len(x) - 1)
+        return [Signal(line.role, sign, [x[i] for i in at], [y[i] for i in at], [])] if at else []
+
+    def _spread(self, quantiles: tuple[Points, ...], cache: ChartCache) -> None:
+        """Shade what lies between the quantiles of a distribution, and draw the median where the
+        line is not that.
+        """
+        least, lower, middle, upper, most = (
+            cache.columns(points, self.window) for points in quantiles
+        )
+        self._shade("envelope", least, most, _APART)
+        self._shade("quartiles", lower, upper, _APART // 2)
+        main = self._data.main
+        if main is None or main.points.pyramid is not quantiles[2].pyramid:
+            self._add("quartiles", middle)
+
+    def _shade(self, role: str, low: DotColumns, high: DotColumns, apart: int) -> None:
+        """Fill a band with dots so far apart."""
+        dots, fraction = self._plot_size[1] * 4, self._scale.fraction
+        runs: list[Run | None] = [
+            None
+            if one is None or other is None
+            else (int(fraction(one) * dots), int(fraction(other) * dots))
+            for one, other in zip(low.lows, high.highs, strict=True)
+        ]
+        trace = Signal(role, _DOTS, [], [], [], joined=False)
+        for x, run in enumerate(fill_gaps(runs)):
+            if run is None or x & 1:
+                continue
+            heights = range(max(0, run[0] + -(x + run[0]) % apart), min(run[1], dots) + 1, apart)
+            trace.x.extend([x] * len(heights))
+            trace.y.extend(y / dots for y in heights)
+        self._signals.append(trace)
+
+    def _arrows(self, role: str, columns: DotColumns, scale: Scale) -> list[Signal]:
+        """Return the signs of what lies beyond the y axis, at its edge."""
+        found = list(beyond_edge(columns, scale))
+        sides = ((self._symbols.rising, 1), (self._symbols.falling, -1))
+        traces = [(glyph, way, [x for x, side in found if side == way]) for glyph, way in sides]
+        return [Signal(role, glyph, x, [float(way > 0)] * len(x), []) for glyph, way, x in traces]
+
+    def _add(
+        self, role: str, columns: DotColumns, glyph: str = _DOTS, *, scale: Scale | None = None
+    ) -> Signal:
+        trace = Signal(role, glyph, [], [], [])
+        fraction, end = (scale or self._scale).fraction, 0.0
+        for x, (lo, hi, odd) in enumerate(zip(*columns, strict=True)):
+            if odd:
+                trace.starts.append(len(trace.x))
+            if lo is None or hi is None:
+                continue
+            low, high = fraction(lo), fraction(hi)
+            # The end that is nearer to the point before comes first, so that the line does not
+            # zigzag needlessly.
+            pair = (
+                (low,)
+                if low == high
+                else (low, high)
+                if abs(low - end) < abs(high - end)
+                else (high, low)
+            )
+            trace.x.extend([x] * len(pair))
+            trace.y.extend(pair)
+            end = pair[-1]
+        self._signals.append(trace)
+        return trace
+
+    def subject(self) -> object:
+        """Return all that the rows of `draw` depend on: what compares equal looks equal."""
+        data = self._data
+        told = (data.band, data.target, data.marks, self._steps())
+        return (
+            self._signals,
+            self._labels,
+            self._right,
+            self._scales,
+            self.window,
+            self._plot_size,
+            told,
+        )
+
+    def point_at(self, rows: list[Text], cursor: int | None) -> list[Text]:
+        """Return the rows with the cursor: its line gives way to dots, which take its colour."""
+        if cursor is None or not self.window.start <= cursor <= self.window.end:
+            return rows
+        x = self.left + self.window.column(cursor) // 2
+        plot = range(1, len(rows) - 2)  # within the frame; the steps stand below it
+        return [_crossed(row, x) if y in plot else row for y, row in enumerate(rows)]
+
+    def draw(self, plotext: Any) -> list[Text]:
+        """Return the rows of frame, labels and plot."""
+        figure = plotext.figure
+        figure.clear.data()
+        figure.clear.settings()
+        figure.plot_size(*self._plot_size)
+        figure.canvas("default")
+        self._axes(plotext)
+        self._straight_lines(plotext)
+        for trace in self._signals:
+            if not trace.x:
+                continue
+            marker = plotext.marker(trace.glyph, pixel=_pixel(plotext, trace.role))
+            signal = figure.signal(trace.x, trace.y, marker=marker)
+            if trace.glyph == _DOTS and trace.joined:
+                signal.lines(active=True)
+                for start in trace.starts:
+                    signal.line(start, active=False)
+            figure.draw(signal)
+        rows = [_split(line) for line in figure.build().string().split("\n")[: self._plot_size[1]]]
+        figure.clear.data()
+        target, scale = self._data.target, self._scale
+        if target is not None and not scale.lo <= target <= scale.hi:
+            # Within the frame; the steps stand below it.
+            y, text = (
+                1 if target > scale.hi else len(rows) - 3,
+                beyond(target, scale, self._cells, self._symbols),
+            )
+            rows[y] = _written(rows[y], self.left, text, "target")
+        return rows
+
+    def _axes(self, plotext: Any) -> None:
+        figure = plotext.figure
+        pixel = _pixel(plotext, "axis")
+        steps = self._steps()
+        x, y = figure.ruler("x", "lower"), figure.ruler("y", "left")
+        figure.axes(active=True, pixel=pixel)
+        x.lim(0, self._cells * 2 - 1).ticks([*steps], [*steps.values()])
+        y.lim(0, 1).ticks(
+            [*self._labels], [text.rjust(self.left - 1) for text in self._labels.values()]
+        )
+        x.pixel(pixel)
+        y.pixel(pixel)
+        main = self._data.right.main if self._data.right is not None else None
+        if main is not None:
+            right = figure.ruler("y", "right")
+            right.lim(0, 1).ticks([*self._right], [*self._right.values()])
+            right.pixel(_pixel(plotext, main.role))
+
+    def _steps(self) -> dict[int, str]:
+        """Return the labels of the x axis by dot column."""
+        axis, window = self._data.axis, self.window
+        ticks = window.ticks(12, time=axis.time, zero=axis.zero)
+        return {window.column(step): axis.write(step) for step in ticks}
+
+    def _straight_lines(self, plotext: Any) -> None:
+        """Draw the lines from side to side: grid, healthy band, target, restarts."""
+        line, window = plotext.figure.line, self.window
+        nearer: list[float] = []
+        # The nearest first: two lines in one row would hide each other, so the farther one gives
+        # way.
+        for style, role, heights in (
+            (LINE_STYLES["target"].large, "target", self._heights([self._data.target])),
+            (LINE_STYLES["band"].large, "band", self._heights(self._data.band)),
+            ("dotted", "key", [*self._labels]),
+        ):
+            free = [
+                h
+                for h in heights
+                if all(abs(h - other) * self._plot_size[1] > 1 for other in nearer)
+            ]
+            for height in free:
+                line(height, orientation=0, style=style, pixel=_pixel(plotext, role))
+            nearer += free
+        for mark in self._data.marks:
+            if mark.role == "restart" and window.start <= mark.step <= window.end:
+                style = LINE_STYLES["restart"].large
+                line(
+                    window.column(mark.step),
+                    orientation=1,
+                    style=style,
+                    pixel=_pixel(plotext, "restart"),
+                )
+
+    def _heights(self, values: Iterable[float | None]) -> list[float]:
+        """Return how high values lie, those that the y axis reaches."""
+        scale = self._scale
+        return [
+            scale.fraction(value)
+            for value in values
+            if value is not None and scale.lo <= value <= scale.hi
+        ]
+
+    def _broken_row(self) -> Text:
+        """Return the row that says where values were no numbers; empty while all are."""
+        return self._row(
+            _BROKEN, dict.fromkeys(self._odd_columns, Glyph(self._symbols.broken, "odd"))
+        )
+
+    def _marks_row(self) -> Text:
+        """Return the row of breaches, restarts and checkpoints; empty where there are none."""
+        return self._row(
+            _MARKS, axis_marks(self._data.marks, self.window, self._cells, self._symbols)
+        )
+
+    def _row(self, name: str, glyphs: Mapping[int, Glyph]) -> Text:
+        cells = [(" ", "")] * self._cells
+        for x, glyph in glyphs.items():
+            cells[x] = (glyph.text, glyph.style)
+        return ((name.rjust(self.left - 1) + " ", "axis"), *join(cells)) if glyphs else ()
+
+
+def _labels(scale: Scale | None, count: int) -> dict[float, str]:
+    """Return the labels of a y axis by how high they stand, none where there is no axis."""
+    values = scale.ticks(count) if scale is not None else []
+    texts = distinct_texts(values)
+    return {
+        scale.fraction(value): text
+        for value, text in zip(values, texts, strict=True)
+        if scale and text
+    }
+
+
+def _pixel(plotext: Any, role: str) -> Any:
+    return plotext.pixel(foreground=_FIRST_COLOUR + ROLES.index(role if role in ROLES else "line"))
+
+
+def _split(line: str) -> Text:
+    """Split a line of plotext's into stretches by role; all its escape sequences end here."""
+    stretches: list[tuple[str, str]] = []
+    role = ""
+    for i, part in enumerate(_SGR.split(line)):
+        if i % 2 == 0:
+            if part:
+                stretches.append((part, role))
+        elif part.startswith("38;5;"):
+            number = int(part[5:]) - _FIRST_COLOUR
+            role = ROLES[number] if 0 <= number < len(ROLES) else ""
+        elif part in ("", "0"):
+            role = ""
+    return tuple(stretches)
+
+
+def _crossed(row: Text, x: int) -> Text:
+    """Return a row with the cursor in column `x`."""
+    cells = [(glyph, style) for text, style in row for glyph in text]
+    if x < len(cells):
+        glyph, style = cells[x]
+        cells[x] = (_CURSOR if glyph == " " or style in _BEHIND else glyph, "cursor")
+    return join(cells)
+
+
+def _written(row: Text, x: int, text: str, role: str) -> Text:
+    """Return a row with a text written over it from column `x` on."""
+    cells = [(glyph, style) for part, style in row for glyph in part]
+    cells[x : x + len(text)] = [(glyph, role) for glyph in text]
+    return join(cells)

@@ -1,0 +1,24 @@
+"""The roles of the texts of a chart, each with a colour in every theme."""
+
+from __future__ import annotations
+
+from verl_tui.rendering.text.run_colours import RUNS
+
+ROLES = (
+    *("title", "focused", "value", "trend", "key", "axis", "cursor"),
+    *(
+        "line",
+        "line-2",
+        "line-3",
+        "line-4",
+        *RUNS,
+        "right",
+        "raw",
+        "envelope",
+        "quartiles",
+        "band",
+        "target",
+    ),
+    *("validation", "odd", "breach", "restart", "checkpoint"),
+)
+"""What a style is for; the stylesheet's class of a role is `chart--` and the role."""
