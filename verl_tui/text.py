@@ -1,7 +1,7 @@
-"""Makes foreign text safe to show: the one door through which every log's text passes.
+"""Makes foreign text safe to show; all text of logs passes through here.
 
-Logs hold what models wrote: escape sequences, control characters, right-to-left overrides, 100 kB
-lines. Here they become visible symbols, so that no later code has to think of it.
+Models write escape sequences, control characters, right-to-left overrides and lines of 100 kB. Here
+these become visible symbols, so that no other code has to handle them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ANSI_BYTES = re.compile(
     rb"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]"
 )
 
-# Symbols, so that a reader of the sample sees that something was there.
+# Symbols, so that a reader sees that something was there.
 _VISIBLE: dict[int, str] = {
     code: chr(0x2400 + code) for code in range(0x20) if code not in (0x09, 0x0A)
 }
@@ -35,8 +35,7 @@ _VISIBLE |= dict.fromkeys(
 )
 _VISIBLE |= dict.fromkeys((0x2028, 0x2029), "\n")
 _VISIBLE |= dict.fromkeys(range(0xE0000, 0xE0080), "")  # invisible tag characters
-# So do colours of skin, a part of the sign before them or a sign of their own, and flags, spelled
-# out in two signs.
+# So do skin tones, which may merge with the sign before them, and flags, made of two signs.
 _VISIBLE |= dict.fromkeys(range(0x1F3FB, 0x1F400), "")
 _VISIBLE |= {0x1F1E6 + at: chr(ord("A") + at) for at in range(26)}
 _SUSPECT_ASCII = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
@@ -44,9 +43,7 @@ _SUSPECT = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff"
     "\ufe00-\ufe0f\ufeff\U0001f1e6-\U0001f1ff\U0001f3fb-\U0001f3ff\U000e0000-\U000e007f]"
 )
-"""What `_VISIBLE` replaces, as ranges: most text needs no replacing, and finding that out is thrice
-as fast.
-"""
+"""The characters in `_VISIBLE` as ranges: a search is three times as fast as replacing none."""
 
 
 def strip_ansi(line: bytes) -> bytes:
@@ -55,12 +52,11 @@ def strip_ansi(line: bytes) -> bytes:
 
 
 def safe(text: str, limit: int | None = None) -> str:
-    """Return text that can go to any terminal: no escapes, no controls but newline, tabs expanded,
-    not too long.
+    """Return text for any terminal: no escapes, no controls but newline, tabs expanded.
 
     Args:
-        text: Anything a log may hold.
-        limit: Longest result in characters; what is cut off is counted in a closing note.
+        text: Any text of a log.
+        limit: Most characters kept; a note at the end counts those cut off.
     """
     dropped = 0
     if limit is not None and len(text) > limit:

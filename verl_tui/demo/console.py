@@ -28,7 +28,7 @@ _HINT = (
 
 
 class Console:
-    """What `2>&1 | tee train.log` keeps of a run."""
+    """The console log of a run as `2>&1 | tee train.log` keeps it."""
 
     def __init__(self, path: Path, total: int) -> None:
         self._path = path
@@ -41,7 +41,7 @@ class Console:
         path.write_bytes(b"")
 
     def ray(self, time: float) -> None:
-        """Ray's own first line; it comes before there is any worker to prefix it."""
+        """Print Ray's first line, before there is a worker to prefix it."""
         stamp = f"{_local(time):%Y-%m-%d %H:%M:%S},{_milliseconds(time):03d}"
         address = "\x1b[1m\x1b[32mhttp://127.0.0.1:8265 \x1b[39m\x1b[22m"
         self._append(
@@ -50,7 +50,7 @@ class Console:
         )
 
     def driver(self, text: str) -> None:
-        """Print what the driver prints, each line behind its prefix."""
+        """Print lines of the driver with its prefix."""
         self.worker(*_DRIVER, text.split("\n"))
 
     def structure(self, value: object) -> None:
@@ -62,7 +62,7 @@ class Console:
         self.driver(f"INFO:{_local(time):%Y-%m-%d %H:%M:%S},{_milliseconds(time):03d}:{message}")
 
     def worker(self, name: str, pid: int, lines: Iterable[str], *, repeated: int = 0) -> None:
-        """Print what a worker prints.
+        """Print lines of a worker.
 
         Args:
             name: The actor's class.

@@ -1,8 +1,7 @@
-"""The curves of the simulated runs: pure functions from a step to the numbers that a trainer would
-log there.
+"""The curves of the simulated runs: functions from a step to the numbers that a trainer logs.
 
-Noise comes from a generator that is seeded by run and step, so that any step can be computed
-without its predecessors and the same seed always tells the same story.
+Noise comes from a generator seeded by run and step, so that each step can be computed by itself and
+the same seed always gives the same run.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ COLLAPSE_INTERVAL = 50
 COLLAPSE_STEPS = 8400
 """Optimiser steps of the collapsing run."""
 COLLAPSE_STEP = 5000
-"""The step whose reward falls off the cliff: the tutorials' own example."""
+"""Step at which the reward collapses, as in the tutorials' example."""
 DRIFT_STEP = 4600
-"""Where the policy's KL starts to leave its healthy band, some records ahead of the reward."""
+"""Step at which the policy's KL leaves its healthy band, some records before the reward falls."""
 RESPONSE_LIMIT = 512
 """Longest response of the PPO runs in tokens."""
 
@@ -46,7 +45,7 @@ def sigmoid(value: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class PpoStep:
-    """What the tutorials' trainer logs about one step."""
+    """The metrics of one step of the tutorials' trainer."""
 
     reward_mean: float
     reward_std: float
@@ -153,9 +152,7 @@ def _escaping_divergence(step: int, drift: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class GrpoStep:
-    """What only the trainer knows about one GRPO step; the rest is computed from the step's
-    rollouts.
-    """
+    """The metrics of one GRPO step that are not computed from its rollouts."""
 
     entropy: float
     pg_loss: float

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from verl_tui.demo.rollouts import Rollout
 
 _FLOPS = 989e12
-"""What the GPU promises per second; `perf/mfu/*` is measured against it."""
+"""Peak FLOP/s of the GPU, which `perf/mfu/*` refers to."""
 _PARAMETERS = 494e6
 _CACHE = (
     "The tokenizer has new special tokens that are not in the vocabulary of the model; they are "
@@ -84,7 +84,7 @@ class GrpoRun:
         self._console.progress(tick, time)
 
     def finish(self, time: float) -> None:  # noqa: ARG002 - the tutorials' runs stamp their last line, verl's do not
-        """Write the only line by which a verl run says that it is through."""
+        """Write the only line that marks the end of a verl run."""
         self._console.structure(validation_text("Final", self._validated))
         self._console.close()
 
@@ -110,7 +110,7 @@ class GrpoRun:
         console.info(time, "Training from scratch")
 
     def _noise(self, step: int, time: float, samples: int) -> None:
-        """Print what has nothing to do with metrics, now and then."""
+        """Print other lines now and then."""
         rng = curves.generator(self._seed, "noise", step)
         if step % 10 == 5:
             pending, running = rng.randint(0, 4), rng.randint(6, 30)

@@ -24,7 +24,7 @@ PACE_S = 1.0
 
 
 class SimulatedRun(Protocol):
-    """One training that can be written step by step."""
+    """A training that is written step by step."""
 
     directory: Path
     total: int
@@ -57,12 +57,12 @@ class Simulation:
             TutorialRun(directory / "run_ppo_tutorial", seed),
             self._collapsing,
         )
-        """In the order of their writing."""
+        """The runs in the order in which they are written."""
         self._written: dict[SimulatedRun, int] = {}
 
     @property
     def finished(self) -> bool:
-        """Whether every run has written its last line."""
+        """True once every run has written its last line."""
         return bool(self._written) and all(self._written[run] == run.total for run in self.runs)
 
     def prepare(self, history: int = HISTORY) -> None:

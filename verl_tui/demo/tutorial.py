@@ -95,7 +95,7 @@ class TutorialRun:
         self._append(b"".join(lines))
 
     def finish(self, time: float) -> None:
-        """Say that the run is over."""
+        """Write the end of the run."""
         done = {
             "global_step": self.total * self.interval,
             "elapsed_time": round(time - self._started, 2),

@@ -45,7 +45,7 @@ class FindingList:
     chosen_name: FindingName | None = None
     unfolded: set[FindingName] = field(default_factory=set)
     reasons: bool = False
-    """Whether the reasons are shown why rules were not judged."""
+    """True to show why rules were not judged."""
 
     @property
     def findings(self) -> tuple[Finding, ...]:

@@ -34,7 +34,7 @@ class ReplayStatus(NamedTuple):
     over: bool
     """True at the end of the recording."""
     pace: str | None
-    """What the pace is based on if the log has no times, else None."""
+    """Basis of the pace if the log has no times, else None."""
     estimated: bool
     """True if the times are estimated from a later one."""
 

@@ -43,7 +43,7 @@ class RecordedRun:
         self.sources = [RecordedSource(name, own) for own in by_source.values()]
         timing = Timing(run, chain.from_iterable(batch.records for batch in batches))
         self.pace = timing.pace
-        """What the pace is based on if the log has no times, else None."""
+        """Basis of the pace if the log has no times, else None."""
         self.estimated = timing.estimated
         """True if the times of the steps are estimated."""
         self.total = run.total_steps

@@ -113,5 +113,5 @@ def _rows(
 def _callouts(
     devices: Sequence[Device], width: int, *, with_idle: bool = True, ascii_only: bool
 ) -> list[Pieces]:
-    said = callouts(devices, with_idle=with_idle)
-    return [[(line, "warn")] for line in packed(said, width, ascii_only=ascii_only)]
+    remarks = callouts(devices, with_idle=with_idle)
+    return [[(line, "warn")] for line in packed(remarks, width, ascii_only=ascii_only)]

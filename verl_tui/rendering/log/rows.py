@@ -60,8 +60,10 @@ def rows(
             continue
         alone = apart is not None and apart(line.text)
         key = None if alone else _key(parts.kind, parts.tag, parts.text)
-        said = summary(parts.text) if not alone else None
-        tag, text = (parts.tag, parts.text) if said is None else (parts.tag or said.tag, said.text)
+        record = summary(parts.text) if not alone else None
+        tag, text = (
+            (parts.tag, parts.text) if record is None else (parts.tag or record.tag, record.text)
+        )
         row = LogRow(line.start, line.end, parts.kind, tag, text, parts.times, line.text)
         if key is not None and key == before:
             last = made[-1]

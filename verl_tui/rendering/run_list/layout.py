@@ -50,9 +50,9 @@ class ListRoom(NamedTuple):
     width: int
     height: int
     narrow: bool = False
-    """Whether the whole screen is narrow: each run takes one row."""
+    """True on a narrow screen, where each run takes one row."""
     zoomed: bool = False
-    """Whether the list takes the full screen."""
+    """True if the list takes the full screen."""
 
 
 class RunRows(NamedTuple):
@@ -65,13 +65,13 @@ class RunRows(NamedTuple):
     tall: int
     """Rows of each run."""
     runs: int
-    """How many runs are listed."""
+    """Number of listed runs."""
     entry_rows: Callable[[int], list[Pieces]]
     """Returns the rows of the run at an index of the list."""
 
     @property
     def stop(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return len(self.above) + self.runs * self.tall
 
     @property
@@ -80,7 +80,7 @@ class RunRows(NamedTuple):
         return range(len(self.above), self.stop, self.tall)
 
     def row(self, at: int) -> Pieces:
-        """Return a row; only those in sight are asked for."""
+        """Return a row; called for rows in sight only."""
         if at < len(self.above):
             return self.above[at]
         entry, line = divmod(at - len(self.above), self.tall)

@@ -58,8 +58,8 @@ def _loops(words: Sequence[re.Match[str]]) -> Iterator[tuple[int, int]]:
 
     A passage of `period` words repeats if enough consecutive words equal those `period` earlier.
     """
-    said = [word.group().lower() for word in words]
-    grams = list(zip(*(said[i:] for i in range(_N)), strict=False))
+    texts = [word.group().lower() for word in words]
+    grams = list(zip(*(texts[i:] for i in range(_N)), strict=False))
     seen: dict[tuple[str, ...], int] = {}
     failed: dict[int, int] = {}
     """Words up to which a period need not be tried again, by period."""
@@ -69,24 +69,24 @@ def _loops(words: Sequence[re.Match[str]]) -> Iterator[tuple[int, int]]:
         seen[gram] = at
         if not period or at < done or at < failed.get(period, 0):
             continue
-        end = _loop_end(said, at, period)
+        end = _loop_end(texts, at, period)
         if end - at >= (period if period >= _LONG else max(6, 2 * period)):
-            yield _loop_start(said, at, period, done), end
+            yield _loop_start(texts, at, period, done), end
             done = end
         else:
             failed[period] = end
 
 
-def _loop_end(said: Sequence[str], at: int, period: int) -> int:
+def _loop_end(texts: Sequence[str], at: int, period: int) -> int:
     """Return the first word from `at` on that differs from the one `period` words earlier."""
-    while at < len(said) and said[at] == said[at - period]:
+    while at < len(texts) and texts[at] == texts[at - period]:
         at += 1
     return at
 
 
-def _loop_start(said: Sequence[str], at: int, period: int, done: int) -> int:
+def _loop_start(texts: Sequence[str], at: int, period: int, done: int) -> int:
     """Return the first word before `at`, after `done`, from which the words repeat."""
-    while at > max(done, period) and said[at - 1] == said[at - 1 - period]:
+    while at > max(done, period) and texts[at - 1] == texts[at - 1 - period]:
         at -= 1
     return at
 

@@ -1,4 +1,4 @@
-"""What the user has acknowledged, and what is news to them; for one session only."""
+"""Acknowledged findings, and news since the last look, for one session."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ if TYPE_CHECKING:
     from verl_tui.health.finding import Episode, Finding, Severity
 
 _Name = tuple[str, str, str | None]
-"""Run, rule and metric: a finding's numbers change with every step, these do not."""
+"""Run, rule and metric, which identify a finding while its numbers change."""
 
 _SETTLED = 2.0
-"""Seconds after the last old record from which on a run counts as read: its files come one after
-the other.
-"""
+"""Seconds after the last old record from which on a run counts as read, as files follow in turn."""
 
 
 class News(NamedTuple):
@@ -24,58 +22,57 @@ class News(NamedTuple):
 
     run: str
     what: str
-    """Public name of the rule; `finished` where the run came to its end."""
+    """Id of the rule, or `finished` at the end of the run."""
     message: str = ""
     severity: Severity | None = None
-    """How bad it is, None where it is not bad at all."""
+    """Severity, None for good news."""
 
 
-class _Known(NamedTuple):
+class _KnownFinding(NamedTuple):
     since: int | None
     severity: Severity
 
 
 @dataclass(slots=True)
 class _Watch:
-    """How far the user knows a run."""
+    """State of the news of one run."""
 
     read: float = float("-inf")
-    """When the last record came that had lain there before."""
+    """Time at which the last old record was read."""
     looked: bool = False
-    """Whether the run was judged since then: so much lay on disk."""
+    """True once the run was judged after its old records."""
     watched: bool = False
-    """Whether what is found is news."""
+    """True if new findings are news."""
     finished: bool = False
 
     def look(self, now: float) -> bool:
-        """Look again; return whether what is found now, and was not before, is news."""
+        """Note that the run was judged; return True if findings that are new now are news."""
         self.watched = self.watched or (self.looked and now - self.read >= _SETTLED)
         self.looked = True
         return self.watched
 
 
 class Acknowledgements:
-    """Remembers findings by run, rule and metric, with the step they are known since and how bad
-    they were.
+    """Acknowledged findings by run, rule and metric, with their first step and severity.
 
-    What is raised anew, at another step, or has become worse, is no longer what was acknowledged.
+    A finding that comes again at another step, or gets worse, counts as new.
     """
 
     def __init__(self) -> None:
         self.revision = 0
         """Grows with every change."""
-        self._acknowledged: dict[_Name, _Known] = {}
+        self._acknowledged: dict[_Name, _KnownFinding] = {}
         self._marked: set[tuple[_Name, int | None]] = set()
-        """With its first step, what was acknowledged, even if it is over by now."""
-        self._heard: dict[_Name, _Known] = {}
+        """All acknowledged findings with their first step, even those that are over."""
+        self._heard: dict[_Name, _KnownFinding] = {}
         self._watches: dict[str, _Watch] = {}
 
     def acknowledged(self, run: str, finding: Finding) -> bool:
-        """Return whether the user knows of this finding already."""
+        """Return True if a finding is acknowledged."""
         return _covers(self._acknowledged.get(_name(run, finding)), finding)
 
     def marked(self, run: str, episode: Episode) -> bool:
-        """Return whether the user knows of what the history tells, even if it is over by now."""
+        """Return True if an episode of the history is acknowledged, even if it is over."""
         return any(
             (run, episode.id, episode.since_step) == (*name[:2], since)
             and episode.key in (None, name[2])
@@ -83,14 +80,14 @@ class Acknowledgements:
         )
 
     def toggle(self, run: str, finding: Finding) -> bool:
-        """Acknowledge a finding, or take that back; return whether it is acknowledged now."""
+        """Acknowledge a finding or undo that; return True if it is acknowledged now."""
         name = _name(run, finding)
         covered = _covers(self._acknowledged.get(name), finding)
         if covered:
             del self._acknowledged[name]
             self._marked.discard((name, finding.since_step))
         else:
-            self._acknowledged[name] = _Known(finding.since_step, finding.severity)
+            self._acknowledged[name] = _KnownFinding(finding.since_step, finding.severity)
             self._marked.add((name, finding.since_step))
         self.revision += 1
         return not covered
@@ -100,26 +97,25 @@ class Acknowledgements:
         return [finding for finding in findings if not self.acknowledged(run, finding)]
 
     def old(self, run: str, now: float) -> None:
-        """Note that records came that had lain on disk before: what they show is no news."""
+        """Note that old records were read, whose findings are not news."""
         watch = self._watches.setdefault(run, _Watch())
         watch.read, watch.looked = now, False
 
     def start_over(self) -> None:
-        """Watch as if from the beginning: everything is read again."""
+        """Forget which runs were read, since everything is read again."""
         self._watches.clear()
 
     def news(
         self, found: Mapping[str, Sequence[Finding]], finished: Collection[str], now: float
     ) -> Sequence[News]:
-        """Return what has happened since the last look; nothing of a run whose logs are still being
-        read.
+        """Return the news since the last call, without those of runs that are still being read.
 
         Args:
-            found: All present findings of all runs.
-            finished: The runs that have come to their end.
+            found: The current findings of all runs.
+            finished: The runs that are finished.
             now: Seconds since the epoch.
         """
-        told: list[News] = []
+        news: list[News] = []
         for run, findings in found.items():
             watch = self._watches.setdefault(run, _Watch())
             watched = watch.look(now)
@@ -130,21 +126,19 @@ class Acknowledgements:
             fresh += [News(run, "finished")] if ended else []
             if watched:
                 self._forget_cleared(run, findings)
-                told += fresh
-        return told
+                news += fresh
+        return news
 
     def _unheard(self, run: str, findings: Sequence[Finding]) -> Sequence[Finding]:
-        """Return what was not heard of before and is not acknowledged; from now on all is heard
-        of.
-        """
+        """Return new findings that are not acknowledged, and remember all of them."""
         fresh = [one for one in findings if not _covers(self._heard.get(_name(run, one)), one)]
-        self._heard |= {_name(run, one): _Known(one.since_step, one.severity) for one in fresh}
+        self._heard |= {
+            _name(run, one): _KnownFinding(one.since_step, one.severity) for one in fresh
+        }
         return self.open(run, fresh)
 
     def _forget_cleared(self, run: str, findings: Sequence[Finding]) -> None:
-        """Let go of what was acknowledged and is over: should it come back, it is to be seen,
-        whatever its step.
-        """
+        """Drop acknowledged findings that are over, so that they show if they come back."""
         present = {_name(run, one) for one in findings}
         self._acknowledged = {
             name: known
@@ -157,7 +151,7 @@ def _name(run: str, finding: Finding) -> _Name:
     return run, finding.id, finding.key
 
 
-def _covers(known: _Known | None, finding: Finding) -> bool:
+def _covers(known: _KnownFinding | None, finding: Finding) -> bool:
     return (
         known is not None
         and known.since == finding.since_step

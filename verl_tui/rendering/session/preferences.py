@@ -1,8 +1,7 @@
-"""What the app remembers of its user from one start to the next: pins, layout, theme. Never
-anything of a log.
+"""The app's own state file: pins, layout and theme from one start to the next, nothing of logs.
 
-It is not the configuration: that is the user's file, which is only read. This one is the app's own,
-in the user's state directory; whoever deletes it loses a few habits.
+It lies in the user's state directory and can be deleted at any time. The configuration is another
+file, which the app only reads.
 """
 
 from __future__ import annotations
@@ -19,40 +18,40 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ENVIRONMENT = "VERL_TUI_STATE"
-"""Environment variable that names another file; empty: nothing is remembered."""
+"""Environment variable that names another file; empty for none."""
 _LARGEST = 1 << 20
-"""Bytes beyond which a file is not ours."""
+"""Most bytes read of the file."""
 _MOST = 1000
-"""Pins that are kept."""
+"""Most pins kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class UserState:
-    """What is remembered. A new field of one of these types needs no code."""
+    """The remembered state. A new field of one of these types needs no further code."""
 
     pins: tuple[str, ...] = ()
     """Keys of the metrics that come first, in the order of pinning."""
     metrics_columns: int = 0
-    """Columns of the grid of all metrics; 0: as many as fit well."""
+    """Columns of the grid of all metrics, 0 to choose by size."""
     metrics_rows: int = 0
-    """Rows of the grid of all metrics; 0: as many as fit well."""
+    """Rows of the grid of all metrics, 0 to choose by size."""
     metrics_table: bool = False
-    """Whether all metrics are shown as a table."""
+    """True to show all metrics as a table."""
     theme: str = ""
-    """Theme that was chosen in the app last; empty: none was."""
+    """Theme last chosen in the app, empty for none."""
     theme_instead_of: str = ""
-    """What the configuration said then: once it says something else, that holds."""
+    """Theme of the configuration at that time; a new one there takes precedence."""
     welcomed: bool = False
-    """Whether the hints of the first start have been shown."""
+    """True once the hints of the first start have been shown."""
 
     def with_pin(self, key: str) -> UserState:
-        """Return the state with a metric pinned, or no longer where it was."""
+        """Return the state with the pin of a metric toggled."""
         others = tuple(pin for pin in self.pins if pin != key)
         return replace(self, pins=others if key in self.pins else (*others, key)[-_MOST:])
 
 
 class StateFile:
-    """The state, and the file that it lives in."""
+    """The state and its file."""
 
     def __init__(self, path: Path | None = None) -> None:
         """Read the file.
@@ -65,10 +64,10 @@ class StateFile:
         self._read()
 
     def change(self, change: Callable[[UserState], UserState]) -> str:
-        """Change the state, and write it; what another app has written meanwhile stays.
+        """Change the state and write it, on top of changes by other apps.
 
         Returns:
-            Why it could not be written, empty if it was.
+            Why it could not be written, empty on success.
         """
         others = self._read()
         self.state = change(self.state)
@@ -81,16 +80,14 @@ class StateFile:
         return ""
 
     def welcome(self) -> bool:
-        """Return whether this is the user's first start, as far as anything is remembered, and
-        remember that.
-        """
+        """Return True at the user's first start, and remember that."""
         if self._path is None or self.state.welcomed:
             return False
         self.change(lambda state: replace(state, welcomed=True))
         return True
 
     def _read(self) -> dict[str, Any]:
-        """Take over what the file says as far as it makes sense, and return all of it."""
+        """Take the valid values from the file, and return all of its content."""
         data = _loaded(self._path) if self._path is not None else {}
         known = {item.name: getattr(UserState(), item.name) for item in fields(UserState)}
         sound = {
@@ -103,7 +100,7 @@ class StateFile:
 
 
 def state_path() -> Path | None:
-    """Return the state file in force, None where the user wants none."""
+    """Return the path of the state file, None if the user wants none."""
     named = os.environ.get(ENVIRONMENT)
     if named is not None:
         return Path(named).expanduser() if named else None
@@ -113,7 +110,7 @@ def state_path() -> Path | None:
 
 
 def _sound(value: object, default: object) -> Any:
-    """Return a value as the state has it, None where it is of another type."""
+    """Return a value as the type of its default, None if it is invalid."""
     if isinstance(default, tuple):
         fits = isinstance(value, list) and all(isinstance(item, str) for item in value)
         return tuple(dict.fromkeys(value))[-_MOST:] if fits and isinstance(value, list) else None
@@ -131,7 +128,7 @@ def _loaded(path: Path) -> dict[str, Any]:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a file so that whoever reads it sees the old text or the new one, whole.
+    """Replace a file at once, so that readers see the old or the new text.
 
     Raises:
         OSError: It could not be written.

@@ -1,4 +1,4 @@
-"""What a panel is given to draw."""
+"""The state that panels draw."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The state of everything at one tick. Panels read it and draw; they keep no data."""
+    """The state of the app at one tick. Panels draw it and keep no data."""
 
     monitor: Monitor
     run: Run | None
-    """The run that is shown; None while there is none."""
+    """The shown run, None without runs."""
     now: float
     """Seconds since the epoch."""
     cursor: int | None = None
-    """Step under the charts' cursor, None where there is no cursor."""
+    """Step under the charts' cursor, None without a cursor."""
     ascii: bool = False
-    """Whether the terminal cannot show block and braille characters."""
+    """True for terminals without block and braille characters."""
     loading: bool = False
-    """Whether what lay on disk at the start is still being read."""
+    """True while the logs found at the start are being read."""
     paused: bool = False
-    """Whether the user has stopped the drawing."""
+    """True while the user has paused drawing."""
     pause_key: str = "p"
-    """Key that goes on with it."""
+    """Key that resumes drawing."""
     pins: tuple[str, ...] = ()
     """Keys of the metrics whose charts come first."""
     acknowledgements: Acknowledgements = field(default_factory=Acknowledgements)
-    """What the user has acknowledged."""
+    """The acknowledged findings."""
     browser: SampleBrowser = field(default_factory=lambda: SampleBrowser(lambda: None))
-    """Reads the samples that somebody looks at."""
+    """Reads the samples on the screen."""
     selection: Selection = field(default_factory=Selection)
-    """The runs that the user has selected to be compared."""
+    """The runs selected for comparison."""
     replay: ReplayStatus | None = None
-    """Where the replay is that is shown, None where it is no replay."""
+    """State of the replay, None for live runs."""
 
     @property
     def selected(self) -> list[Run]:
