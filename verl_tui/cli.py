@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 
 from verl_tui import __version__, commands
 from verl_tui.commands import watch
-from verl_tui.commands.arguments import DEFAULT, EXIT_USAGE, CommandError, Parser, ProgramParser
+from verl_tui.commands.arguments import (
+    DEFAULT,
+    EXIT_USAGE,
+    CommandError,
+    CommandParser,
+    ProgramParser,
+)
 from verl_tui.commands.discovery import commands_of
 from verl_tui.commands.options import EXAMPLE
 from verl_tui.commands.output import EXIT_INTERRUPTED, EXIT_PIPE, close_stdout, print_message
@@ -54,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def build_parser() -> Parser:
+def build_parser() -> CommandParser:
     """Return the parser of all commands."""
     parser = ProgramParser(
         prog="verl-tui",

@@ -30,20 +30,20 @@ class CommandError(Exception):
         self.code = code
 
 
-class Parser(argparse.ArgumentParser):
+class CommandParser(argparse.ArgumentParser):
     """A parser that takes options and paths in any order, and does not fail with a health code."""
 
     def __init__(self, **settings: object) -> None:
         # An abbreviated option would hide whether its value follows.
         super().__init__(**settings, allow_abbrev=False)  # type: ignore[arg-type]
-        self.commands: dict[str, Parser] = {}
+        self.commands: dict[str, CommandParser] = {}
         self.rest = "paths"
         """The argument that takes the words after `--`."""
 
     def add_commands(self, commands: Iterable[CommandModule]) -> None:
         """Add commands with their options."""
         choice = self.add_subparsers(
-            title="commands", metavar="COMMAND", prog=self.prog, parser_class=Parser
+            title="commands", metavar="COMMAND", prog=self.prog, parser_class=CommandParser
         )
         for command in commands:
             added = choice.add_parser(command.NAME, help=command.HELP, description=command.HELP)
@@ -80,7 +80,7 @@ class Parser(argparse.ArgumentParser):
         raise CommandError(f"{message}; see `{self.prog} --help`")
 
 
-class ProgramParser(Parser):
+class ProgramParser(CommandParser):
     """The parser of the program: finds the command, which is `watch` if none is named."""
 
     def read(self, argv: list[str]) -> argparse.Namespace:

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping, Sequence
 
-    from verl_tui.commands.arguments import Parser
+    from verl_tui.commands.arguments import CommandParser
 
 NAME = "check"
 HELP = "report once, without a screen; exits 0 healthy, 1 warning, 2 critical, 3 nothing readable"
 
 
-def options(parser: Parser) -> None:
+def options(parser: CommandParser) -> None:
     """Add its options."""
     parser.add_argument(
         "--consequences",

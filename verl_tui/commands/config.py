@@ -10,13 +10,13 @@ from verl_tui.config import config_path, documented_defaults, load_config
 if TYPE_CHECKING:
     import argparse
 
-    from verl_tui.commands.arguments import Parser
+    from verl_tui.commands.arguments import CommandParser
 
 NAME = "config"
 HELP = "where the configuration is read from, and all of its defaults"
 
 
-def options(parser: Parser) -> None:
+def options(parser: CommandParser) -> None:
     """Add its options."""
     config_option(parser)
 

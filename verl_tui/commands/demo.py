@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
-    from verl_tui.commands.arguments import Parser
+    from verl_tui.commands.arguments import CommandParser
     from verl_tui.config import Config
     from verl_tui.demo import Simulation
 
@@ -23,7 +23,7 @@ NAME = "demo"
 HELP = "a simulated training that writes real logs, opened live"
 
 
-def options(parser: Parser) -> None:
+def options(parser: CommandParser) -> None:
     """Add its options."""
     where = parser.add_argument("--dir", type=Path, metavar="DIR", help="keep the logs in DIR")
     completes_paths(where, directories=True)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-    from verl_tui.commands.arguments import Parser
+    from verl_tui.commands.arguments import CommandParser
 
 
 class CommandModule(Protocol):
@@ -25,7 +25,7 @@ class CommandModule(Protocol):
         """Run the command and return the exit code; None for a group of commands."""
         ...
 
-    def options(self, parser: Parser, /) -> None:
+    def options(self, parser: CommandParser, /) -> None:
         """Add its options and paths."""
         ...
 

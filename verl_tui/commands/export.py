@@ -8,13 +8,13 @@ from verl_tui.commands import exports
 from verl_tui.commands.discovery import commands_of
 
 if TYPE_CHECKING:
-    from verl_tui.commands.arguments import Parser
+    from verl_tui.commands.arguments import CommandParser
 
 NAME = "export"
 HELP = "write the data as CSV, for TensorBoard or for Prometheus"
 
 
-def options(parser: Parser) -> None:
+def options(parser: CommandParser) -> None:
     """Add its kinds, each a command of its own."""
     parser.add_commands(commands_of(exports))
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
 
-    from verl_tui.commands.arguments import Parser
+    from verl_tui.commands.arguments import CommandParser
     from verl_tui.config import Config
 
 NAME = "guard"
@@ -24,7 +24,7 @@ HELP = (
 )
 
 
-def options(parser: Parser) -> None:
+def options(parser: CommandParser) -> None:
     """Add its options."""
     parser.usage = "verl-tui guard [OPTION]... PATH... [-- CMD [ARG]...]"
     parser.epilog = (

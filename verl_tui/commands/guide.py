@@ -10,13 +10,13 @@ from verl_tui.commands.options import config_option, configuration
 if TYPE_CHECKING:
     import argparse
 
-    from verl_tui.commands.arguments import Parser
+    from verl_tui.commands.arguments import CommandParser
 
 NAME = "guide"
 HELP = "the rules in force, with their thresholds and sources"
 
 
-def options(parser: Parser) -> None:
+def options(parser: CommandParser) -> None:
     """Add its options."""
     formats = "text (default), Prometheus' alert rules, or a Grafana dashboard"
     parser.add_argument(

@@ -16,25 +16,27 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from verl_tui.commands.arguments import Parser
+    from verl_tui.commands.arguments import CommandParser
     from verl_tui.config import Config
 
 EXAMPLE = "verl-tui 'logs/run_*'"
 """The command line shown to a user who has named no path."""
 
 
-def paths_argument(parser: Parser, help: str = "log, directory, quoted glob, address or -") -> None:
+def paths_argument(
+    parser: CommandParser, help: str = "log, directory, quoted glob, address or -"
+) -> None:
     """Add the paths."""
     completes_paths(parser.add_argument("paths", nargs="*", metavar="PATH", help=help))
 
 
-def config_option(parser: Parser) -> None:
+def config_option(parser: CommandParser) -> None:
     """Add the option that names a configuration."""
     help = "configuration file to use instead of the default (see `verl-tui config`)"
     completes_paths(parser.add_argument("--config", type=Path, metavar="FILE", help=help))
 
 
-def screen_options(parser: Parser) -> None:
+def screen_options(parser: CommandParser) -> None:
     """Add the options of all commands that draw on the terminal, `--config` included."""
     config_option(parser)
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII only")

@@ -17,14 +17,14 @@ from verl_tui.commands.output import EXIT_NOTHING, print_messages, reading
 if TYPE_CHECKING:
     import argparse
 
-    from verl_tui.commands.arguments import Parser
+    from verl_tui.commands.arguments import CommandParser
     from verl_tui.replay import Recording
 
 NAME = "replay"
 HELP = "a recorded run played as if live: pause, step, seek"
 
 
-def options(parser: Parser) -> None:
+def options(parser: CommandParser) -> None:
     """Add its options."""
     parser.epilog = (
         "Times are those that the log states, else estimated from its progress bar or its step "

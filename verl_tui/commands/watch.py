@@ -17,19 +17,19 @@ from verl_tui.commands.output import EXIT_NOTHING, print_messages, unwritten
 if TYPE_CHECKING:
     import argparse
 
-    from verl_tui.commands.arguments import Parser
+    from verl_tui.commands.arguments import CommandParser
 
 NAME = "watch"
 HELP = "watch runs in the terminal (the default command)"
 
 
-def options(parser: Parser) -> None:
+def options(parser: CommandParser) -> None:
     """Add its options."""
     unnamed(parser)
     paths_argument(parser)
 
 
-def unnamed(parser: Parser) -> None:
+def unnamed(parser: CommandParser) -> None:
     """Add the options that may stand before the first path if no command is named."""
     screen_options(parser)
     frame = "draw one frame into FILE.svg or FILE.txt and exit"

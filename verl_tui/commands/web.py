@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from verl_tui.commands.arguments import Parser
+    from verl_tui.commands.arguments import CommandParser
     from verl_tui.web import WebServer
 
 NAME = "web"
@@ -25,7 +25,7 @@ _EXAMPLE = "verl-tui web 'logs/run_*'"
 _MISSING = "`web` needs textual-serve: pip install 'verl-tui[web]'"
 
 
-def options(parser: Parser) -> None:
+def options(parser: CommandParser) -> None:
     """Add its options."""
     parser.add_argument(
         "--port",

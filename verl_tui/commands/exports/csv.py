@@ -14,13 +14,13 @@ from verl_tui.commands.output import EXIT_NOTHING, print_messages, unwritten
 if TYPE_CHECKING:
     import argparse
 
-    from verl_tui.commands.arguments import Parser
+    from verl_tui.commands.arguments import CommandParser
 
 NAME = "csv"
 HELP = "every numeric metric, one row per step"
 
 
-def options(parser: Parser) -> None:
+def options(parser: CommandParser) -> None:
     """Add its options."""
     out = parser.add_argument(
         "-o", "--output", default="-", metavar="FILE|-|DIR", help="- is standard output (default)"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Sequence
 
-    from verl_tui.commands.arguments import Parser
+    from verl_tui.commands.arguments import CommandParser
     from verl_tui.config import Config
     from verl_tui.exporters.prometheus import Exposition, ExpositionBuilder
     from verl_tui.monitor import Monitor
@@ -35,7 +35,7 @@ HELP = "metrics for Prometheus to scrape, at a port or in a file"
 _EXAMPLE = "verl-tui export prometheus 'logs/run_*'"
 
 
-def options(parser: Parser) -> None:
+def options(parser: CommandParser) -> None:
     """Add its options."""
     parser.add_argument(
         "--port",

@@ -14,14 +14,14 @@ from verl_tui.commands.until_signal import write_until_stopped
 if TYPE_CHECKING:
     import argparse
 
-    from verl_tui.commands.arguments import Parser
+    from verl_tui.commands.arguments import CommandParser
     from verl_tui.monitor import Monitor
 
 NAME = "tensorboard"
 HELP = "TensorBoard event files, one directory per run"
 
 
-def options(parser: Parser) -> None:
+def options(parser: CommandParser) -> None:
     """Add its options."""
     into = parser.add_argument(
         "-o", "--output", required=True, metavar="DIR", help="gets one directory per run"
