@@ -143,7 +143,7 @@ def load(specs: Sequence[str], config: Config, now: float) -> Monitor:
         monitor.apply(batch, now)
     for batch in feed.ask_engines(now):
         monitor.apply(batch, now)
-    for batch in feed.look(now):
+    for batch in feed.update_writers(now):
         monitor.apply(batch, now)
     monitor.apply(replace(feed.discovery, read=True), now)
     monitor.judge(now)

@@ -161,15 +161,15 @@ class Feed:
             if (batch := reader.finish()) is not None:
                 yield batch
 
-    def look(self, now: float) -> Iterator[Batch]:
+    def update_writers(self, now: float) -> Iterator[Batch]:
         """Look up once which processes write the files, and yield the changes."""
-        self._want(now)
+        self._watch_writers(now)
         self._watch.look()
         for reader in self._readers.values():
             if (batch := reader.update_writer()) is not None:
                 yield batch
 
-    def _want(self, now: float) -> None:
+    def _watch_writers(self, now: float) -> None:
         self._watch.want(
             ((one.file, one.status.modified) for one in self._readers.values() if one.file), now
         )
@@ -202,11 +202,11 @@ class Feed:
                 self._start_engines(clock())
                 if changed:
                     deliver(replace(discovery, read=True))
-                self._want(clock())
+                self._watch_writers(clock())
             for added in self._wait(stop):
                 if added:
                     next_scan = clock()
-                self._deliver(stop, deliver, clock(), self._warm(clock()))
+                self._deliver(stop, deliver, clock(), self._active(clock()))
                 if clock() >= next_scan:
                     break
         if self._engines is not None:
@@ -244,7 +244,7 @@ class Feed:
                     return
             readers = again
 
-    def _warm(self, now: float) -> list[SourceReader]:
+    def _active(self, now: float) -> list[SourceReader]:
         """Return the sources that grew lately, and all that come over a network."""
         return [
             one

@@ -78,7 +78,7 @@ class Probe:
     """Recognises the formats of files and remembers them."""
 
     def __init__(self) -> None:
-        self._looks: dict[Path, _Inspection] = {}
+        self._inspections: dict[Path, _Inspection] = {}
         self.closed: dict[Path, str] = {}
         """Paths that could not be read, and why, since `begin`."""
         self._odd: Counter[Path] = Counter()
@@ -97,15 +97,15 @@ class Probe:
     def sizes(self, top: Path) -> dict[Path, int]:
         """Return the sizes of the files below a directory without a known format."""
         return {
-            path: look.size
-            for path, look in self._looks.items()
-            if look.known is None and top in path.parents
+            path: inspection.size
+            for path, inspection in self._inspections.items()
+            if inspection.known is None and top in path.parents
         }
 
     def size(self, path: Path) -> int:
         """Return how large a file was when it was looked at."""
-        look = self._looks.get(path)
-        return look.size if look is not None else 0
+        inspection = self._inspections.get(path)
+        return inspection.size if inspection is not None else 0
 
     def title(self, path: Path) -> str:
         """Return what a file of settings calls the experiment, empty if it does not."""
@@ -129,18 +129,18 @@ class Probe:
             path: The file.
             doubted: Whether a console needs more than a mark to be sure.
         """
-        look = self._looks.get(path)
-        if look is not None and look.is_final:
-            return look.known
-        if look is None and not self._may_open(path):
+        inspection = self._inspections.get(path)
+        if inspection is not None and inspection.is_final:
+            return inspection.known
+        if inspection is None and not self._may_open(path):
             return None
         try:
-            known = self._inspect(path, look)
+            known = self._inspect(path, inspection)
         except Exception as error:  # noqa: BLE001 - a net at the border: it costs this file alone
             self.note(path, error)
             return None
         if known is not None and doubted and _is_doubtful(path, known):
-            known = self._looks[path].known = replace(known, sure=False)
+            known = self._inspections[path].known = replace(known, sure=False)
         return known
 
     def _may_open(self, path: Path) -> bool:
@@ -149,19 +149,19 @@ class Probe:
             return False
         return name_class is NameClass.LOG or self._has_room(path)
 
-    def _inspect(self, path: Path, look: _Inspection | None) -> Recognised | None:
+    def _inspect(self, path: Path, inspection: _Inspection | None) -> Recognised | None:
         """Read a file that is new or has grown; return its format."""
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
             return None
         name_class = classify_name(path.name)
-        if look is None:
-            look = _Inspection(-1)
-            self._look(path, look, status.st_size, name_class)
-            self._looks[path] = look
-        elif _is_worth_it(look, status.st_size, name_class):
-            self._look(path, look, status.st_size, name_class)
-        return look.known
+        if inspection is None:
+            inspection = _Inspection(-1)
+            self._update(path, inspection, status.st_size, name_class)
+            self._inspections[path] = inspection
+        elif _is_worth_it(inspection, status.st_size, name_class):
+            self._update(path, inspection, status.st_size, name_class)
+        return inspection.known
 
     def _has_room(self, path: Path) -> bool:
         if self._odd[path.parent] >= MOST_ODD:
@@ -170,30 +170,30 @@ class Probe:
         self._odd[path.parent] += 1
         return True
 
-    def _look(self, path: Path, look: _Inspection, size: int, called: NameClass) -> None:
+    def _update(self, path: Path, inspection: _Inspection, size: int, called: NameClass) -> None:
         """Look at a file that is new or has grown."""
         known = (
-            self._by_beginning(path, look, size, called)
-            if look.size < HEAD or size < look.size
+            self._by_beginning(path, inspection, size, called)
+            if inspection.size < HEAD or size < inspection.size
             else None
         )
         if (
             known is None
-            and not look.binary
+            and not inspection.binary
             and called is NameClass.LOG
             and suffix_of(path.name) in _TEXTS
         ):
-            known = self._deeper(path, look, size) or _by_signs(path, size)
+            known = self._deeper(path, inspection, size) or _by_signs(path, size)
         # A log that was known by its bar remains one; what it is besides, it may say later.
-        look.known = known or look.known
-        look.size = size
+        inspection.known = known or inspection.known
+        inspection.size = size
 
     def _by_beginning(
-        self, path: Path, look: _Inspection, size: int, called: NameClass
+        self, path: Path, inspection: _Inspection, size: int, called: NameClass
     ) -> Recognised | None:
         begin = head(path, _START)
-        look.binary = b"\0" in begin.strip(b"\0") and size >= _START
-        if size > _START and not look.binary:
+        inspection.binary = b"\0" in begin.strip(b"\0") and size >= _START
+        if size > _START and not inspection.binary:
             begin = head(path, HEAD)
         if not begin.strip():
             return None
@@ -201,11 +201,11 @@ class Probe:
         format = fits(plain(path), begin)
         return Recognised(format, title=naming.title(begin)) if format is not None else None
 
-    def _deeper(self, path: Path, look: _Inspection, size: int) -> Recognised | None:
+    def _deeper(self, path: Path, inspection: _Inspection, size: int) -> Recognised | None:
         """Look for a console's marks after the beginning: up to `DEEPEST`, then at the end only."""
         if plain(path) != path or size <= HEAD:
             return None
-        at = min(max(look.at, HEAD), size)
+        at = min(max(inspection.at, HEAD), size)
         with opened(path) as file:
             while at < min(size, DEEPEST) and self._budget > 0:
                 data = os.pread(file.fileno(), _WINDOW, at - _OVERLAP)
@@ -215,7 +215,7 @@ class Probe:
                 if len(data) <= _OVERLAP:
                     break
                 at += len(data) - _OVERLAP
-            look.at = at
+            inspection.at = at
             if size > DEEPEST and console.matches(
                 path, os.pread(file.fileno(), _WINDOW, size - _WINDOW)
             ):
@@ -241,12 +241,12 @@ def _by_signs(path: Path, size: int) -> Recognised | None:
     return Recognised(console, sure=False, title=naming.title(text)) if signs else None
 
 
-def _is_worth_it(look: _Inspection, size: int, called: NameClass) -> bool:
+def _is_worth_it(inspection: _Inspection, size: int, called: NameClass) -> bool:
     """True if a file has grown enough to be read again: often while short, later seldom."""
-    if size == look.size:
+    if size == inspection.size:
         return False
     often = DEEPEST if called is NameClass.LOG else _START
-    return size < look.size or look.size < often or size > 2 * look.size
+    return size < inspection.size or inspection.size < often or size > 2 * inspection.size
 
 
 def _matching(path: Path, begin: bytes) -> Format | None:

@@ -69,7 +69,7 @@ def homes(directory: Path, depth: int = _DEEPEST) -> list[Path]:
     return [home for name in below for home in homes(directory / name, depth - 1)]
 
 
-class _Found(NamedTuple):
+class _FoundCheckpoint(NamedTuple):
     path: Path
     step: int | None
     best: bool
@@ -94,7 +94,7 @@ class CheckpointSource:
         self.path = directory
         self.homes = None if homes is None else tuple(homes)
         self.ordinal = ordinal
-        self._reported: dict[Path, _Found] = {}
+        self._reported: dict[Path, _FoundCheckpoint] = {}
         self._saved: int | None = None
 
     def read(self) -> tuple[tuple[Record, ...], bool]:
@@ -128,7 +128,7 @@ class CheckpointSource:
         return SourceStatus(str(self.path), "checkpoints", 0, self.ordinal, len(self._reported))
 
 
-def _in(homes: Iterable[Path]) -> tuple[list[_Found], list[Path]]:
+def _in(homes: Iterable[Path]) -> tuple[list[_FoundCheckpoint], list[Path]]:
     """Return the checkpoints and tracker files that lie right in these directories."""
     looks = [_below(home, 0) for home in homes]
     return [one for found, _ in looks for one in found], [
@@ -136,7 +136,7 @@ def _in(homes: Iterable[Path]) -> tuple[list[_Found], list[Path]]:
     ]
 
 
-def _event(kind: EventKind, found: _Found) -> Event:
+def _event(kind: EventKind, found: _FoundCheckpoint) -> Event:
     return Event(kind, one_line(str(found.path), 1000), 0, found.step)
 
 
@@ -152,7 +152,7 @@ def _number(tracker: Path) -> int | None:
     return int(text) if text.isdigit() else None
 
 
-def _checkpoint(path: Path, *, is_folder: bool) -> _Found | None:
+def _checkpoint(path: Path, *, is_folder: bool) -> _FoundCheckpoint | None:
     """Return a checkpoint by its name, None if it is none; of files only those whose name ends
     as theirs do.
     """
@@ -160,14 +160,18 @@ def _checkpoint(path: Path, *, is_folder: bool) -> _Found | None:
     if not is_folder and name == path.name:
         return None
     if (step := checkpoint_step(name)) is not None:
-        return _Found(path, step, best=False)
+        return _FoundCheckpoint(path, step, best=False)
     best = _BEST.match(name)
-    return None if best is None else _Found(path, int(best[1]) if best[1] else None, best=True)
+    return (
+        None
+        if best is None
+        else _FoundCheckpoint(path, int(best[1]) if best[1] else None, best=True)
+    )
 
 
-def _below(directory: Path, depth: int) -> tuple[list[_Found], list[Path]]:
+def _below(directory: Path, depth: int) -> tuple[list[_FoundCheckpoint], list[Path]]:
     """Return checkpoints and tracker files at most `depth` levels down, none inside checkpoints."""
-    found: list[_Found] = []
+    found: list[_FoundCheckpoint] = []
     trackers: list[Path] = []
     folders: list[Path] = []
     for entry, folder in _entries(directory):
@@ -195,7 +199,7 @@ def _entries(directory: Path) -> list[tuple[os.DirEntry[str], bool]]:
         return []
 
 
-def _without_torso(found: list[_Found]) -> list[_Found]:
+def _without_torso(found: list[_FoundCheckpoint]) -> list[_FoundCheckpoint]:
     """Leave out the newest checkpoint while the file written last is missing in it alone."""
     saved = sorted((one for one in found if is_checkpoint(one.path.name)), key=_step_or_zero)
     if len(saved) < 2:
@@ -204,5 +208,5 @@ def _without_torso(found: list[_Found]) -> list[_Found]:
     return [one for one in found if one is not saved[-1]] if complete == [True, False] else found
 
 
-def _step_or_zero(found: _Found) -> int:
+def _step_or_zero(found: _FoundCheckpoint) -> int:
     return found.step or 0

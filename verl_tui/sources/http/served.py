@@ -88,7 +88,7 @@ class Poller:
         now = self._clock()
         try:
             if self.asked is None:
-                self.asked = self._meet(now)
+                self.asked = self._connect(now)
             else:
                 self.asked.ask(now)
             self.problem = self.since = None
@@ -124,7 +124,7 @@ class Poller:
             interval = max(self._every, interval) if isinstance(self.asked, Server) else self._every
         return min(max(_LONGEST_WAIT, interval), interval * 2.0 ** min(self._failures, 10))
 
-    def _meet(self, now: float) -> Server | PolledEndpoint:
+    def _connect(self, now: float) -> Server | PolledEndpoint:
         """Return what is there: a Prometheus server, metrics at the address itself, or below it at
         `/metrics`.
         """
