@@ -84,8 +84,10 @@ def copied(name: str, tmp_path: Path) -> Path:
 @pytest.mark.parametrize("file", ["train.log", ""], ids=["console", "directory"])
 def test_a_run_is_what_became_of_it_however_old_it_is(name: str, file: str, tmp_path: Path) -> None:
     path, truth = copied(name, tmp_path) / file, RUNS[name]
-    for age in AGES:
-        monitor = load([str(path)], Config(), WRITTEN + age)
+    opened = load([str(path)], Config(), WRITTEN + AGES[0])
+    opened_late = load([str(path)], Config(), WRITTEN + AGES[-1])
+    for monitor, age in (*((opened, age) for age in AGES), (opened_late, AGES[-1])):
+        monitor.judge(WRITTEN + age)
         (run,) = monitor.runs.values()
         crashes = [
             one for one in monitor.verdicts[run.name].findings if one.id in ("crash", "hang")

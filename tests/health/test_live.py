@@ -50,16 +50,20 @@ def told(verdict: Verdict) -> set[Told]:
 def live(
     columns: Columns, dialect: str, settings: Mapping[str, object]
 ) -> Iterator[tuple[int, set[Told]]]:
-    """Yield the steps of a run that grows, each with what had been told by then."""
+    """Yield the steps after which a run that grows is judged, with what had been told by then: one,
+    two or three steps come between.
+    """
     run = Run("r")
     status = replace(STATUS, format="tutorial JSONL") if dialect == "tutorial" else STATUS
     if settings:
         run.apply(batch(Settings(settings, "x"), status=status), now=0.0)
     watching = Judge(load_guide(), run)
-    for i in range(max(map(len, columns.values()))):
+    count = max(map(len, columns.values()))
+    for i in range(count):
         row = {key: [value] for key, values in columns.items() if (value := values[i]) is not None}
         run.apply(batch(rows(row, [i + 1], order=i), status=status), now=0.0)
-        yield i + 1, told(watching.verdict(1.0))
+        if i % 6 in (0, 2, 5) or i == count - 1:
+            yield i + 1, told(watching.verdict(1.0))
 
 
 def finished(
@@ -81,7 +85,7 @@ def compare(
     dialect: str,
     settings: Mapping[str, object] | None = None,
     *,
-    every: int = 150,
+    every: int = 75,
 ) -> set[Told]:
     """Hold a run that grows against the same run when it has ended, and against what it was now and
     then.
