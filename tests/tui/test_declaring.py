@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from watching import lines, press, showing
 
 import verl_tui
 from verl_tui.tui.panels.catalog import PANELS
@@ -21,6 +23,8 @@ from verl_tui.tui.screens.catalog import SCREENS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from verl_tui.monitor import Monitor
 
 HERE = Path(__file__).parent
 Seen = dict[str, Any]
@@ -115,3 +119,18 @@ def test_each_key_and_name_is_declared_once() -> None:
     assert len({one.key for one in declared}) == len(declared)
     assert len({one.name for one in PANELS}) == len(PANELS)
     assert len({one.id for one in SCREENS.values()}) == len(SCREENS)
+
+
+def test_the_start_imports_no_screen_that_a_key_opens(run: Callable[..., str]) -> None:
+    words = "import sys, verl_tui.tui.app; print(*sys.modules)"
+    imported = run("-c", words).split()
+    assert "verl_tui.tui.screens.notes" in imported
+    assert not [name for name in imported if re.search(r"\.screens\.\w+\.\w+$", name)]
+
+
+async def test_the_help_begins_with_the_screen_in_front(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(100, 40)) as pilot:
+        await press(pilot, "m", "enter", "question_mark")
+        first = next(row for row in lines(app) if "keys" not in row and row.strip(" │╭╮─"))
+        assert "a chart over the full screen" in first
