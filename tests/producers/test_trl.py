@@ -14,8 +14,6 @@ from benchmarks.terminal import Terminal
 from log_reading import read_run, values
 from producers.answers import PATIENCE, check, later
 
-from verl_tui.config import Config
-from verl_tui.monitor import load
 from verl_tui.runs.views.state import State, state
 
 if TYPE_CHECKING:
@@ -96,28 +94,33 @@ def test_a_sparse_console_behind_a_pipe(train: Callable[..., Trained]) -> None:
     assert state(run, trained.log.stat().st_mtime + 10 * PATIENCE) is State.FINISHED
 
 
-def test_a_training_that_fails_is_a_crash_with_its_cause(train: Callable[..., Trained]) -> None:
-    trained = train("--steps", 30, "--raise-at", 12).finish()
+def test_a_training_that_fails_is_a_crash_with_its_cause_and_resumed_it_is_one_run(
+    train: Callable[..., Trained],
+) -> None:
+    trained = train("--steps", 30, "--raise-at", 15).finish()
     run = check(trained.directory)
-    assert (run["state"], run["step"]) == ("crashed", 11)
+    assert (run["state"], run["step"]) == ("crashed", 14)
     (crash,) = (one for one in run["findings"] if one["id"] == "crash")
     assert "RuntimeError: reward endpoint answered 503" in crash["message"]
-
-
-def test_a_resumed_training_is_one_run(train: Callable[..., Trained]) -> None:
-    train("--steps", 30, "--raise-at", 15).finish()
     trained = train("--steps", 30, "--resume", append=True).finish()
     holds(trained.directory, trained)
     run = check(trained.directory)
     assert (run["state"], run["step"]) == ("finished", 30)
 
 
-def test_a_kill_is_on_the_screen_at_once(train: Callable[..., Trained]) -> None:
-    trained = train("--steps", 500, "--sleep", 0.5)
+def test_a_hang_is_certain_while_its_process_lives_and_a_kill_is_on_the_screen_at_once(
+    train: Callable[..., Trained],
+) -> None:
+    trained = train("--steps", 30, "--hang-at", 8)
     terminal = Terminal([sys.executable, "-m", "verl_tui", trained.directory], (140, 45))
     try:
-        assert terminal.read(COMES, lambda: terminal.shows("step 3")), terminal.lines
+        assert terminal.read(COMES, lambda: terminal.shows("step 7")), terminal.lines
         assert terminal.shows("running")
+        now, found = later(trained.directory)
+        assert now is State.STALLED
+        assert str(trained.process.pid) in " ".join(
+            (found["hang"].message, *found["hang"].evidence)
+        )
         trained.process.kill()
         trained.process.wait()
         began = time.monotonic()
@@ -126,21 +129,6 @@ def test_a_kill_is_on_the_screen_at_once(train: Callable[..., Trained]) -> None:
         assert time.monotonic() - began < AT_ONCE
     finally:
         terminal.close()
-
-
-def test_a_hang_is_certain_while_its_process_lives(train: Callable[..., Trained]) -> None:
-    trained = train("--steps", 30, "--hang-at", 8)
-    deadline = time.monotonic() + COMES
-    while (clock := time.monotonic()) < deadline:
-        monitor = load([str(trained.directory)], Config(), time.time())
-        if any((run.step or 0) >= 7 for run in monitor.runs.values()):
-            break
-    assert clock < deadline
-    now, found = later(trained.directory)
-    assert now is State.STALLED
-    assert str(trained.process.pid) in " ".join((found["hang"].message, *found["hang"].evidence))
-    trained.process.kill()
-    trained.process.wait()
     now, found = later(trained.directory)
     assert now in (State.ENDED, State.CRASHED)
     assert "hang" not in found
