@@ -68,7 +68,9 @@ class Scale:
     @property
     def extent(self) -> float:
         """Length of the axis: in decades if logarithmic, else half the difference of its ends."""
-        return self._project(self.hi) - self._project(self.lo)
+        if not self.log:
+            return self.hi / 2 - self.lo / 2
+        return log10(self.hi) - log10(self.lo)
 
     def fraction(self, value: float) -> float:
         """Return where a value lies between the ends, 0 .. 1; what is outside is cut off there."""
@@ -198,11 +200,10 @@ def _round_up(step: float) -> float:
     if not _TINY < step < _HUGE:
         return step
     power = 10.0 ** floor(log10(step))
-    return next(
-        factor * power
-        for factor in (1.0, 2.0, 5.0, 10.0)
-        if factor * power >= step * (1 - _ROUNDING)
-    )
+    for factor in (1.0, 2.0, 5.0):
+        if factor * power >= step * (1 - _ROUNDING):
+            return factor * power
+    return 10.0 * power
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +221,7 @@ class Window:
     @property
     def buckets(self) -> int:
         """How many columns a point can fall on."""
-        return -(-self.columns // self.stretch)
+        return -(-self.columns * self.stretch.denominator // self.stretch.numerator)
 
     @property
     def end(self) -> int:

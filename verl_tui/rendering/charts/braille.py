@@ -147,15 +147,15 @@ def connect(runs: Sequence[Run | None], breaks: Sequence[bool] = ()) -> list[Run
             continue
         before = runs[previous] if previous is not None else None
         if before is not None and previous is not None:
-            _bridge(joined, previous, x, before, run)
+            touch = previous + 1 == x and before[0] <= run[1] and run[0] <= before[1]
+            if not touch:
+                _bridge(joined, previous, x, before, run)
         previous = x
     return joined
 
 
 def _bridge(joined: list[Run | None], x0: int, x1: int, before: Run, run: Run) -> None:
     """Bridge from the run of column `x0` to that of `x1`, between their nearest dots."""
-    if before[0] <= run[1] and run[0] <= before[1] and x1 == x0 + 1:
-        return
     start, end = (before[1], run[0]) if run[0] > before[1] else (before[0], run[1])
     if run[0] <= before[1] and before[0] <= run[1]:  # they overlap in height: a level line between
         start = end = (max(before[0], run[0]) + min(before[1], run[1])) // 2

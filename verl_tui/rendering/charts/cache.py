@@ -124,6 +124,9 @@ class ChartCache:
 
     def forget_unused(self) -> None:
         """Let go of series that have not been drawn since the last call."""
+        if len(self._series) == len(self._used) and not self._averages:
+            self._used.clear()
+            return
         self._series = {key: kept for key, kept in self._series.items() if key in self._used}
         averages = {id(average.pyramid) for average in self._averages.values()}
         self._averages = {
@@ -159,12 +162,12 @@ def _with_band(lo: float, hi: float, data: ChartData) -> tuple[float, float]:
 
 def extent(data: ChartData) -> tuple[int, int] | None:
     """Return the first and last step to be shown, None without a point."""
-    sources = [*(line.points for line in data.all_lines), *data.around]
-    steps = [points.steps for points in sources if points.steps]
+    sources = [line.points for line in data.all_lines]
+    steps = [points.steps for points in (*sources, *data.around) if points.steps]
     if not steps:
         return None
-    first = min(column[0] for column in steps) if data.first_step is None else data.first_step
-    last = max(column[-1] for column in steps) if data.last_step is None else data.last_step
+    first = data.first_step if data.first_step is not None else min([one[0] for one in steps])
+    last = data.last_step if data.last_step is not None else max([one[-1] for one in steps])
     return first, max(first, last)
 
 

@@ -147,7 +147,7 @@ class ChartData:
     @property
     def main(self) -> ChartLine | None:
         """The line whose value the title shows."""
-        return next(
-            (line for line in self.lines if line.kind == "line"),
-            self.lines[0] if self.lines else None,
-        )
+        for line in self.lines:
+            if line.kind == "line":
+                return line
+        return self.lines[0] if self.lines else None

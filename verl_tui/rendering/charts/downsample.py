@@ -86,8 +86,10 @@ def _stretched(read: DotColumns, window: Window) -> DotColumns:
     lows: list[float | None] = [None] * max(window.columns, int(window.buckets * window.stretch))
     highs = lows[:]
     odds = [False] * len(lows)
+    # Whole numbers: to multiply fractions takes as long as all else.
+    apart, of = window.stretch.numerator, window.stretch.denominator
     for i, (low, high, odd) in enumerate(zip(*read, strict=True)):
-        x = int(i * window.stretch)
+        x = i * apart // of
         lows[x], highs[x], odds[x] = low, high, odd
     return DotColumns(lows[: window.columns], highs[: window.columns], odds[: window.columns])
 

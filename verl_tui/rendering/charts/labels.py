@@ -76,7 +76,9 @@ def fit(text: str, cells: int, symbols: Symbols = UNICODE) -> str:
     """Return foreign text on one line of at most `cells` cells, what cannot be printed replaced,
     with an ellipsis.
     """
-    text = "".join(c if c.isprintable() else "?" for c in text[: 4 * max(0, cells) + 4])
+    text = text[: 4 * max(0, cells) + 4]
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() else "?" for c in text)
     if symbols is ASCII:
         text = text.encode("ascii", "replace").decode()
     if cell_len(text) <= cells:
@@ -107,7 +109,7 @@ def title_row(
             break
     if room < 0:
         parts = [(fit("".join(text for text, _ in parts), width, symbols), "value")]
-    return tuple((text, style) for text, style in parts if text)
+    return tuple([part for part in parts if part[0]])
 
 
 def _named_reading(
@@ -214,7 +216,7 @@ def _of_run(data: ChartData, room: int, symbols: Symbols) -> str:
 
 
 def _cells(parts: Iterable[tuple[str, str]]) -> int:
-    return sum(cell_len(text) for text, _ in parts)
+    return sum([cell_len(text) for text, _ in parts])
 
 
 def one_line(
@@ -308,12 +310,13 @@ def _fitting(data: ChartData, width: int, cursor: int | None, symbols: Symbols) 
     """Return the reading, without its unit where that makes room for a name cut short or a target
     left unsaid.
     """
-    whole, bare = (_reading(told, cursor, symbols) for told in (data, replace(data, unit="")))
-    least, most = (
-        width - cell_len(data.title) - 2 - sum(cell_len(text) for text, _ in one)
-        for one in (whole, bare)
-    )
-    note = min((len(note) + 2 for note in data.notes), default=0)
+    whole = _reading(data, cursor, symbols)
+    if not data.unit:
+        return whole
+    bare = _reading(replace(data, unit=""), cursor, symbols)
+    room = width - cell_len(data.title) - 2
+    least, most = room - _cells(whole), room - _cells(bare)
+    note = min(map(len, data.notes), default=-2) + 2
     return bare if least < 2 or least < note <= most else whole
 
 
@@ -349,10 +352,11 @@ def signs(data: ChartData, symbols: Symbols) -> list[tuple[ChartLine, str]]:
 
     The only line of a chart has no letter.
     """
-    alone = sum(line.kind == "line" for line in data.all_lines) == 1
+    lines = data.all_lines
+    alone = [line.kind for line in lines].count("line") == 1
     letters, markers = cycle("abcdefghijklmnopqrstuvwxyz"), cycle(symbols.points)
     signed: list[tuple[ChartLine, str]] = []
-    for line in data.all_lines:
+    for line in lines:
         sign = line.sign
         if not sign and line.kind == "points":
             sign = next(markers)
@@ -366,9 +370,10 @@ def layered(data: ChartData, symbols: Symbols) -> list[tuple[ChartLine, str]]:
     """Return lines and signs from the farthest to the nearest: of several runs the shown one's line
     is on top.
     """
-    return sorted(
-        signs(data, symbols), key=lambda pair: bool(pair[0].sign) and pair[0] is data.main
-    )
+    signed, main = signs(data, symbols), data.main
+    if len(signed) < 2:
+        return signed
+    return sorted(signed, key=lambda pair: bool(pair[0].sign) and pair[0] is main)
 
 
 def stamps(sign: str, cells: int) -> range:
