@@ -59,8 +59,8 @@ class DocumentRows(Rows):
 
     def _extend(self) -> None:
         self._grow()
-        if self.document is not None and len(self.document) != len(self._strips):
-            strips = self._strips
+        if self.document is not None and len(self.document) != len(self.strips):
+            strips = self.strips
             assert isinstance(strips, LazyStrips)
             self.set_strips(strips.grown(len(self.document)))
 

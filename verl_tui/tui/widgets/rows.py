@@ -78,7 +78,8 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
         self.choosing = choosing
         """True if moving chooses rows; otherwise it scrolls."""
         self.show_horizontal_scrollbar = False
-        self._strips: Sequence[Strip] = []
+        self.strips: Sequence[Strip] = []
+        """All rows, in sight or not; `set_strips` sets them."""
 
     @property
     def width(self) -> int:
@@ -87,7 +88,7 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
 
     def set_strips(self, strips: Sequence[Strip]) -> None:
         """Show these strips; repaints only the rows in sight that differ from those before."""
-        old, self._strips = self._strips, strips
+        old, self.strips = self.strips, strips
         width = self.width
         if len(old) != len(strips) or self.virtual_size.width != width:
             self.scroll_over(Size(width, len(strips)))
@@ -101,7 +102,7 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
     def render_line(self, y: int) -> Strip:
         """Return one row of the screen."""
         at, width = self.scroll_offset.y + y, self.size.width
-        strip = self._strips[at] if 0 <= at < len(self._strips) else _EMPTY
+        strip = self.strips[at] if 0 <= at < len(self.strips) else _EMPTY
         strip = strip.crop(0, width).extend_cell_length(width)
         ground = self.ground(at)
         if ground is not None:
@@ -138,7 +139,7 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
     @property
     def plain(self) -> str:
         """The chosen row as text; all rows where none can be chosen."""
-        rows: Sequence[Strip] = self._strips
+        rows: Sequence[Strip] = self.strips
         if self.choosing:
             rows = [] if self.chosen is None else rows[self.chosen : self.chosen + 1]
         return "\n".join(row.text.rstrip() for row in rows)
@@ -165,7 +166,7 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
     def action_end(self, way: int) -> None:
         """Go to the first or last row."""
         if self.choosing:
-            self._choose(0 if way < 0 else len(self._strips) - 1)
+            self._choose(0 if way < 0 else len(self.strips) - 1)
         elif way < 0:
             self.scroll_home(animate=False)
         else:
@@ -177,9 +178,9 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
             self._choose(event.y + self.scroll_offset.y)
 
     def _choose(self, index: int) -> None:
-        if not self._strips:
+        if not self.strips:
             return
-        index = min(max(0, index), len(self._strips) - 1)
+        index = min(max(0, index), len(self.strips) - 1)
         self.chosen = index
         self.reveal(index)
         self.post_message(self.Chosen(self, index))
