@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from itertools import count
+from typing import TYPE_CHECKING
 
 import pytest
-from textual.css.stylesheet import Stylesheet
+from inside_textual import quick_pilots
 from watching import NOW
 
 from verl_tui.config import Config
 from verl_tui.demo import Simulation
 from verl_tui.monitor import load
+from verl_tui.on_demand import worker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,12 +24,22 @@ if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
 
 
+TESTS_A_SEARCH = 20
+_TESTS = count(1)
+
+
 @pytest.fixture(autouse=True)
 def colours(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same colours and characters whatever the machine's settings are."""
     for name in ("NO_COLOR", "FORCE_COLOR", "LC_ALL", "LC_CTYPE", "LANG", "VERL_TUI_CONFIG"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("VERL_TUI_STATE", "")  # what the user has pinned is no part of a test
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Screens hear at once of what has been read for them."""
+    monkeypatch.setattr(worker, "_PAUSE", 0.0)
 
 
 @pytest.fixture(scope="session")
@@ -69,16 +82,27 @@ def somewhere(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 
 
 @pytest.fixture(scope="session", autouse=True)
-def stylesheets() -> Iterator[None]:
-    """Read each stylesheet once, not with every app: a seventh of the time of these tests."""
-    read, known = Stylesheet._parse_rules, {}
+def seldom_garbage() -> Iterator[None]:
+    """Leave all that lives long alone, as the app itself does: else the logs that all tests share
+    are searched for garbage with every app, a fifth of the time of these tests.
+    """
+    before = gc.get_threshold()
+    gc.set_threshold(10_000, 20, 1_000_000)
+    yield
+    gc.set_threshold(*before)
 
-    def once(self: Stylesheet, *source: Any, **options: Any) -> Any:
-        key = (tuple(self._variables.items()), source, tuple(options.items()))
-        if key not in known:
-            known[key] = read(self, *source, **options)
-        return known[key]
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Stylesheet, "_parse_rules", once)
+@pytest.fixture(autouse=True)
+def garbage() -> Iterator[None]:
+    """Search for garbage after so many tests; what is none by then is not searched again."""
+    yield
+    if next(_TESTS) % TESTS_A_SEARCH == 0:
+        gc.collect()
+        gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick() -> Iterator[None]:
+    """Have pilots wait for nothing but the app."""
+    with quick_pilots():
         yield

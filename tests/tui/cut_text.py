@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import textual
+from inside_textual import screen_strips
 from rich.cells import cell_len
 from textual.screen import ModalScreen
 from textual.widgets import Input
-from textual.widgets._toast import Toast
 
 import verl_tui
 from verl_tui.tui.widgets.rows import Rows
@@ -77,9 +77,9 @@ def cut_rows(app: App[Any]) -> Iterator[str]:
     for rows in app.screen.query(Rows):
         top = rows.scroll_offset.y
         for at in range(
-            top, min(top + rows.size.height, len(rows._strips)) if rows.region.area else 0
+            top, min(top + rows.size.height, len(rows.strips)) if rows.region.area else 0
         ):
-            text = rows._strips[at].text.rstrip()
+            text = rows.strips[at].text.rstrip()
             if cell_len(text) > rows.width:
                 yield f"{rows} is {rows.width} wide, and not as wide as {text!r}"
 
@@ -97,12 +97,12 @@ def cut_hints(app: App[Any]) -> Iterator[str]:
 
 def cut_toasts(app: App[Any]) -> Iterator[str]:
     """Yield words in passing that are longer than there is room for."""
-    for toast in app.screen.query(Toast):
+    for toast in app.screen.query("Toast"):
         width, height = toast.content_size
         if toast.get_content_height(
             app.size, app.size, width
         ) > height or not app.screen.region.contains_region(toast.region):
-            yield f"{toast} is {width} × {height}, and not as large as {toast._notification.message!r}"
+            yield f"{toast} is {width} × {height}, and not as large as {str(toast.render())!r}"
 
 
 def texts_in_front(app: App[Any]) -> Iterator[list[str]]:
@@ -110,8 +110,8 @@ def texts_in_front(app: App[Any]) -> Iterator[list[str]]:
     toast, ends anywhere.
     """
     screen = app.screen
-    strips = screen._compositor.render_strips()
-    toasts = [toast.region for toast in screen.query(Toast)]
+    strips = screen_strips(app)
+    toasts = [toast.region for toast in screen.query("Toast")]
     children = (
         [child.region for child in screen.children if child.display]
         if isinstance(screen, ModalScreen)

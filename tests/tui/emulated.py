@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pyte
+from inside_textual import driver_of
 from textual.drivers.headless_driver import HeadlessDriver
 from textual.geometry import Size
 from watching import lines
@@ -27,9 +28,9 @@ _STYLE = re.compile(r"\x1b\[[0-9;]*m")
 class Emulator(HeadlessDriver):
     """A driver whose terminal is an emulator, and that needs no answers and no keyboard."""
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self.screen = pyte.Screen(*self._get_terminal_size())
+    def __init__(self, app: App[Any], *, size: tuple[int, int], **options: Any) -> None:
+        super().__init__(app, size=size, **options)
+        self.screen = pyte.Screen(*size)
         self._stream = pyte.Stream(self.screen)
         self.written: list[str] = []
         """All that came since somebody looked."""
@@ -59,7 +60,7 @@ async def emulated(app: App[Any], size: tuple[int, int]) -> AsyncIterator[Pilot[
 
 def emulator(app: App[Any]) -> Emulator:
     """Return the emulator that an app runs on."""
-    driver = app._driver
+    driver = driver_of(app)
     assert isinstance(driver, Emulator)
     return driver
 

@@ -12,11 +12,11 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 import pytest
+from inside_textual import count_frames, notices
 from textual.binding import Binding
 from watching import (
     NOW,
     check_layout,
-    count_frames,
     dashboard,
     in_sight,
     lines,
@@ -110,7 +110,7 @@ async def test_help_lists_every_binding(demo: Monitor) -> None:
         assert isinstance(app.screen, HelpScreen)
         check_layout(app)
         rows = app.screen.query_one(Rows)
-        said = "\n".join(strip.text for strip in rows._strips)
+        said = "\n".join(strip.text for strip in rows.strips)
         for binding in BINDINGS:
             if not (binding.id or "").startswith("run.") and binding.description:
                 assert binding.description in said, binding
@@ -128,7 +128,7 @@ async def test_help_begins_with_the_screen_in_front(demo: Monitor, keys: str) ->
         front = app.screen
         await press(pilot, "question_mark")
         assert isinstance(app.screen, HelpScreen)
-        first, *_ = "\n".join(strip.text for strip in app.screen.query_one(Rows)._strips).split(
+        first, *_ = "\n".join(strip.text for strip in app.screen.query_one(Rows).strips).split(
             "everywhere"
         )
         for binding in front.BINDINGS:
@@ -144,7 +144,7 @@ async def test_help_names_the_actions_as_the_configuration_does(demo: Monitor) -
         await press(pilot, "question_mark")
         said = {
             strip.text.split()[-1]
-            for strip in app.screen.query_one(Rows)._strips
+            for strip in app.screen.query_one(Rows).strips
             if strip.text.split()
         }
         for binding in BINDINGS:
@@ -186,9 +186,7 @@ async def test_help_can_be_read_in_a_side_pane(demo: Monitor) -> None:
         await press(pilot, "question_mark")
         check_layout(app)
         assert "Quit" in text(app)
-        said = " ".join(
-            " ".join(strip.text for strip in app.screen.query_one(Rows)._strips).split()
-        )
+        said = " ".join(" ".join(strip.text for strip in app.screen.query_one(Rows).strips).split())
         assert "Configuration, difference to other runs" in said, "wrapped, not cut"
         await press(pilot, "G")
         assert "Close" in text(app)
@@ -209,7 +207,7 @@ async def test_keys_can_be_remapped(demo: Monitor, monkeypatch: pytest.MonkeyPat
         await press(pilot, "f9")
         assert "PAUSED, space goes on" in lines(app)[0]
         await press(pilot, "question_mark")
-        said = [strip.text for strip in app.screen.query_one(Rows)._strips]
+        said = [strip.text for strip in app.screen.query_one(Rows).strips]
         assert [line.split() for line in said if line.endswith(" pause")] == [
             ["space", "f9", "Pause", "pause"]
         ]
@@ -537,12 +535,10 @@ async def test_a_wanted_chart_that_nobody_knows_is_told(
     monkeypatch.setattr("verl_tui.tui.monitor_app._SPARE", 0.01)
     app = live(write_run(tmp_path, "a", 30), charts=("rewrd", "entropy", "my/later"))
     async with app.run_test(size=(120, 40), notifications=True) as pilot:
-        await until(pilot, lambda: list(app._notifications))
-        (note,) = app._notifications
-        assert (
-            note.message
-            == "charts in the configuration: nothing is called rewrd; did you mean reward?"
-        )
+        await until(pilot, lambda: notices(app))
+        assert notices(app) == [
+            "charts in the configuration: nothing is called rewrd; did you mean reward?"
+        ]
 
 
 async def test_reading_ends_with_the_app(tmp_path: Path) -> None:
@@ -560,7 +556,7 @@ async def test_an_unknown_theme_is_told(demo: Monitor, monkeypatch: pytest.Monke
     app = showing(demo)
     async with app.run_test(size=(120, 40), notifications=True) as pilot:
         await settle(pilot)
-        assert any("no theme is called [red]none" in note.message for note in app._notifications)
+        assert any("no theme is called [red]none" in words for words in notices(app))
     await asyncio.sleep(0)
 
 

@@ -16,10 +16,8 @@ import pytest
 from amounts import AMOUNTS, monitor
 from cut_text import cut_hints, cut_rows, cut_toasts, cut_words, texts_in_front, words_of
 from emulated import check_cells, emulated, emulator, resize
-from watching import check_layout, dashboard, press, settle, showing, until
+from watching import check_layout, dashboard, press, quiet, showing
 
-from verl_tui.on_demand import worker
-from verl_tui.tui.screens.log.screen import LogScreen
 from verl_tui.tui.screens.overlay import Overlay
 
 if TYPE_CHECKING:
@@ -89,13 +87,8 @@ PARTS = 3
 
 
 @pytest.fixture(autouse=True)
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What has been read is told without a pause, the end of a drawing soon noticed; many
-    colours.
-    """
-    monkeypatch.setattr(worker, "_PAUSE", 0.0)
-    monkeypatch.setattr("textual._wait.SLEEP_GRANULARITY", 0.008)
-    monkeypatch.setattr("textual._wait.SLEEP_IDLE", 0.0008)
+def many_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many colours."""
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("COLORTERM", "truecolor")
 
@@ -112,21 +105,6 @@ def amount_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Monit
         return known[amount]
 
     return read
-
-
-def read_and_idle(pilot: Pilot[Any]) -> bool:
-    """Tell whether all that the screen in front shows has been read."""
-    screen = pilot.app.screen
-    return pilot.app.browser.idle and (
-        not isinstance(screen, LogScreen) or screen.window.reader.idle
-    )
-
-
-async def quiet(pilot: Pilot[Any]) -> None:
-    """Wait until all is read and drawn."""
-    await settle(pilot)
-    await until(pilot, lambda: read_and_idle(pilot))
-    await settle(pilot)
 
 
 def visits(amount: str, part: int) -> list[tuple[str, Sequence[tuple[int, int]]]]:

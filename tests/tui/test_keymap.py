@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import pytest
+from inside_textual import notices
 from watching import loaded, press, write_run
 
 from verl_tui.config import Config
@@ -64,6 +65,6 @@ async def test_the_app_says_so_and_goes_on(tmp_path: Path) -> None:
     async with app.run_test(size=(100, 30), notifications=True) as pilot:
         await press(pilot, "P")
         assert app._paused
-        assert [one.message for one in app._notifications] == ["[keys] quit: nosuch is no key"]
+        assert notices(app) == ["[keys] quit: nosuch is no key"]
         await press(pilot, "q")
     assert app.return_value == 0

@@ -6,11 +6,11 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
+from inside_textual import count_frames
 from rich.cells import cell_len
 from textual.binding import Binding
 from watching import (
     check_layout,
-    count_frames,
     dashboard,
     lines,
     press,
@@ -74,7 +74,7 @@ async def test_the_help_of_a_replay_names_each_key_once(tmp_path):
     app, _ = replaying(write_run(tmp_path, "run"))
     async with app.run_test(size=(140, 45)) as pilot:
         await press(pilot, "question_mark")
-        said = [strip.text.split() for strip in app.screen.query_one(Rows)._strips]
+        said = [strip.text.split() for strip in app.screen.query_one(Rows).strips]
         assert len([row for row in said if row and row[-1] == "quit"]) == 1
         assert [row[1:-1] for row in said if row and row[-1] == "pause"] == [
             ["Pause", "the", "replay"]

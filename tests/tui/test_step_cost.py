@@ -10,10 +10,9 @@ import random
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import pyte
 import pytest
-from rich.color import ColorSystem
-from watching import NOW, lines, loaded, press, settle
+from emulated import check_cells, emulated, emulator
+from watching import NOW, loaded, press, quiet, settle
 
 from verl_tui.records import Batch, MetricRows
 from verl_tui.tui.app import VerlApp
@@ -71,29 +70,6 @@ NAMES = (
 STEPS = 300
 
 
-class Terminal:
-    """What would be written to the terminal, and what it shows."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.bytes = 0
-        self._screen = pyte.Screen(*SIZE)
-        self._stream = pyte.Stream(self._screen)
-        monkeypatch.setattr(
-            VerlApp, "_display", lambda app, _screen, update: self._show(app, update)
-        )
-
-    def _show(self, app: VerlApp, update: object) -> None:
-        if update is not None:
-            app.console._color_system = ColorSystem.TRUECOLOR
-            text = app._cells.diffed(update).render_segments(app.console)
-            self.bytes += len(text.encode())
-            self._stream.feed(text)
-
-    def assert_shows(self, app: VerlApp) -> None:
-        """Nothing that has changed was left out."""
-        assert self._screen.display == lines(app)
-
-
 def values(step: int) -> list[float]:
     chance = random.Random(step)
     return [
@@ -113,7 +89,7 @@ def log(tmp_path: Path) -> Path:
     return path
 
 
-async def step(pilot: Pilot[int], terminal: Terminal, number: int) -> None:
+async def step(pilot: Pilot[int], number: int) -> None:
     """Have a step arrive."""
     app = pilot.app
     assert isinstance(app, VerlApp)
@@ -129,55 +105,56 @@ async def step(pilot: Pilot[int], terminal: Terminal, number: int) -> None:
     )
     app._monitor.apply(batch, NOW)
     app._paint()
-    await still(pilot, terminal)
+    await settle(pilot)
 
 
-async def still(pilot: Pilot[int], terminal: Terminal) -> None:
-    """Wait until nothing is drawn a moment later any more."""
-    before = -1
-    while before != terminal.bytes:
-        before = terminal.bytes
-        await pilot.pause(0.02)
+def bytes_written(app: VerlApp) -> int:
+    """Return how many bytes the terminal has got since one has looked."""
+    written = emulator(app).written
+    count = len("".join(written).encode())
+    written.clear()
+    return count
 
 
-async def test_a_step_costs_little_on_every_screen(
-    log: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    terminal = Terminal(monkeypatch)
+@pytest.fixture(autouse=True)
+def colours_of_most_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All colours, as most terminals have them: they cost bytes."""
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLORTERM", "truecolor")
+
+
+async def test_a_step_costs_little_on_every_screen(log: Path) -> None:
     app, number = loaded(log), STEPS
     costs: dict[str, float] = {}
-    async with app.run_test(size=SIZE) as pilot:
+    async with emulated(app, SIZE) as pilot:
         for name, keys in SCREENS.items():
             await press(pilot, *keys)
-            await still(pilot, terminal)
-            before = terminal.bytes
+            await quiet(pilot)
+            bytes_written(app)
             app._paint()
-            await still(pilot, terminal)
-            assert terminal.bytes == before, f"{name}: nothing is new, and yet something is written"
+            await settle(pilot)
+            assert not bytes_written(app), f"{name}: nothing is new, and yet something is written"
             for _ in range(2):
                 number += 1
-                await step(pilot, terminal, number)
-            costs[name] = (terminal.bytes - before) / 2
-            terminal.assert_shows(app)
+                await step(pilot, number)
+            costs[name] = bytes_written(app) / 2
+            check_cells(app)
             while len(app.screen_stack) > 1:
                 app.pop_screen()
                 await settle(pilot)
             await press(pilot, "0")
-            terminal.assert_shows(app)
+            check_cells(app)
     assert costs["dashboard"] > 100, "it is drawn at all"
     assert {name: cost for name, cost in costs.items() if cost > GOAL} == {}
     assert all(costs[name] == 0 for name in ("samples", "config", "history", "help"))
 
 
-async def test_the_whole_screen_is_written_where_the_terminal_was_somebody_elses(
-    log: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    terminal = Terminal(monkeypatch)
+async def test_the_whole_screen_is_written_where_the_terminal_was_somebody_elses(log: Path) -> None:
     app = loaded(log)
-    async with app.run_test(size=SIZE) as pilot:
-        await still(pilot, terminal)
+    async with emulated(app, SIZE) as pilot:
+        await press(pilot)
         for come_back in (app.action_redraw, lambda: app.app_resume_signal.publish(app)):
-            before = terminal.bytes
+            bytes_written(app)
             come_back()
-            await still(pilot, terminal)
-            assert terminal.bytes - before > SIZE[0] * SIZE[1], "each cell is a byte at least"
+            await settle(pilot)
+            assert bytes_written(app) > SIZE[0] * SIZE[1], "each cell is a byte at least"

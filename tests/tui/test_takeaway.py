@@ -8,6 +8,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from inside_textual import notices
 from textual.app import App
 from watching import check_layout, loaded, press, sample, settle, showing, text, until, write_run
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from textual.pilot import Pilot
 
     from verl_tui.monitor import Monitor
-    from verl_tui.tui.app import VerlApp
 
 SIZES = [(140, 45), (80, 24), (40, 12), (20, 6)]
 
@@ -40,10 +40,6 @@ def log(tmp_path: Path) -> Path:
     return write_run(tmp_path, "run_a", 30, text=sample(30, "an answer")).parent
 
 
-def said(app: VerlApp) -> list[str]:
-    return [notification.message for notification in app._notifications]
-
-
 def shown(path: Path) -> list[dict[str, str]]:
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
@@ -51,7 +47,7 @@ def shown(path: Path) -> list[dict[str, str]]:
 
 async def picture(pilot: Pilot[Any], here: Path, count: int) -> None:
     await press(pilot, "ctrl+s")
-    await until(pilot, lambda: len(list(here.iterdir())) == count and said(pilot.app))  # type: ignore[arg-type]
+    await until(pilot, lambda: len(list(here.iterdir())) == count and notices(pilot.app))  # type: ignore[arg-type]
 
 
 # -- screenshots -----------------------------------------------------------------------------------
@@ -71,7 +67,7 @@ async def test_a_screenshot_is_what_the_screen_shows(log: Path, here: Path) -> N
         assert txt.read_text(encoding="utf-8") == before
         assert any("\u2801" <= sign <= "\u28ff" for sign in before), "dots are kept"
         assert svg.read_text(encoding="utf-8").startswith("<svg")
-        (words,) = said(app)
+        (words,) = notices(app)
         assert words.startswith("written /")
         assert words.endswith("verl-tui-run_a-dashboard.svg and .txt")
         await settle(pilot)
@@ -96,10 +92,10 @@ async def test_every_screen_can_be_taken_and_copied(log: Path, here: Path) -> No
             front = app.screen
             await picture(pilot, here, 2 * count)
             assert (here / f"verl-tui-run_a-{screen}.txt").exists()
-            app._clipboard = ""
+            app.copy_to_clipboard("")
             await press(pilot, "ctrl+y")
             assert app.screen is front
-            (words,) = said(app)
+            (words,) = notices(app)
             expected = clipping(app.clipboard).says if app.clipboard else "nothing to copy here"
             assert expected.startswith(words.rstrip("…"))
             assert app.clipboard or screen in ("history", "sources"), "where nothing is chosen"
@@ -114,11 +110,11 @@ async def test_a_place_that_takes_no_files_says_so(
         await press(pilot)
         here.rmdir()
         await press(pilot, "ctrl+s")
-        await until(pilot, lambda: said(app))
-        assert said(app) == ["cannot write to the current directory: No such file or directory"]
+        await until(pilot, lambda: notices(app))
+        assert notices(app) == ["cannot write to the current directory: No such file or directory"]
         await press(pilot, "W")
-        await until(pilot, lambda: said(app))
-        assert said(app) == ["cannot write to the current directory: No such file or directory"]
+        await until(pilot, lambda: notices(app))
+        assert notices(app) == ["cannot write to the current directory: No such file or directory"]
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -128,7 +124,7 @@ async def test_what_is_said_fits(log: Path, here: Path, size: tuple[int, int]) -
         await picture(pilot, here, 2)
         await settle(pilot)
         check_layout(app)
-        (words,) = said(app)
+        (words,) = notices(app)
         assert len(words) <= max(size[0] - 8, len("written ") + 8 + len(" and .txt"))
         await press(pilot, "ctrl+y")
         check_layout(app)
@@ -203,12 +199,12 @@ async def test_a_chart_is_written_as_a_table(log: Path, here: Path) -> None:
     app = loaded(log)
     async with app.run_test(size=(140, 45), notifications=True) as pilot:
         await press(pilot, "f3", "W")
-        await until(pilot, lambda: said(app))
+        await until(pilot, lambda: notices(app))
         path = here / "verl-tui-run_a-rollout-reward_mean.csv"
-        assert said(app) == [f"30 steps in {path}"]
+        assert notices(app) == [f"30 steps in {path}"]
         assert [row["step"] for row in shown(path)] == [str(step) for step in range(1, 31)]
         await press(pilot, "plus", "enter", "s", "2", "W")
-        await until(pilot, lambda: len(list(here.iterdir())) == 2 and said(app))
+        await until(pilot, lambda: len(list(here.iterdir())) == 2 and notices(app))
         rows = shown(here / "verl-tui-run_a-rollout-reward_mean-2.csv")
         assert {row["step"] for row in rows} <= {str(step) for step in range(10, 31)}
         assert [key for key in rows[0] if key != "step"][:3] == [
@@ -220,11 +216,11 @@ async def test_the_explorer_writes_what_is_listed(log: Path, here: Path) -> None
     app = loaded(log)
     async with app.run_test(size=(140, 45), notifications=True) as pilot:
         await press(pilot, "m", "slash", "k", "l", "enter", "W")
-        await until(pilot, lambda: said(app))
+        await until(pilot, lambda: notices(app))
         (row, *_) = shown(here / "verl-tui-run_a-metrics.csv")
         assert list(row) == ["step", "time", "rollout/kl_div"]
         await press(pilot, "slash", "x", "x", "enter", "W")
-        assert said(app) == ["nothing to write"]
+        assert notices(app) == ["nothing to write"]
         assert len(list(here.iterdir())) == 1
 
 
@@ -247,7 +243,7 @@ async def test_a_directory_without_rights_says_so(log: Path, here: Path) -> None
     app = loaded(log)
     async with app.run_test(size=(80, 24), notifications=True) as pilot:
         await press(pilot, "ctrl+s")
-        await until(pilot, lambda: said(app))
-        (words,) = said(app)
+        await until(pilot, lambda: notices(app))
+        (words,) = notices(app)
         assert words.startswith("cannot write to /")
         assert words.endswith("here: Permission denied")

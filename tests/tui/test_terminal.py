@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyte
 import pytest
 from emulated import check_cells, emulated, emulator
+from inside_textual import screen_strips
 from textual.command import CommandList, CommandPalette
 from textual.events import AppBlur, AppFocus, Resize
 from textual.geometry import Region, Size
@@ -89,9 +90,9 @@ async def test_what_is_open_takes_the_colours_of_another_theme(demo: Monitor, ke
         await press(pilot, key)
         app.theme = "solarized-light"
         await settle(pilot)
-        changed = [list(strip) for strip in app.screen._compositor.render_strips()]
+        changed = [list(strip) for strip in screen_strips(app)]
         await press(pilot, "escape", key)
-        assert [list(strip) for strip in app.screen._compositor.render_strips()] == changed
+        assert [list(strip) for strip in screen_strips(app)] == changed
 
 
 # -- focus -----------------------------------------------------------------------------------------
@@ -298,7 +299,7 @@ async def test_help_begins_with_the_keys_of_what_has_the_focus(
         await settle(pilot)
         await press(pilot, "question_mark")
         assert isinstance(app.screen, HelpScreen)
-        first = app.screen.query_one(Rows)._strips[0].text
+        first = app.screen.query_one(Rows).strips[0].text
         assert first.startswith(f"{panel}, while")
 
 
@@ -329,9 +330,8 @@ def test_the_terminal_is_asked_for_its_size(
 
 
 def test_a_failure_is_no_success(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        VerlApp, "run", lambda app, **_: setattr(app, "_return_code", 1)
-    )  # as Textual tells it
+    monkeypatch.setattr(VerlApp, "run", lambda _app, **_options: None)
+    monkeypatch.setattr(VerlApp, "return_code", 1)
     assert watch([str(tmp_path)], Config()) == 1
 
 

@@ -5,23 +5,24 @@ always keep to.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
+
+from rich.cells import cell_len
 
 from verl_tui.config import Config
 from verl_tui.monitor import load
 from verl_tui.tui.app import VerlApp
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.screens.dashboard import Dashboard
-from verl_tui.tui.widgets.plot import Plot
+from verl_tui.tui.screens.log.screen import LogScreen
+from verl_tui.tui.terminal.output import screen_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    import pytest
     from textual.app import App
     from textual.pilot import Pilot
 
@@ -93,9 +94,9 @@ def dashboard(app: App[Any]) -> Dashboard:
 
 def lines(app: App[Any]) -> list[str]:
     """Return the rows of the screen; each is exactly as wide as the screen."""
-    strips = app.screen._compositor.render_strips()
-    assert {strip.cell_length for strip in strips} == {app.size.width}
-    return [strip.text for strip in strips]
+    rows = screen_rows(app)
+    assert {cell_len(row) for row in rows} == {app.size.width}
+    return rows
 
 
 def text(app: App[Any]) -> str:
@@ -161,28 +162,24 @@ async def press(pilot: Pilot[Any], *keys: str) -> None:
 
 
 async def settle(pilot: Pilot[Any]) -> None:
-    """Wait until what was asked for is drawn: a layout, what depends on its sizes, charts that come
-    a frame later.
-    """
+    """Wait until what was asked for is drawn: a layout, and what depends on its sizes."""
     for _ in range(2):
         await pilot.pause()
-    for _ in range(ROUNDS):
-        if not any(plot._late for plot in pilot.app.screen.query(Plot)):
-            break
-        await pilot.pause(0.01)
 
 
-def count_frames(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """Count from now on what would be written to the terminal."""
-    counts: Counter[str] = Counter()
-    display = VerlApp._display
+def all_read(pilot: Pilot[Any]) -> bool:
+    """Return whether all that the screen in front shows has been read."""
+    screen = pilot.app.screen
+    return pilot.app.browser.idle and (
+        not isinstance(screen, LogScreen) or screen.window.reader.idle
+    )
 
-    def counted(self: VerlApp, screen: Any, renderable: Any) -> None:
-        counts["frames"] += renderable is not None
-        display(self, screen, renderable)
 
-    monkeypatch.setattr(VerlApp, "_display", counted)
-    return counts
+async def quiet(pilot: Pilot[Any]) -> None:
+    """Wait until all is read and drawn."""
+    await settle(pilot)
+    await until(pilot, lambda: all_read(pilot))
+    await settle(pilot)
 
 
 def names(app: VerlApp) -> Sequence[str]:

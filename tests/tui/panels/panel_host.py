@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from rich.cells import cell_len
 from textual.app import App, ComposeResult
 
+from verl_tui.tui.terminal.output import screen_rows
 from verl_tui.tui.widgets import rows
 
 if TYPE_CHECKING:
@@ -42,9 +44,9 @@ class Host(App[None]):
     @property
     def lines(self) -> list[str]:
         """The screen as text; each of its rows is exactly as wide as the screen."""
-        strips = self.screen._compositor.render_strips()
-        assert {strip.cell_length for strip in strips} == {self.size.width}
-        return [strip.text for strip in strips]
+        rows = screen_rows(self)
+        assert {cell_len(row) for row in rows} == {self.size.width}
+        return rows
 
     @property
     def text(self) -> str:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from inside_textual import notices
 from panel_host import Host
 from run_views import NOW, make_run, make_view
 from textual.app import App
@@ -17,6 +18,7 @@ from verl_tui.rendering.charts.plan import ChartLook, chart_data, plan_charts
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.session.selection import Selection
 from verl_tui.tui.panels.runs import RunsPanel
+from verl_tui.tui.terminal.output import screen_rows
 from verl_tui.tui.widgets.zoomed_chart import ZoomedChart
 
 if TYPE_CHECKING:
@@ -169,7 +171,7 @@ async def test_the_large_chart_shows_the_same_letters() -> None:
     app = Alone(ZoomedChart(chart_data(found, view, ChartLook())))
     async with app.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
-        lines = [strip.text for strip in app.screen._compositor.render_strips()]
+        lines = screen_rows(app)
         assert "A 0  B 1  C 2" in lines[0]
         for letter in "ABC":
             assert max(row.count(letter) for row in lines[1:]) >= 4
@@ -208,7 +210,7 @@ async def test_a_seventh_run_is_refused() -> None:
         await pilot.press("space")
         await pilot.pause()
         assert len(view.selection) == 6
-        assert [note.message for note in app._notifications] == ["6 runs are compared at most"]
+        assert notices(app) == ["6 runs are compared at most"]
 
 
 async def test_s_sorts_and_the_cursor_stays_with_its_run() -> None:

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from rich.cells import cell_len
 from textual.app import App, ComposeResult
 
 from verl_tui.on_demand.samples import SampleBrowser
@@ -17,6 +18,7 @@ from verl_tui.rendering.session.snapshot import View
 from verl_tui.runs.run import Run
 from verl_tui.text import safe
 from verl_tui.tui.panels.samples import SamplesPanel
+from verl_tui.tui.terminal.output import screen_rows
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
@@ -64,9 +66,9 @@ class Host(App[None]):
     @property
     def lines(self) -> list[str]:
         """The screen as text."""
-        strips = self.screen._compositor.render_strips()
-        assert {strip.cell_length for strip in strips} == {self.size.width}
-        return [strip.text for strip in strips]
+        rows = screen_rows(self)
+        assert {cell_len(row) for row in rows} == {self.size.width}
+        return rows
 
     @property
     def text(self) -> str:

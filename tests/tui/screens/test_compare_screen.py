@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from inside_textual import count_frames
 from rich.cells import cell_len
-from watching import NOW, check_layout, count_frames, loaded, names, press, settle, text
+from watching import NOW, check_layout, loaded, names, press, settle, text
 
 from verl_tui.config import Config
 from verl_tui.health import Finding, Severity, Verdict, load_guide

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from inside_textual import driver_of, notices
 from watching import (
     NOW,
     check_layout,
@@ -131,7 +132,7 @@ async def test_charts_come_back_after_quick_resizing(demo: Monitor) -> None:
         charts = app.screen.query_one(ChartsPanel)
         before = len([chart for chart in charts.charts if chart.display])
         for size in [(80, 24), (120, 40), (40, 12), (120, 40)]:
-            app._driver.process_message(_resized(size))  # as fast as a window is dragged
+            driver_of(app).process_message(_resized(size))  # as fast as a window is dragged
         await settle(pilot)
         assert (
             len([chart for chart in charts.charts if chart.display and chart.region.area]) == before
@@ -358,7 +359,7 @@ async def test_says_so_where_nothing_was_found(tmp_path: Path) -> None:
     app = loaded(write_run(tmp_path, "fine"))
     async with app.run_test(size=(120, 40), notifications=True) as pilot:
         await press(pilot, "e")
-        assert "nothing found" in {notification.message for notification in app._notifications}
+        assert "nothing found" in notices(app)
 
 
 async def test_values_are_read_though_nothing_has_the_focus(collapse: Monitor) -> None:

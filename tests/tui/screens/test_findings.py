@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from inside_textual import notices
 from watching import (
     NOW,
     check_layout,
@@ -39,7 +40,7 @@ def shown(app: VerlApp) -> set[str]:
 
 
 def told(app: VerlApp) -> list[str]:
-    return [notification.message for notification in app._notifications]
+    return notices(app)
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -269,7 +269,7 @@ async def told(app: VerlApp, *keys: str) -> dict[str, str]:
     """Return what the help says once keys have been pressed, by section."""
     async with app.run_test(size=WIDE) as pilot:
         await press(pilot, *keys, "question_mark")
-        said = "\n".join(strip.text.rstrip() for strip in app.screen.query_one(Rows)._strips)
+        said = "\n".join(strip.text.rstrip() for strip in app.screen.query_one(Rows).strips)
     return {part.split("\n", 1)[0]: part for part in said.split("\n\n")}
 
 

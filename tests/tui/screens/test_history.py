@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from inside_textual import notices
 from watching import (
     NOW,
     check_layout,
@@ -115,11 +116,11 @@ async def test_acknowledging_is_told_where_health_is_out_of_sight(
     app = loaded(write_run(tmp_path, "run", 40, kl_div=0.3))
     async with app.run_test(size=size, notifications=True) as pilot:
         await press(pilot, "z", "a")
-        assert [told.message for told in app._notifications] == ["acknowledged: circuit-breaker-kl"]
+        assert notices(app) == ["acknowledged: circuit-breaker-kl"]
         check_layout(app)
         await press(pilot, "a")
-        (told,) = app._notifications
-        assert told.message.startswith("no longer acknowledged: ")
+        (told,) = notices(app)
+        assert told.startswith("no longer acknowledged: ")
 
 
 async def test_the_chosen_episode_stays_chosen_when_newer_ones_come(collapse: Monitor) -> None:
@@ -183,5 +184,5 @@ async def test_next_finding_is_told_where_health_is_out_of_sight(tmp_path: Path)
     app = loaded(write_run(tmp_path, "run", 40, kl_div=0.3))
     async with app.run_test(size=(100, 30)) as pilot:
         await press(pilot, "z", "e")
-        (told,) = app._notifications
-        assert told.message.startswith("circuit-breaker-kl: circuit breaker tripped")
+        (told,) = notices(app)
+        assert told.startswith("circuit-breaker-kl: circuit breaker tripped")

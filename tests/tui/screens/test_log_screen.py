@@ -7,9 +7,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from inside_textual import count_frames, notices
 from watching import (
     check_layout,
-    count_frames,
     dashboard,
     lines,
     loaded,
@@ -19,7 +19,6 @@ from watching import (
     until,
 )
 
-from verl_tui.on_demand import worker
 from verl_tui.rendering.log.status import KEYS
 from verl_tui.tui.panels.health import HealthPanel
 from verl_tui.tui.screens.log.line import LineScreen
@@ -60,15 +59,9 @@ def log(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.fixture(autouse=True)
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What has been read is told without a pause."""
-    monkeypatch.setattr(worker, "_PAUSE", 0.0)
-
-
 def told(pilot: Pilot[Any]) -> str:
     """Return what is said in passing."""
-    return " ".join(notification.message for notification in pilot.app._notifications)
+    return " ".join(notices(pilot.app))
 
 
 async def opened(pilot: Pilot[Any], *keys: str) -> LogScreen:
@@ -141,8 +134,8 @@ async def test_another_size_is_filled_to_the_newest_line(
         await pilot.resize_terminal(*sizes[1])
         await quiet(pilot)
         shown = app.screen.query_one(LogRows)
-        assert len(shown._strips) == shown.size.height
-        assert "100/100" in shown._strips[-1].text
+        assert len(shown.strips) == shown.size.height
+        assert "100/100" in shown.strips[-1].text
 
 
 async def test_the_newest_lines_folded(log: Path) -> None:

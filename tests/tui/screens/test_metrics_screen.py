@@ -7,11 +7,11 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from inside_textual import count_frames, notices
 from textual.events import Key
 from watching import (
     NOW,
     check_layout,
-    count_frames,
     dashboard,
     lines,
     loaded,
@@ -473,7 +473,7 @@ async def test_moving_without_a_zoom_says_what_to_do(tmp_path: Path) -> None:
     app = loaded(write_metrics(tmp_path))
     async with app.run_test(size=(120, 40), notifications=True) as pilot:
         await opened(pilot, "H")
-        assert any("+ zooms in" in notification.message for notification in app._notifications)
+        assert any("+ zooms in" in words for words in notices(app))
 
 
 async def test_times_nobody_knows_are_said_once(tmp_path: Path) -> None:
@@ -482,9 +482,7 @@ async def test_times_nobody_knows_are_said_once(tmp_path: Path) -> None:
         for keys in ([], ["m"]):
             await press(pilot, *keys, "x")
             await settle(pilot)
-            assert (
-                sum("no times" in notification.message for notification in app._notifications) == 1
-            )
+            assert sum("no times" in words for words in notices(app)) == 1
             app.clear_notifications()
             await pilot.pause(0.4)
             assert text(app).count("no times are known") <= 1

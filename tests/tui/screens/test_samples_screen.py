@@ -6,11 +6,11 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from inside_textual import count_frames, notices
 from textual.widgets import Input
 from tui.watching import (
     NOW,
     check_layout,
-    count_frames,
     dashboard,
     lines,
     loaded,
@@ -414,7 +414,7 @@ async def test_what_cannot_be_understood_is_said_and_asked_again(
     async with app.run_test(size=(120, 30), notifications=True) as pilot:
         await start(pilot, app)
         await type_filter(pilot, words)
-        assert any(said in note.message for note in app._notifications)
+        assert any(said in words for words in notices(app))
         assert isinstance(app.focused, Input)
         await press(pilot, "escape", "n")
         assert at(app) == (4, False, 1)
@@ -502,15 +502,14 @@ async def test_copies(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         await press(pilot, "Y")
         assert app.clipboard == "answer 4-0"
         assert any(
-            "copied answer 4-0; tmux needs set-clipboard on" in note.message
-            for note in app._notifications
+            "copied answer 4-0; tmux needs set-clipboard on" in words for words in notices(app)
         )
         await press(pilot, "n")
         await until(pilot, lambda: "汉" in text(app))
         await press(pilot, "Y")
         assert len(app.clipboard.encode()) <= 75_000
         assert set(app.clipboard) == {"汉"}
-        assert any("of 40,000" in note.message for note in app._notifications)
+        assert any("of 40,000" in words for words in notices(app))
 
 
 async def test_exports(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -520,14 +519,10 @@ async def test_exports(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     app = loaded(run, out)
     async with app.run_test(size=(120, 40)) as pilot:
         await start(pilot, app, "x")
-        await until(
-            pilot, lambda: any("1 sample in " in note.message for note in app._notifications)
-        )
+        await until(pilot, lambda: any("1 sample in " in words for words in notices(app)))
         await type_filter(pilot, "score=1")
         await press(pilot, "X")
-        await until(
-            pilot, lambda: any("3 samples in " in note.message for note in app._notifications)
-        )
+        await until(pilot, lambda: any("3 samples in " in words for words in notices(app)))
     names = sorted(path.name for path in out.iterdir())
     assert [name.split("step-4-")[1] for name in names] == ["3-samples.jsonl", "sample-1.jsonl"]
     rows = [json.loads(line) for line in (out / names[0]).read_text().splitlines()]
@@ -546,8 +541,7 @@ async def test_where_nothing_can_be_written(
     async with app.run_test(size=(120, 40)) as pilot:
         await start(pilot, app, "x")
         assert any(
-            f"cannot write to {tmp_path}/missing: No such" in note.message
-            for note in app._notifications
+            f"cannot write to {tmp_path}/missing: No such" in words for words in notices(app)
         )
 
 
@@ -639,7 +633,7 @@ async def test_help_begins_with_the_screen_one_is_on(run: Path) -> None:
         await start(pilot, app, "question_mark")
         assert isinstance(app.screen, HelpScreen)
         assert "all samples of a step" in text(app).split("everywhere")[0]
-        said = "\n".join(strip.text for strip in app.screen.query_one(Rows)._strips)
+        said = "\n".join(strip.text for strip in app.screen.query_one(Rows).strips)
         assert "score>0.5 acc=1" in said
         for binding in SamplesScreen.BINDINGS:
             assert getattr(binding, "description", "") in said

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from rich.cells import cell_len
 from run_views import NOW, make_view
 from textual.app import App
 
 from verl_tui.records import Batch, SourceStatus, Unreadable
 from verl_tui.runs.run import Run
 from verl_tui.tui.screens.sources.screen import SourcesScreen
+from verl_tui.tui.terminal.output import screen_rows
 
 HOSTILE = "[red]x[/INST] [@click=app.quit] \x1b[2J\x9b \u202e 汉字👨\u200d👩\u200d👧 "
 LOG = SourceStatus("/data/runs/grpo/train.log", "verl console", records=12_345)
@@ -25,9 +27,9 @@ def grpo() -> Run:
 
 
 def screen_text(app: App[None]) -> str:
-    strips = app.screen._compositor.render_strips()
-    assert {strip.cell_length for strip in strips} == {app.size.width}
-    return "\n".join(strip.text for strip in strips)
+    rows = screen_rows(app)
+    assert {cell_len(row) for row in rows} == {app.size.width}
+    return "\n".join(rows)
 
 
 @pytest.mark.parametrize("key", ["escape", "q", "i"])

@@ -6,13 +6,15 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
-from textual.screen import Screen
+from inside_textual import on_frame
 from watching import dashboard, lines, loaded, press, settle, showing, write_run
 
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from textual.screen import Screen
 
     from verl_tui.monitor import Monitor
     from verl_tui.tui.app import VerlApp
@@ -83,13 +85,11 @@ async def test_nothing_is_painted_before_it_is_drawn(
     demo: Monitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     painted: Counter[str] = Counter()
-    paint = Screen._compositor_refresh
 
-    def counted(self: Screen[object]) -> None:
-        painted["empty" if getattr(self, "_drawn_at", None) is None else "drawn"] += 1
-        paint(self)
+    def note(_app: VerlApp, screen: Screen[object], _frame: object) -> None:
+        painted["empty" if getattr(screen, "_drawn_at", None) is None else "drawn"] += 1
 
-    monkeypatch.setattr(Screen, "_compositor_refresh", counted)
+    on_frame(monkeypatch, note)
     app = showing(demo)
     async with app.run_test(size=(120, 40)) as pilot:
         for key in KEYS:
@@ -106,14 +106,12 @@ async def test_the_dashboard_comes_back_with_the_run_that_was_picked_and_as_it_w
     async with app.run_test(size=(140, 45)) as pilot:
         await press(pilot, *keys.split())
         seen = []
-        display = type(app)._display
 
-        def noted(self: VerlApp, screen: Screen[object], frame: object) -> None:
+        def note(_app: VerlApp, screen: Screen[object], frame: object) -> None:
             if screen is dashboard(app) and frame is not None:
                 seen.append(lines(app)[0])
-            display(self, screen, frame)
 
-        monkeypatch.setattr(type(app), "_display", noted)
+        on_frame(monkeypatch, note)
         await press(pilot, "escape")
         assert seen
         assert set(seen) == {lines(app)[0]}

@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from inside_textual import notices
 from textual.widgets import Input
 from watching import NOW, check_layout, dashboard, lines, loaded, names, press, sample, settle, text
 
@@ -141,7 +142,7 @@ async def test_moving_without_a_zoom_says_what_to_do(log: Path) -> None:
     app = loaded(log)
     async with app.run_test(size=(120, 40), notifications=True) as pilot:
         await press(pilot, "L")
-        assert any("+ zooms in" in notification.message for notification in app._notifications)
+        assert any("+ zooms in" in words for words in notices(app))
         assert windows(app) == {(None, None)}
 
 

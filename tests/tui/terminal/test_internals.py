@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 import textual
 
 import verl_tui.tui
@@ -15,14 +16,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(verl_tui.tui.__file__).parent
-PUBLIC = frozenset({"_replace", "_asdict", "_fields"})
-"""Of named tuples, in spite of the underscore."""
+TESTS = Path(__file__).parents[2]
+PUBLIC = frozenset({"_replace", "_asdict", "_fields", "_exit"})
+"""Of named tuples and `os`, in spite of the underscore."""
 EXTENDED = ("app", "dom", "message_pump", "screen", "scroll_view", "widget")
 """Modules with the classes that ours are kinds of."""
 
 
 def is_private(name: str) -> bool:
     return name.startswith("_") and not name.startswith("__") and name not in PUBLIC
+
+
+def is_private_module(name: str) -> bool:
+    return name.startswith("textual.") and "._" in name
 
 
 def attributes(tree: ast.AST) -> Iterator[tuple[str, str]]:
@@ -49,26 +55,42 @@ def of_textual() -> frozenset[str]:
 def uses(tree: ast.AST) -> Iterator[str]:
     """Yield the private parts of Textual that a module uses."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("textual._"):
+        if isinstance(node, ast.ImportFrom) and is_private_module(node.module or ""):
             yield node.module or ""
+        if isinstance(node, ast.Constant) and is_private_module(str(node.value)):
+            yield str(node.value)
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("getattr", "setattr")):
+            names = (str(one.value) for one in node.args if isinstance(one, ast.Constant))
+            yield from (name for name in names if name in of_textual())
         if isinstance(node, ast.ClassDef):
             defined = (one.name for one in node.body if isinstance(one, ast.FunctionDef))
             yield from (name for name in defined if name in of_textual())
     yield from (f"{owner}.{name}" for owner, name in attributes(tree) if name in of_textual())
 
 
-def test_no_private_part_of_textual_is_used_outside_its_package() -> None:
+@pytest.mark.parametrize("root", [ROOT, TESTS], ids=["the app", "tests"])
+def test_no_private_part_of_textual_is_used_outside_its_package(root: Path) -> None:
     found = {
-        f"{path.relative_to(ROOT)}: {use}"
-        for path in ROOT.rglob("*.py")
+        f"{path.relative_to(root)}: {use}"
+        for path in root.rglob("*.py")
         if path.parent.name != "terminal"
-        for use in uses(ast.parse(path.read_text(encoding="utf-8")))
+        if "textual" in (source := path.read_text(encoding="utf-8"))
+        for use in uses(ast.parse(source))
     }
     assert not found
 
 
 def test_what_is_private_is_found() -> None:
     source = (
-        "from textual._compositor import X\nclass A(App):\n    def _display(self): self._driver"
+        "from textual.widgets._toast import X\nclass A(App):\n    def _display(self): self._driver\n"
+        "patch.setattr('textual._wait.SLEEP', 1)\npatch.setattr(App, '_callbacks', 1)"
     )
-    assert set(uses(ast.parse(source))) == {"textual._compositor", "_display", "self._driver"}
+    assert set(uses(ast.parse(source))) == {
+        *(
+            "textual.widgets._toast",
+            "_display",
+            "self._driver",
+            "textual._wait.SLEEP",
+            "_callbacks",
+        ),
+    }

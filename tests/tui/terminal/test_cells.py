@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pyte
 from hypothesis import given
 from hypothesis import strategies as st
+from inside_textual import ChopsUpdate, LayoutUpdate
 from rich.console import Console
 from rich.segment import Segment
 from rich.style import Style
-from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.geometry import Region
 from textual.strip import Strip
 

@@ -1,0 +1,154 @@
+"""The private parts of Textual, pytest's and asyncio's loop that the tests need; no other test
+touches any.
+
+* `textual.app.wait_for_idle`, `textual.pilot.wait_for_idle`: pilots look 50 times a second whether
+  the processor rests, which takes most of the time of a test and more of it on a busy machine.
+  Here they wait until the loop has nothing to do, and no longer.
+* `textual.screen.UPDATE_PERIOD`, `Screen._on_timer_update`: screens are painted 60 times a second,
+  in more frames the slower the machine is. Here they are painted once there is nothing else to do.
+* `Stylesheet._parse_rules`: each app parses the same stylesheets.
+* `App._display`, `App._driver`: what is written, and to which terminal.
+* `Screen._compositor`: rows with their styles; `verl_tui.tui.terminal.output.screen_rows` has texts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter
+from contextlib import contextmanager
+from time import process_time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import textual.app
+import textual.pilot
+import textual.screen
+from textual._compositor import ChopsUpdate, LayoutUpdate
+from textual._context import active_app
+from textual.app import ScreenStackError
+from textual.css.stylesheet import Stylesheet
+
+from verl_tui.tui.terminal.output import TerminalOutput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from textual.app import App
+    from textual.driver import Driver
+    from textual.screen import Screen
+    from textual.strip import Strip
+
+__all__ = ["ChopsUpdate", "LayoutUpdate"]
+SOON = 0.02
+"""Seconds in which a timer is due that is waited for."""
+FRAME = 1.0
+"""Seconds in which a screen is painted that nobody waits for."""
+LOOK = 0.004
+"""Seconds in which a thread that works takes a fifth of the processor at least."""
+MOST = 10.0
+"""Seconds of waiting while something goes on and on."""
+_THREADS = threading.active_count()
+"""Threads that are no test's: the runner's own."""
+
+
+async def wait_until_idle(min_sleep: float = 0.0, max_sleep: float = MOST) -> None:
+    """Wait until the loop has nothing to do, no timer is due soon and no thread works.
+
+    Args:
+        min_sleep: Not used; Textual's own function has it.
+        max_sleep: Seconds to wait at most.
+    """
+    loop: Any = asyncio.get_running_loop()
+    end = loop.time() + max_sleep
+    while loop.time() < end:
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # what other threads asked for is heard of here
+        if loop._ready or _painted():
+            continue
+        due = min((one.when() for one in loop._scheduled if not one.cancelled()), default=end)
+        if due - loop.time() < SOON:
+            await asyncio.sleep(max(0.0, due - loop.time()))
+        elif not await _threads_work():
+            break
+
+
+def _painted() -> bool:
+    """Paint the screen in front if it waits for that; return whether it did."""
+    try:
+        screen: Any = active_app.get().screen
+    except (LookupError, ScreenStackError):  # no app is open any more
+        return False
+    waits = (
+        screen._layout_required
+        or screen._scroll_required
+        or screen._repaint_required
+        or screen._dirty_widgets
+        or screen._callbacks
+    )
+    if waits and screen.is_current and screen.is_running:
+        screen._on_timer_update()
+        return True
+    return False
+
+
+async def _threads_work() -> bool:
+    if threading.active_count() <= _THREADS:
+        return False
+    before = process_time()
+    await asyncio.sleep(LOOK)
+    return process_time() - before > LOOK / 5
+
+
+@contextmanager
+def quick_pilots() -> Iterator[None]:
+    """Have pilots wait for the app only, and read each stylesheet once, not with every app."""
+    parse, known = Stylesheet._parse_rules, {}
+
+    def parse_once(self: Stylesheet, *source: Any, **options: Any) -> Any:
+        key = (tuple(self._variables.items()), source, tuple(options.items()))
+        if key not in known:
+            known[key] = parse(self, *source, **options)
+        return known[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Stylesheet, "_parse_rules", parse_once)
+        patch.setattr(textual.app, "wait_for_idle", wait_until_idle)
+        patch.setattr(textual.pilot, "wait_for_idle", wait_until_idle)
+        patch.setattr(textual.screen, "UPDATE_PERIOD", FRAME)
+        yield
+
+
+def notices(app: App[Any]) -> list[str]:
+    """Return what an app says in passing at the moment."""
+    return [one.message for one in app._notifications]
+
+
+def screen_strips(app: App[Any]) -> list[Strip]:
+    """Return the rows of the screen with their styles."""
+    return app.screen._compositor.render_strips()
+
+
+def driver_of(app: App[Any]) -> Driver | None:
+    """Return what connects an app with its terminal, None while it does not run."""
+    return app._driver
+
+
+def on_frame(
+    monkeypatch: pytest.MonkeyPatch, seen: Callable[[Any, Screen[object], object], object]
+) -> None:
+    """Call a function with app, screen and frame before a frame is written; None is no frame."""
+    display = TerminalOutput._display
+
+    def displayed(app: Any, screen: Screen[object], frame: Any) -> None:
+        seen(app, screen, frame)
+        display(app, screen, frame)
+
+    monkeypatch.setattr(TerminalOutput, "_display", displayed)
+
+
+def count_frames(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Count from now on what would be written to the terminal."""
+    counts: Counter[str] = Counter()
+    on_frame(monkeypatch, lambda _app, _screen, frame: counts.update(frames=frame is not None))
+    return counts
