@@ -163,8 +163,7 @@ async def press(pilot: Pilot[Any], *keys: str) -> None:
 
 async def settle(pilot: Pilot[Any]) -> None:
     """Wait until what was asked for is drawn: a layout, and what depends on its sizes."""
-    for _ in range(2):
-        await pilot.pause()
+    await pilot.pause()
 
 
 def all_read(pilot: Pilot[Any]) -> bool:

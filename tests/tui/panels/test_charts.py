@@ -72,8 +72,7 @@ class Charts(App[None]):
 
 async def drawn(pilot: Pilot[None]) -> None:
     """Wait until those charts are drawn, too, that come a frame later."""
-    for _ in range(2):
-        await pilot.pause()
+    await pilot.pause()
 
 
 def rich_run(steps: int = 60, **more: Any) -> Run:

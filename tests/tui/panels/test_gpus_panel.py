@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from panel_host import SIZES, Host, count_paints
+from panel_host import SIZES, Host, count_paints, show_at_sizes
 from run_views import HOSTILE, NOW, make_run, make_view
 
 from verl_tui.records import (
@@ -48,19 +48,21 @@ async def shown(view: View, size: tuple[int, int]) -> str:
         return app.text
 
 
-@pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("ascii_only", [False, True])
-async def test_any_size_and_any_text(size: tuple[int, int], ascii_only: bool) -> None:
+async def test_any_size_and_any_text(ascii_only: bool) -> None:
     run = make_run(columns={f"system/{text}": [float("nan"), 1e300, -1.0] * 40 for text in HOSTILE})
     odd = tuple(Gpu(text, text) for text in HOSTILE)
-    for reading in (
-        None,
-        READING,
-        GpuReading(NOW, odd),
-        GpuReading(NOW, (), HOSTILE[0]),
-        GpuReading(NOW),
-    ):
-        assert await shown(make_view(run, gpus=reading, ascii=ascii_only), size)
+    views = [
+        make_view(run, gpus=reading, ascii=ascii_only)
+        for reading in (
+            None,
+            READING,
+            GpuReading(NOW, odd),
+            GpuReading(NOW, (), HOSTILE[0]),
+            GpuReading(NOW),
+        )
+    ]
+    await show_at_sizes(GpusPanel(), SIZES[:: -1 if ascii_only else 1], *views)
 
 
 @pytest.mark.parametrize("width", [32, 40, 60, 82])
@@ -253,26 +255,23 @@ def of_wandb(count: int, nodes: tuple[str, ...] = ("",), host: str = "node1") ->
     return run
 
 
-@pytest.mark.parametrize("size", [*SIZES, (220, 58), (80, 22)])
 @pytest.mark.parametrize("zoomed", [False, True])
-async def test_any_number_of_devices_at_any_size(size: tuple[int, int], zoomed: bool) -> None:
-    app = Host(GpusPanel())
+async def test_any_number_of_devices_at_any_size(zoomed: bool) -> None:
     process = GpuProcess(4711, HOSTILE[1], 60 * GIB, "/", frozenset({"/logs/grpo"}))
-    async with app.run_test(size=size) as pilot:
-        app.panel.set_class(zoomed, "-zoomed")
-        nodes = tuple(f"worker-{n}" for n in range(8))
-        for count, run in (
-            (0, of_wandb(8, nodes)),
-            (1, of_wandb(8)),
-            (8, make_run()),
-            (64, make_run()),
-        ):
-            reading = many(
-                count, processes=(process,) * 12, throttle=("thermal",), temperature=90.0
-            )
-            app.panel.show(watched(reading, run, times=30, ascii=count % 64 == 0))
-            await pilot.pause()
-            assert app.lines
+    nodes = tuple(f"worker-{n}" for n in range(8))
+    views = []
+    for count, run in (
+        (0, of_wandb(8, nodes)),
+        (1, of_wandb(8)),
+        (8, make_run()),
+        (64, make_run()),
+    ):
+        reading = many(count, processes=(process,) * 12, throttle=("thermal",), temperature=90.0)
+        views.append(watched(reading, run, times=30, ascii=count % 64 == 0))
+    panel = GpusPanel()
+    panel.set_class(zoomed, "-zoomed")
+    sizes = [(220, 58), (80, 22), *SIZES]
+    await show_at_sizes(panel, sizes[:: -1 if zoomed else 1], *views)
 
 
 async def test_more_devices_than_rows_are_a_matrix() -> None:

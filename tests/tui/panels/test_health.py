@@ -65,11 +65,14 @@ async def test_any_size_and_any_text(size: tuple[int, int], ascii_only: bool) ->
         for i, text in enumerate(HOSTILE)
     ]
     what = view(*findings, skipped=tuple(NotJudged(text, text) for text in HOSTILE))
-    assert await shown(
-        replace(what, ascii=ascii_only), size, "j", "space", "v", "G", "enter", "k", "v", "pagedown"
-    )
-    for quiet in (view(), make_view(), replace(view(), loading=True)):
-        assert await shown(replace(quiet, ascii=ascii_only), size, "v")
+    app = Host(HealthPanel())
+    async with app.run_test(size=size) as pilot:
+        for seen in (what, view(), make_view(), replace(view(), loading=True)):
+            app.panel.show(replace(seen, ascii=ascii_only))
+            await pilot.press("j", "space", "v", "G", "enter", "k")
+            assert app.lines
+            await pilot.press("v", "pagedown")
+            assert app.lines
 
 
 async def test_findings_with_their_message_and_step() -> None:

@@ -59,26 +59,32 @@ async def test_at_another_size_a_screen_is_as_if_it_had_been_opened_at_it(demo: 
 
 
 @pytest.mark.parametrize(("before", "after"), [((60, 20), (140, 45)), ((140, 45), (60, 9))])
-@pytest.mark.parametrize("keys", ["l question_mark", "m enter question_mark", "C question_mark"])
 async def test_screens_far_behind_the_front_one_take_another_size(
-    demo: Monitor, keys: str, before: tuple[int, int], after: tuple[int, int]
+    demo: Monitor, before: tuple[int, int], after: tuple[int, int]
 ) -> None:
-    app, there = showing(demo), showing(demo)
+    app, there, wanted = showing(demo), showing(demo), {}
+    ways = {"log": ("l",), "zoom": ("m", "enter"), "compare": ("C",)}
     async with there.run_test(size=after) as pilot:
-        await press(pilot, *keys.split()[:-1])
-        wanted = [lines(there)]
-        await press(pilot, "escape")
-        wanted.append(lines(there))
+        for name, keys in ways.items():
+            await press(pilot, *keys)
+            front = lines(there)
+            await press(pilot, "escape")
+            wanted[name] = (front, lines(there))
+            await press(pilot, "escape", "escape")
     async with app.run_test(size=before) as pilot:
-        await press(pilot, "p", *keys.split())  # paused nothing is drawn that need not be
-        await pilot.resize_terminal(*after)
-        await settle(pilot)
-        await press(pilot, "escape")
-        front = lines(app)
-        await press(pilot, "escape")
-        assert lines(app)[1:] == wanted[1][1:]
-        if "l" not in keys:
-            assert front[2:] == wanted[0][2:]
+        for name, keys in ways.items():
+            # Paused nothing is drawn that need not be.
+            await press(pilot, "p", *keys, "question_mark")
+            await pilot.resize_terminal(*after)
+            await settle(pilot)
+            await press(pilot, "escape")
+            front = lines(app)
+            await press(pilot, "escape")
+            assert lines(app)[1:] == wanted[name][1][1:], name
+            if name != "log":
+                assert front[2:] == wanted[name][0][2:], name
+            await press(pilot, "escape", "escape", "p")
+            await pilot.resize_terminal(*before)
 
 
 async def test_nothing_is_painted_before_it_is_drawn(

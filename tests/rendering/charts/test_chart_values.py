@@ -10,7 +10,6 @@ import math
 from typing import TYPE_CHECKING
 
 import pytest
-from watching import NOW
 
 from verl_tui.config import Config
 from verl_tui.exporters.csv import table
@@ -28,6 +27,8 @@ if TYPE_CHECKING:
 
     from verl_tui.exporters.csv import CsvColumn
     from verl_tui.monitor import Monitor
+
+NOW = 1_800_000_000.0
 
 REWARD, KL, VALIDATION = "critic/score/mean", "actor/ppo_kl", "val-core/math/acc/mean@1"
 ODD = {7: math.nan, 8: math.inf}

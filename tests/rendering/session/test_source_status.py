@@ -5,8 +5,6 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
-from watching import NOW
-
 from verl_tui.records import Batch, Progress, SourceStatus, Unreadable
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.rendering.session.source_status import nothing_yet, source_pieces
@@ -14,6 +12,8 @@ from verl_tui.runs.run import Run
 
 if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
+
+NOW = 1_800_000_000.0
 
 LOG = SourceStatus(
     "logs/a/train.log", "verl console", bytes_read=1500, size=4000, modified=NOW - 200
