@@ -207,7 +207,7 @@ class SamplesPanel(Panel, RoleStyled):
             else SampleChoice(follow=True)
         )
 
-    def _settle(self, view: View) -> None:
+    def _find_shown(self, view: View) -> None:
         """Find the sample for the user's choice."""
         samples, step, self._wanted = self._samples, self._wanted, None
         if step is not None and view.run is not None and samples is not None:
@@ -228,7 +228,7 @@ class SamplesPanel(Panel, RoleStyled):
         view = self._view
         if view is None:
             return
-        self._settle(view)
+        self._find_shown(view)
         width, height = self.content_size
         if not self._body.is_mounted or width < 2 or height < 1:
             return

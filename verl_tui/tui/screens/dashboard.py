@@ -18,7 +18,7 @@ from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.dashboard_layout import DashboardLayout
 from verl_tui.tui.widgets.chart import Chart
-from verl_tui.tui.widgets.input_line import Box
+from verl_tui.tui.widgets.input_line import InputLine
 from verl_tui.tui.widgets.plot import READING
 
 if TYPE_CHECKING:
@@ -293,7 +293,7 @@ class Dashboard(DashboardLayout):
         """Ask for a filter of the focused panel, of runs and metrics where neither list has the
         focus.
         """
-        box, panel = self.query_one("#filter", Box), self._focused_panel()
+        box, panel = self.query_one("#filter", InputLine), self._focused_panel()
         charts, runs = self.query_one(ChartsPanel), self.query_one(RunsPanel)
         self._filtered = (panel.id,) if panel is not None and panel.id in _FILTERED else _FILTERED
         what = " and ".join({"runs": "runs", "charts": "metrics"}[name] for name in self._filtered)

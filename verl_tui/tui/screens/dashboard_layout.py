@@ -18,7 +18,7 @@ from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.widgets.footer import Keys
 from verl_tui.tui.widgets.hint import Hint
-from verl_tui.tui.widgets.input_line import Box
+from verl_tui.tui.widgets.input_line import InputLine
 from verl_tui.tui.widgets.line import Line
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class DashboardLayout(BufferedScreen[None]):
         """The order is the reading order of the wide layout; the stylesheet places it."""
         yield Line(id="status")
         yield from (panel(id=spec.name) for spec, panel in PANELS.items())
-        yield Box("filter runs and metrics · enter keeps, esc clears", id="filter")
+        yield InputLine("filter runs and metrics · enter keeps, esc clears", id="filter")
         yield Hint(id="hint")
         yield Keys()
 

@@ -15,7 +15,7 @@ from textual.widgets import Input
 from verl_tui.rendering.text.printable import printable
 from verl_tui.rendering.text.wrap import fit
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
-from verl_tui.tui.widgets.input_line import Box
+from verl_tui.tui.widgets.input_line import InputLine
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class PickMetric(BufferedScreen["PlannedChart | None"], ModalScreen["PlannedChar
         """Make the line to type in and the metrics."""
         with Container(classes="-ascii" if self._ascii else "") as frame:
             frame.border_title = "second metric, axis at the right"
-            yield Box("a few letters · enter takes")
+            yield InputLine("a few letters · enter takes")
             rows = Rows(choosing=True)
             rows.can_focus = False
             yield rows

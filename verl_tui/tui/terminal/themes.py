@@ -159,12 +159,12 @@ def readable(variables: Mapping[str, str]) -> dict[str, str]:
     if not grounds:
         return changed
     for role in TEXT_ROLES:
-        changed[role] = _apart(variables[role], grounds)
-    changed[FRAME] = _apart(variables[FRAME], grounds[:1], LEAST_OF_FRAMES)
+        changed[role] = _contrasting(variables[role], grounds)
+    changed[FRAME] = _contrasting(variables[FRAME], grounds[:1], LEAST_OF_FRAMES)
     ink, ground = _CURSOR
     below = _opaque(variables[ground], grounds[0])
     if below is not None:
-        changed[ink] = _apart(variables[ink], [below])
+        changed[ink] = _contrasting(variables[ink], [below])
     return changed
 
 
@@ -199,7 +199,7 @@ def _opaque(value: str, ground: Color) -> Color | None:
     return None if colour.ansi is not None else ground + colour
 
 
-def _apart(value: str, grounds: list[Color], least: float = LEAST) -> str:
+def _contrasting(value: str, grounds: list[Color], least: float = LEAST) -> str:
     """Return a colour, moved towards white or black until each ground is far enough from it."""
     looks = [seen(value, ground) for ground in grounds]
     if any(

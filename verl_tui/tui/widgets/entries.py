@@ -51,7 +51,7 @@ class Entries(Rows):
 
         Args:
             marked: Rows of the chosen entry, from its first, that are highlighted.
-            id: As of every widget.
+            id: ID of the widget.
         """
         super().__init__(choosing=True, id=id)
         self._marked = marked

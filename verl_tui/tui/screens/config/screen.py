@@ -23,7 +23,7 @@ from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.panels.panel import TextPanel
 from verl_tui.tui.screens.overlay import Overlay
 from verl_tui.tui.widgets.entries import Entries
-from verl_tui.tui.widgets.input_line import Box
+from verl_tui.tui.widgets.input_line import InputLine
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ class ConfigScreen(Overlay[None]):
     def compose(self) -> ComposeResult:
         """Make the list and the line to type a filter in."""
         yield from super().compose()
-        yield Box("part of a name or a value · enter keeps, esc clears", id="config-filter")
+        yield InputLine("part of a name or a value · enter keeps, esc clears", id="config-filter")
 
     def draw(self, view: View) -> None:
         """Draw the newest state."""

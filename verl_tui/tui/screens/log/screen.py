@@ -21,8 +21,8 @@ from verl_tui.tui.screens.log.line import LineScreen
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.terminal.styles import RoleStyled
 from verl_tui.tui.toast import toast
-from verl_tui.tui.widgets.input_line import Box
-from verl_tui.tui.widgets.line import Line as StatusLine
+from verl_tui.tui.widgets.input_line import InputLine
+from verl_tui.tui.widgets.line import Line
 from verl_tui.tui.widgets.log_rows import LogRows
 from verl_tui.tui.widgets.rows import Rows
 
@@ -114,14 +114,14 @@ class LogScreen(BufferedScreen[None], RoleStyled):
             say=lambda sentence: toast(self.app, sentence),
         )
         self._rows = LogRows(id="rows")
-        self._head, self._foot = StatusLine(id="place"), StatusLine(id="keys")
+        self._head, self._foot = Line(id="place"), Line(id="keys")
 
     def compose(self) -> ComposeResult:
         """Make the line above with the place, the text, and the line below with the keys."""
         yield self._head
         yield self._rows
         yield self._foot
-        yield Box("text or expression · enter searches, esc leaves", id="search")
+        yield InputLine("text or expression · enter searches, esc leaves", id="search")
 
     def on_mount(self) -> None:
         """Look again and again whether the file has grown."""

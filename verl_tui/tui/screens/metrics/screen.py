@@ -37,7 +37,7 @@ from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.toast import toast
 from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.footer import Keys
-from verl_tui.tui.widgets.input_line import Box
+from verl_tui.tui.widgets.input_line import InputLine
 from verl_tui.tui.widgets.line import Line
 from verl_tui.tui.widgets.rows import Rows
 
@@ -105,8 +105,10 @@ class MetricsScreen(BufferedScreen[None]):
         self._status, self._detail = Line(id="metrics-status"), Line(id="metrics-detail")
         self._grid, self._table = MetricGrid(id="metrics-grid"), MetricTable(id="metrics-table")
         self._keys = Keys()
-        self._box = Box("words a|b !not /regex/ · enter keeps, esc clears", id="metrics-filter")
-        self._box.display = False
+        self._input = InputLine(
+            "words a|b !not /regex/ · enter keeps, esc clears", id="metrics-filter"
+        )
+        self._input.display = False
 
     def compose(self) -> ComposeResult:
         """Make the line about the list, the metrics, the line about the chosen one, the keys."""
@@ -127,7 +129,7 @@ class MetricsScreen(BufferedScreen[None]):
         width, height = size
         self._detail.display = height >= _WITH_DETAIL
         self._keys.display = (
-            width >= _WITH_FOOTER[0] and height >= _WITH_FOOTER[1] and not self._box.display
+            width >= _WITH_FOOTER[0] and height >= _WITH_FOOTER[1] and not self._input.display
         )
 
     def show(self, view: View) -> None:
@@ -226,10 +228,10 @@ class MetricsScreen(BufferedScreen[None]):
 
     def action_back(self) -> None:
         """Remove the cursor, else the filter, else close."""
-        if self._view.cursor is not None and not self._is_table and not self._box.display:
+        if self._view.cursor is not None and not self._is_table and not self._input.display:
             self.post_message(MoveCursor(None))
-        elif self._box.display or self._box.value:
-            self._box.value = ""
+        elif self._input.display or self._input.value:
+            self._input.value = ""
             self._close_filter()
         else:
             self.dismiss()
@@ -335,7 +337,7 @@ class MetricsScreen(BufferedScreen[None]):
         self._metrics.order = MetricOrder()
         self._charts.take_look(ChartLook())
         self.post_message(MoveCursor(None))
-        self._box.value = ""
+        self._input.value = ""
         self._close_filter()
         self._change(lambda user: replace(user, metrics_columns=0, metrics_rows=0))
 
@@ -387,10 +389,10 @@ class MetricsScreen(BufferedScreen[None]):
 
     async def action_filter(self) -> None:
         """Open the line to type a filter in."""
-        await self._mount_once(self._box, self._keys)
-        self._box.display = True
+        await self._mount_once(self._input, self._keys)
+        self._input.display = True
         self.fit(self.size)
-        self.set_focus(self._box, scroll_visible=False)
+        self.set_focus(self._input, scroll_visible=False)
 
     @on(Input.Changed, "#metrics-filter")
     def _typed(self, event: Input.Changed) -> None:
@@ -399,7 +401,7 @@ class MetricsScreen(BufferedScreen[None]):
 
     @on(Input.Submitted, "#metrics-filter")
     def _close_filter(self) -> None:
-        self._box.display = False
+        self._input.display = False
         self.fit(self.size)
         self._show_list()
         self.call_after_refresh(self.redraw)

@@ -18,7 +18,7 @@ from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.toast import toast
 from verl_tui.tui.widgets.footer import Keys
-from verl_tui.tui.widgets.input_line import Box
+from verl_tui.tui.widgets.input_line import InputLine
 from verl_tui.tui.widgets.line import Line
 from verl_tui.tui.widgets.rows import Rows
 from verl_tui.tui.widgets.side_by_side import SideBySide
@@ -137,7 +137,7 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
         """Which sample is shown, and the filter, order and folds."""
         self._place, self._standing = Line(id="place"), Line(id="standing")
         self._body = SideBySide(self.browse, id="body")
-        self._box = Box(
+        self._input = InputLine(
             'score>0.5 acc=1 len>=2000 group:ab word /regex/ "text" · enter filters', id="query"
         )
         self._export: Export | None = None
@@ -147,7 +147,7 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
         yield self._place
         yield self._standing
         yield self._body
-        yield self._box
+        yield self._input
         yield Keys()
 
     def on_mount(self) -> None:
@@ -288,7 +288,7 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
             self.browse.close()
             self._take_turns()
         elif self.browse.query:
-            self._ask(SampleQuery())
+            self._set_filter(SampleQuery())
         else:
             self.action_leave()
 
@@ -316,11 +316,11 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
 
     def action_filter(self) -> None:
         """Open the line to type a filter in."""
-        self._box.value = self.browse.query.text
+        self._input.value = self.browse.query.text
         # Shown at once, not when the stylesheet is applied next: whoever types fast loses no key.
-        self._box.display = True
+        self._input.display = True
         self.add_class("-filtering")
-        self.set_focus(self._box, scroll_visible=False)
+        self.set_focus(self._input, scroll_visible=False)
 
     @on(Input.Submitted, "#query")
     def _submitted(self, event: Input.Submitted) -> None:
@@ -338,9 +338,9 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
             )
             return
         self._close_filter()
-        self._ask(wanted)
+        self._set_filter(wanted)
 
-    def _ask(self, wanted: SampleQuery) -> None:
+    def _set_filter(self, wanted: SampleQuery) -> None:
         turns = self.browse.answers
         self.browse.ask(wanted)
         if turns:
@@ -348,7 +348,7 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
         self.redraw()
 
     def _close_filter(self) -> None:
-        self._box.display = False
+        self._input.display = False
         self.remove_class("-filtering")
         self._body.text.focus(scroll_visible=False)
 
