@@ -41,8 +41,8 @@ def text(row: list[Segment]) -> str:
     return "".join(piece for piece, _ in row)
 
 
-def texts(*gpus: Gpu, width: int, ascii: bool = False) -> list[str]:
-    return [text(row) for row in gpu_rows(gpus, width, ascii=ascii)]
+def texts(*gpus: Gpu, width: int, ascii_only: bool = False) -> list[str]:
+    return [text(row) for row in gpu_rows(gpus, width, ascii_only=ascii_only)]
 
 
 def roles(gpu: Gpu, width: int = 80) -> dict[str, str]:
@@ -58,8 +58,8 @@ def test_wide() -> None:
 @pytest.mark.parametrize(("ascii_only", "mark"), [(False, "…"), (True, "~")])
 def test_what_is_cut_says_so(ascii_only: bool, mark: str) -> None:
     long = replace(H100, name="Accelerator of a very long name", index="node-17:3")
-    assert f"Accelerator of {mark}" in texts(long, width=80, ascii=ascii_only)[0]
-    assert texts(long, width=5, ascii=ascii_only) == [f"node{mark}"]
+    assert f"Accelerator of {mark}" in texts(long, width=80, ascii_only=ascii_only)[0]
+    assert texts(long, width=5, ascii_only=ascii_only) == [f"node{mark}"]
 
 
 def test_medium() -> None:
@@ -128,12 +128,14 @@ def test_values_that_are_no_numbers_are_unknown() -> None:
 
 
 def test_ascii() -> None:
-    assert texts(H100, LOST, width=56, ascii=True) == [
+    assert texts(H100, LOST, width=56, ascii_only=True) == [
         "0 H100 |######### |  87% mem 62.1/79.6 GiB  71C 512/700W",
         "3 H100 |          |    - mem             -    -        -",
     ]
-    assert texts(H100, width=15, ascii=True) == ["0 ###   87% 62G"]
-    assert texts(replace(H100, name="Ünit 漢"), width=60, ascii=True)[0].startswith("0 ?nit ? |")
+    assert texts(H100, width=15, ascii_only=True) == ["0 ###   87% 62G"]
+    assert texts(replace(H100, name="Ünit 漢"), width=60, ascii_only=True)[0].startswith(
+        "0 ?nit ? |"
+    )
 
 
 def test_roles() -> None:
@@ -175,17 +177,17 @@ def test_short_name(name: str, short: str) -> None:
     assert short_name(name) == short
 
 
-@given(gpus=st.lists(GPUS, max_size=4), width=st.integers(1, 200), ascii=st.booleans())
-@example(gpus=[replace(H100, power=1e308)], width=200, ascii=False)
-@example(gpus=[replace(H100, name="漢" * 20, index="10:6")], width=4, ascii=False)
-def test_never_wider_than_asked_and_aligned(gpus: list[Gpu], width: int, ascii: bool) -> None:
-    rows = gpu_rows(gpus, width, ascii=ascii)
+@given(gpus=st.lists(GPUS, max_size=4), width=st.integers(1, 200), ascii_only=st.booleans())
+@example(gpus=[replace(H100, power=1e308)], width=200, ascii_only=False)
+@example(gpus=[replace(H100, name="漢" * 20, index="10:6")], width=4, ascii_only=False)
+def test_never_wider_than_asked_and_aligned(gpus: list[Gpu], width: int, ascii_only: bool) -> None:
+    rows = gpu_rows(gpus, width, ascii_only=ascii_only)
     assert len(rows) == len(gpus)
     lines = [text(row) for row in rows]
     assert all(cell_len(line) <= width for line in lines)
     if any(len(line.split()) > 1 for line in lines):
         assert len({cell_len(line) for line in lines}) == 1
-    if ascii:
+    if ascii_only:
         assert all(line.isascii() for line in lines)
     assert all(piece for row in rows for piece, _ in row)
 

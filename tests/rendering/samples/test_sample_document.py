@@ -37,7 +37,7 @@ def test_parts_and_their_headings() -> None:
         *("▾ 3 ground truth", "42", ""),
         *("▾ 4 fields", "acc  1", "pred  41", "ok  True", "group  g"),
     ]
-    assert shown(Document(sample(), 60, 10, ascii=True)) == [
+    assert shown(Document(sample(), 60, 10, ascii_only=True)) == [
         *("v 1 prompt  5 characters", "asked", "v 2 response  8 characters", "answered"),
     ]
 
@@ -148,9 +148,11 @@ SAMPLES = st.builds(
     SAMPLES, st.integers(1, 120), st.integers(0, 40), st.sets(st.sampled_from(PARTS)), st.booleans()
 )
 def test_everything_fits(
-    one: Sample, width: int, height: int, folded: set[str], ascii: bool
+    one: Sample, width: int, height: int, folded: set[str], ascii_only: bool
 ) -> None:
-    document = Document(one, width, height, folded=folded, searches=[Search("the|e")], ascii=ascii)
+    document = Document(
+        one, width, height, folded=folded, searches=[Search("the|e")], ascii_only=ascii_only
+    )
     for row in shown(document):
         assert cell_len(row) <= max(
             width, 2

@@ -248,7 +248,10 @@ def test_figures() -> None:
     assert stands.std == pytest.approx(0.4330127)
     assert (stands.groups, stands.dead) == (2, 1)
     assert stands.words() == ["6 rows", "score 0.75 ± 0.433", "dead groups 50%"]
-    assert stands.words(complete=False, ascii=True)[:2] == ["6 rows so far", "score 0.75 +- 0.433"]
+    assert stands.words(complete=False, ascii_only=True)[:2] == [
+        "6 rows so far",
+        "score 0.75 +- 0.433",
+    ]
     assert summarise([]).words() == ["0 rows"]
     assert summarise([fact(0, 0.5)]).words() == ["1 row", "score 0.5"]
 
@@ -267,7 +270,9 @@ def test_marks() -> None:
     assert [glyph for glyph, _ in judged(1.7e308, 1.6e308)] == ["▲", "▼"]
     assert [glyph for glyph, _ in judged(1.7e308, -1.7e308)] == ["▲", "▼"]
     stands = summarise([fact(0, 1.0), fact(1, 2.0)])
-    assert all(stands.mark(score, ascii=True)[0].isascii() for score in (1.0, 2.0, 1.5, None, nan))
+    assert all(
+        stands.mark(score, ascii_only=True)[0].isascii() for score in (1.0, 2.0, 1.5, None, nan)
+    )
 
 
 # -- rows of the list ------------------------------------------------------------------------------
@@ -299,7 +304,7 @@ def test_columns_come_as_there_is_room() -> None:
         " #     score    acc▼",
         " 1 ✓       1       0",
     ]
-    assert rows_of(listing, 40, ascii=True)[0].startswith("#^ ")
+    assert rows_of(listing, 40, ascii_only=True)[0].startswith("#^ ")
 
 
 @given(

@@ -71,7 +71,7 @@ def test_header() -> None:
     assert cell_len(row) == 120
     assert texts(header(group, 1, 38, 2)) == ["step 120 · 2/8 · ✓ 1 · group 2/4 · val", "✗✓✗✓ ✗✓✗✓"]
     assert texts(header(group, 1, 19, 1)) == ["120 · 2/8 · ✓ 1"]
-    in_ascii = texts(header(group, 1, 66, 1, ascii=True))[0]
+    in_ascii = texts(header(group, 1, 66, 1, ascii_only=True))[0]
     assert in_ascii == "step 120 | sample 2/8 | + score 1 | 2/4 in its group | validation"
     assert texts(header(group, 9, 60, 1, count=1000)) == [
         "step 120 · sample 10/1000 · validation · step mean 0.5"
@@ -173,12 +173,12 @@ SAMPLES = st.builds(
     st.booleans(),
 )
 def test_everything_fits(
-    samples: list[Sample], width: int, height: int, unfolded: bool, ascii: bool
+    samples: list[Sample], width: int, height: int, unfolded: bool, ascii_only: bool
 ) -> None:
     wanted = header_height(width, height)
-    head = header(samples, len(samples) - 1, width, wanted, ascii=ascii)
+    head = header(samples, len(samples) - 1, width, wanted, ascii_only=ascii_only)
     assert len(head) <= wanted
-    body = body_rows(samples[0], width, height, unfolded=unfolded, ascii=ascii)
+    body = body_rows(samples[0], width, height, unfolded=unfolded, ascii_only=ascii_only)
     for row in texts([*head, *body]):
         assert cell_len(row) <= width
         assert "\n" not in row

@@ -93,7 +93,11 @@ def short_name(name: str) -> str:
 
 
 def gpu_rows(
-    gpus: Sequence[Gpu], width: int, *, ascii: bool = False, past: Sequence[Sequence[float]] = ()
+    gpus: Sequence[Gpu],
+    width: int,
+    *,
+    ascii_only: bool = False,
+    past: Sequence[Sequence[float]] = (),
 ) -> list[list[Segment]]:
     """Lay out devices as one row each, e.g. `0 H100 ▕███████▏ 87% mem 62.1/79.6 GiB 71°C 512/700W`.
 
@@ -103,7 +107,7 @@ def gpu_rows(
     Args:
         gpus: The devices, in the order to show.
         width: Most cells a row may take; rows may stay shorter.
-        ascii: Draw with ASCII alone.
+        ascii_only: Draw with ASCII alone.
         past: Utilisation of each device until now, oldest first; empty to show none.
 
     Returns:
@@ -111,17 +115,17 @@ def gpu_rows(
     """
     if width <= 0 or not gpus:
         return [[] for _ in gpus]
-    fields = [_fields(gpu, ascii=ascii) for gpu in gpus]
+    fields = [_fields(gpu, ascii_only=ascii_only) for gpu in gpus]
     widths = _widths(fields)
     layout, spare = _layout(widths, width)
     with_reasons = spare > _LONGEST_BAR + _WORDS + (_LEAST_HISTORY + 1 if past else 0)
     bar, spark = _bar_and_history(spare - with_reasons * (_WORDS + 1), wanted=bool(past))
-    mark = ellipsis(ascii_only=ascii)
+    mark = ellipsis(ascii_only=ascii_only)
     rows = []
     for gpu, texts, history in zip(gpus, fields, past or [()] * len(gpus), strict=True):
-        picture = _bar(gpu.utilization, bar, framed="frame" in layout, ascii=ascii)
+        picture = _bar(gpu.utilization, bar, framed="frame" in layout, ascii_only=ascii_only)
         if spark:
-            blocks = strip(history, spark, ascii_only=ascii).rjust(spark)
+            blocks = strip(history, spark, ascii_only=ascii_only).rjust(spark)
             picture += [(" ", "dim"), (blocks, "spark")]
         row = _row(texts, layout, widths, picture, width, mark)
         rows.append(row + _throttle_reason(gpu) if with_reasons else row)
@@ -184,19 +188,19 @@ def _row(
     return [segment for segment in row if segment[0]]
 
 
-def _bar(utilization: float | None, cells: int, *, framed: bool, ascii: bool) -> list[Segment]:
+def _bar(utilization: float | None, cells: int, *, framed: bool, ascii_only: bool) -> list[Segment]:
     """Return a bar of `cells` cells, and two more for its frame."""
     share = min(max((finite(utilization) or 0.0) / 100, 0.0), 1.0)
-    if ascii:
+    if ascii_only:
         filled = "#" * round(share * cells)
     else:
         full, eighths = divmod(round(share * cells * 8), 8)
         filled = "█" * full + (_EIGHTHS[eighths] if eighths else "")
-    left, right = (_ASCII_FRAME if ascii else _FRAME) if framed else ("", "")
+    left, right = (_ASCII_FRAME if ascii_only else _FRAME) if framed else ("", "")
     return [(left, "dim"), (filled, "bar"), (" " * (cells - len(filled)), "dim"), (right, "dim")]
 
 
-def _fields(gpu: Gpu, *, ascii: bool) -> dict[str, _Field]:
+def _fields(gpu: Gpu, *, ascii_only: bool) -> dict[str, _Field]:
     """Return every field that a layout may show."""
     used, total = _gib(gpu.memory_used), _gib(gpu.memory_total)
     power, limit = finite(gpu.power), finite(gpu.power_limit)
@@ -206,7 +210,9 @@ def _fields(gpu: Gpu, *, ascii: bool) -> dict[str, _Field]:
     name = short_name(gpu.name)
     fields = {
         "index": _Field(gpu.index, "name", left=True),
-        "name": _Field(fit(name, _LONGEST_NAME, ellipsis(ascii_only=ascii)), "name", left=True),
+        "name": _Field(
+            fit(name, _LONGEST_NAME, ellipsis(ascii_only=ascii_only)), "name", left=True
+        ),
         "utilization": _number(finite(gpu.utilization), "%", reserve=4),
         "temperature": _number(temperature, "°C", reserve=4, warn=hot),
         "memory": _pair(used, total, " GiB", digits=1, warn=full, label="mem "),
@@ -215,7 +221,7 @@ def _fields(gpu: Gpu, *, ascii: bool) -> dict[str, _Field]:
         "power": _pair(power, limit, "W"),
         "watts": _number(power, "W", reserve=4),
     }
-    return {key: _asciified(field) for key, field in fields.items()} if ascii else fields
+    return {key: _asciified(field) for key, field in fields.items()} if ascii_only else fields
 
 
 def _number(value: float | None, unit: str, *, reserve: int, warn: bool = False) -> _Field:

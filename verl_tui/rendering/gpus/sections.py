@@ -106,7 +106,7 @@ def _rows(
         if past and any(device.history for device in devices)
         else []
     )
-    rows = gpu_rows(gpus, width, ascii=ascii_only, past=pasts)
+    rows = gpu_rows(gpus, width, ascii_only=ascii_only, past=pasts)
     return [cut([(text, role) for text, role in row], width, mark) for row in rows]
 
 

@@ -1,6 +1,4 @@
-"""Lines of a log as rows: what repeats itself is folded into one row with a count, records of JSONL
-are told.
-"""
+"""Lines of a log as rows: repeated lines are folded with a count, JSONL records are summarised."""
 
 from __future__ import annotations
 

@@ -40,14 +40,14 @@ def opening(answer: str, width: int) -> str:
     return fit(_BLANK.sub(" ", text).strip(), width)
 
 
-def row(item: AnswerItem, width: int, *, with_step: bool, ascii: bool = False) -> Pieces:
+def row(item: AnswerItem, width: int, *, with_step: bool, ascii_only: bool = False) -> Pieces:
     """Return the row of a sample.
 
     Args:
         item: The sample.
         width: Cells of a row.
         with_step: True if answers of several steps are shown.
-        ascii: Draw in ASCII.
+        ascii_only: Draw in ASCII.
     """
     score, role = item.score
     head = (
@@ -62,5 +62,5 @@ def row(item: AnswerItem, width: int, *, with_step: bool, ascii: bool = False) -
     if room < 4:
         return [(fit("".join(text for text, _ in pieces), width), role)]
     if item.answer is None:
-        return [*pieces, ("..." if ascii else "…", "dim")]
+        return [*pieces, ("..." if ascii_only else "…", "dim")]
     return [*pieces, (opening(item.answer, room) or "(empty)", "field")]

@@ -252,11 +252,11 @@ class Browse:
             self.history = History(self._samples, shown[0], sample.prompt)
             self.stay()
 
-    def items(self, *, ascii: bool = False) -> Sequence[Callable[[], AnswerItem]]:
+    def items(self, *, ascii_only: bool = False) -> Sequence[Callable[[], AnswerItem]]:
         """Return a function for each answer that makes its item, since most are never in sight."""
 
         def item(place: Place, fact: SampleFacts, answer: str | None) -> AnswerItem:
-            score = score_words(fact, self.listing.scores, ascii=ascii)
+            score = score_words(fact, self.listing.scores, ascii_only=ascii_only)
             return AnswerItem(place, fact.index, score, fact.length, answer)
 
         def mate(page: SamplePage, fact: SampleFacts) -> AnswerItem:

@@ -68,7 +68,7 @@ class Document:
         *,
         folded: Collection[str] = (),
         searches: Sequence[Search] = (),
-        ascii: bool = False,
+        ascii_only: bool = False,
     ) -> None:
         """Lay out a sample; nothing is wrapped yet.
 
@@ -78,13 +78,13 @@ class Document:
             height: Rows that can be seen at once.
             folded: Names of `PARTS` that are folded to a few rows.
             searches: Searches whose hits are marked in prompt and response.
-            ascii: Draw in ASCII.
+            ascii_only: Draw in ASCII.
         """
         self.sample = sample
         self._width, self._height = max(1, width), height
         self._folded = frozenset(folded)
         self._searches = tuple(searches)
-        self._ascii = ascii
+        self._ascii = ascii_only
         texts = (sample.prompt, sample.response, sample.ground_truth, _fields(sample))
         self._parts = [
             (name, text.strip("\n"))

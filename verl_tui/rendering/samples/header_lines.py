@@ -25,7 +25,7 @@ _ROLES = {"good": "good", "warning": "warning", "critical": "critical"}
 
 
 def place_words(
-    place: Place, places: Sequence[Place], run: str, *, following: bool, ascii: bool
+    place: Place, places: Sequence[Place], run: str, *, following: bool, ascii_only: bool
 ) -> tuple[Pieces, Pieces]:
     """Describe the step that is shown."""
     kind = [p for p in places if p.validation is place.validation]
@@ -34,7 +34,7 @@ def place_words(
         (f"step {exact_step(place.step)}", "strong"),
         ("  validation" if place.validation else "  training", "accent"),
         (f"  {at:,} of {len(kind):,}", "dim"),
-        (f"  {middle(run, 40, ascii_only=ascii)}", "dim"),
+        (f"  {middle(run, 40, ascii_only=ascii_only)}", "dim"),
     ]
     return left, [("following" if following else "f follows", "accent" if following else "dim")]
 
@@ -53,40 +53,40 @@ def list_words(
     order: SampleOrder,
     *,
     given_up: bool,
-    ascii: bool,
+    ascii_only: bool,
 ) -> tuple[Pieces, Pieces]:
     """Return the step's scores for the left, filter and order of the list for the right."""
-    between = " | " if ascii else " · "
-    words = listing.scores.words(complete=listing.complete, ascii=ascii)
+    between = " | " if ascii_only else " · "
+    words = listing.scores.words(complete=listing.complete, ascii_only=ascii_only)
     left: Pieces = [(f"{between if at else ''}{word}", "") for at, word in enumerate(words)]
     if page.problem is not None:
         left.append((f"  {page.problem}", "warning"))
-    right = _filter_words(listing, query, ascii=ascii) if query else []
+    right = _filter_words(listing, query, ascii_only=ascii_only) if query else []
     if given_up:
         right.append(("long lines skipped ", "warning"))
     if order.field != FILE or order.down:
-        arrow = order.arrow(ascii=ascii)
-        right.append((f"by {middle(order.field, 20, ascii_only=ascii)}{arrow}", "dim"))
+        arrow = order.arrow(ascii_only=ascii_only)
+        right.append((f"by {middle(order.field, 20, ascii_only=ascii_only)}{arrow}", "dim"))
     return left, right
 
 
-def _filter_words(listing: SampleListing, query: SampleQuery, *, ascii: bool) -> Pieces:
+def _filter_words(listing: SampleListing, query: SampleQuery, *, ascii_only: bool) -> Pieces:
     """Return a filter and the number of samples that pass it."""
     found = counted(len(listing.visible), "match", "matches")
     so_far = "" if listing.complete else " so far"
-    text = middle(query.text, 30, ascii_only=ascii)
+    text = middle(query.text, 30, ascii_only=ascii_only)
     return [(f"{found}{so_far} ", "accent"), (f"{text} ", "dim")]
 
 
 def sample_words(
-    index: int, fact: SampleFacts | None, listing: SampleListing, *, reading: bool, ascii: bool
+    index: int, fact: SampleFacts | None, listing: SampleListing, *, reading: bool, ascii_only: bool
 ) -> Pieces:
     """Describe the sample that is shown."""
     at = listing.place_of(index)
     place = f"{at + 1:,}/{len(listing.visible):,}" if at is not None else "not listed"
     pieces: Pieces = []
     if fact is not None:
-        words, role = score_words(fact, listing.scores, ascii=ascii)
+        words, role = score_words(fact, listing.scores, ascii_only=ascii_only)
         pieces.append((f"{words} ", _ROLES.get(role, "")))
     pieces += [(f" #{index + 1}", "strong"), (f"  {place}", "dim")]
     if fact is not None:
@@ -96,5 +96,5 @@ def sample_words(
             pieces.append((f"  group {group}: {mates.index(index) + 1}/{len(mates)}", "dim"))
         pieces.append((f"  {fact.length:,} characters", "dim"))
     if reading:
-        pieces.insert(0, ("reading ... " if ascii else "reading … ", "warning"))
+        pieces.insert(0, ("reading ... " if ascii_only else "reading … ", "warning"))
     return pieces

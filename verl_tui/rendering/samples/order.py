@@ -21,9 +21,9 @@ class SampleOrder(NamedTuple):
     field: str = FILE
     down: bool = False
 
-    def arrow(self, *, ascii: bool) -> str:
+    def arrow(self, *, ascii_only: bool) -> str:
         """Return the sign of the direction."""
-        return ("^v" if ascii else "▲▼")[self.down]
+        return ("^v" if ascii_only else "▲▼")[self.down]
 
     def sort(self, facts: Iterable[SampleFacts]) -> list[int]:
         """Return the indices of the samples in this order."""

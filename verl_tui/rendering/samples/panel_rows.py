@@ -70,7 +70,7 @@ def header_rows(
     rows: int,
     *,
     count: int = 0,
-    ascii: bool = False,
+    ascii_only: bool = False,
 ) -> list[Pieces]:
     """Describe the shown sample and the scores of its step.
 
@@ -81,28 +81,30 @@ def header_rows(
         width: Cells of a row.
         rows: Number of rows, see `header_height`.
         count: Number of samples, if fewer are known so far.
-        ascii: Draw in ASCII.
+        ascii_only: Draw in ASCII.
     """
     if rows < 1 or width < 1:
         return []
-    facts = _facts(place, index, listing, max(count, len(listing.facts)), width, ascii=ascii)
+    facts = _facts(
+        place, index, listing, max(count, len(listing.facts)), width, ascii_only=ascii_only
+    )
     if rows > 1:
-        return [facts, _glyph_row(listing, index, width, ascii=ascii)]
+        return [facts, _glyph_row(listing, index, width, ascii_only=ascii_only)]
     taken = _cells(facts)
     if width < _ONE_ROW or width - taken < 12:
         return [facts]
-    strip = _glyph_row(listing, index, width - taken - 3, ascii=ascii)
+    strip = _glyph_row(listing, index, width - taken - 3, ascii_only=ascii_only)
     return [[*facts, (" " * (width - taken - _cells(strip)), ""), *strip]]
 
 
 def _facts(
-    place: Place, index: int, listing: SampleListing, count: int, width: int, *, ascii: bool
+    place: Place, index: int, listing: SampleListing, count: int, width: int, *, ascii_only: bool
 ) -> Pieces:
     """Return the longest description of the sample that fits."""
     step, which = exact_step(place.step), f"{index + 1}/{count}"
     mates = listing.mates(index)
     group = f"{mates.index(index) + 1}/{len(mates)}" if len(mates) > 1 else ""
-    score, short_score, role = _score(index, listing, ascii=ascii)
+    score, short_score, role = _score(index, listing, ascii_only=ascii_only)
     scores = listing.scores
     long = [
         (f"step {step}", "strong"),
@@ -120,34 +122,34 @@ def _facts(
         ("val" if place.validation else "", "label"),
     ]
     for words in (long, long[:5], short, short[:3]):
-        row = _joined(words, ascii=ascii)
+        row = _joined(words, ascii_only=ascii_only)
         if _cells(row) <= width:
             return row
-    return _cut(_joined([(step, "strong"), *short[1:3]], ascii=ascii), width)
+    return _cut(_joined([(step, "strong"), *short[1:3]], ascii_only=ascii_only), width)
 
 
-def _score(index: int, listing: SampleListing, *, ascii: bool) -> tuple[str, str, str]:
+def _score(index: int, listing: SampleListing, *, ascii_only: bool) -> tuple[str, str, str]:
     """Write a sample's score, long and short, with its role; empty while it is unknown."""
     if index >= len(listing.facts):
         return "", "", ""
     score = listing.facts[index].score
-    glyph, role = listing.scores.mark(score, ascii=ascii)
+    glyph, role = listing.scores.mark(score, ascii_only=ascii_only)
     if score is None:
         return "no score", f"{glyph} no score", role
     return f"{glyph} score {compact(score)}", f"{glyph} {compact(score)}", role
 
 
-def _glyph_row(listing: SampleListing, index: int, width: int, *, ascii: bool) -> Pieces:
+def _glyph_row(listing: SampleListing, index: int, width: int, *, ascii_only: bool) -> Pieces:
     """Return a glyph per score around the shown sample, with gaps between groups if they fit."""
     facts = listing.facts
     first, last = _around(index, len(facts), width)
     gaps = _group_starts(facts) if last - first == len(facts) else set()
     if len(facts) + len(gaps) > width:
         gaps = set()
-    mark = (ellipsis(ascii_only=ascii), "dim")
+    mark = (ellipsis(ascii_only=ascii_only), "dim")
     row: Pieces = [mark] if first > 0 else []
     for at in range(first, last):
-        glyph, role = listing.scores.mark(facts[at].score, ascii=ascii)
+        glyph, role = listing.scores.mark(facts[at].score, ascii_only=ascii_only)
         if at in gaps:
             row.append((" ", ""))
         row.append((glyph, f"here-{role}" if at == index else role))
@@ -172,7 +174,7 @@ def _group_starts(facts: Sequence[SampleFacts]) -> set[int]:
 
 
 def body_rows(
-    sample: Sample, width: int, height: int, *, unfolded: bool = False, ascii: bool = False
+    sample: Sample, width: int, height: int, *, unfolded: bool = False, ascii_only: bool = False
 ) -> list[Pieces]:
     """Return prompt, response, ground truth and further fields.
 
@@ -181,17 +183,17 @@ def body_rows(
         width: Cells of a row.
         height: Rows in sight; the fewer, the less of the prompt is shown.
         unfolded: Show the whole prompt.
-        ascii: Draw in ASCII.
+        ascii_only: Draw in ASCII.
     """
     if width < 1:
         return []
     parts = [
-        _prompt(sample.prompt, width, height, unfolded=unfolded, ascii=ascii),
+        _prompt(sample.prompt, width, height, unfolded=unfolded, ascii_only=ascii_only),
         _part("response", sample.response, "response", width),
     ]
     if sample.ground_truth is not None:
         parts.append(_part("truth", sample.ground_truth, "truth", width))
-    if extras := _extras(sample.extras, ascii=ascii):
+    if extras := _extras(sample.extras, ascii_only=ascii_only):
         parts.append(_part("extras", extras, "extras", width))
     rows: list[Pieces] = []
     for part in parts:
@@ -201,7 +203,9 @@ def body_rows(
     return rows
 
 
-def _prompt(text: str, width: int, height: int, *, unfolded: bool, ascii: bool) -> Iterator[Pieces]:
+def _prompt(
+    text: str, width: int, height: int, *, unfolded: bool, ascii_only: bool
+) -> Iterator[Pieces]:
     labels = _labels(width)
     text = text.strip("\n")
     shown = 3 if height >= 8 else 1
@@ -215,7 +219,7 @@ def _prompt(text: str, width: int, height: int, *, unfolded: bool, ascii: bool) 
         yield from _part("prompt", text, "prompt", width)
         return
     label = "prompt".ljust(labels) if labels else "prompt "
-    note = f"{'...' if ascii else '…'} {above:,} lines above, u unfolds"
+    note = f"{'...' if ascii_only else '…'} {above:,} lines above, u unfolds"
     yield _cut([(label, "label"), (note, "dim")], width)
     for line in tail:
         yield [(" " * labels, ""), (line, "prompt")]
@@ -239,7 +243,7 @@ def _part(label: str, text: str, role: str, width: int) -> Iterator[Pieces]:
         yield _cut([(" " * labels, ""), ("the rest is not shown", "dim")], width)
 
 
-def _extras(extras: Mapping[str, Any], *, ascii: bool) -> str:
+def _extras(extras: Mapping[str, Any], *, ascii_only: bool) -> str:
     """Return numbers on one line, then each other value on a line of its own."""
     numbers, lines = [], []
     for key, value in extras.items():
@@ -249,11 +253,11 @@ def _extras(extras: Mapping[str, Any], *, ascii: bool) -> str:
             numbers.append(f"{key} {compact(value)}")
         elif value is not None and str(value):
             lines.append(f"{key}: {value}")
-    return "\n".join(([_dot(ascii=ascii).join(numbers)] if numbers else []) + lines)
+    return "\n".join(([_dot(ascii_only=ascii_only).join(numbers)] if numbers else []) + lines)
 
 
-def _dot(*, ascii: bool) -> str:
-    return " | " if ascii else " · "
+def _dot(*, ascii_only: bool) -> str:
+    return " | " if ascii_only else " · "
 
 
 def empty_rows(run: Run | None, width: int, *, loading: bool = False) -> list[Pieces]:
@@ -284,11 +288,11 @@ def _labels(width: int) -> int:
     return _LABELS if width >= _LABELLED else 0
 
 
-def _joined(words: Sequence[Piece], *, ascii: bool) -> Pieces:
+def _joined(words: Sequence[Piece], *, ascii_only: bool) -> Pieces:
     row: Pieces = []
     for text, role in words:
         if text:
-            row.extend([(_dot(ascii=ascii), "dim")] if row else [])
+            row.extend([(_dot(ascii_only=ascii_only), "dim")] if row else [])
             row.append((text, role))
     return row
 

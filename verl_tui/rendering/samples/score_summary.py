@@ -49,10 +49,10 @@ class ScoreSummary:
     binary: bool = False
     """True if a score is only right or wrong."""
 
-    def mark(self, score: float | None, *, ascii: bool = False) -> tuple[str, str]:
+    def mark(self, score: float | None, *, ascii_only: bool = False) -> tuple[str, str]:
         """Return a glyph with its role: right or wrong, or above or below the mean."""
         name, role = self._judged(score)
-        return (_ASCII_GLYPHS if ascii else _GLYPHS)[name], role
+        return (_ASCII_GLYPHS if ascii_only else _GLYPHS)[name], role
 
     def _judged(self, score: float | None) -> tuple[str, str]:
         if score is None:
@@ -67,11 +67,13 @@ class ScoreSummary:
             return "above", "good"
         return "below", "critical" if score < 0 else "warning"
 
-    def words(self, *, complete: bool = True, ascii: bool = False) -> list[str]:
+    def words(self, *, complete: bool = True, ascii_only: bool = False) -> list[str]:
         """Return the figures: `512 rows`, `score 0.41 ± 0.49`, `dead groups 12 %`."""
         words = [counted(self.count, "row")]
         if self.scored:
-            spread = f" {'+-' if ascii else '±'} {compact(self.std)}" if self.scored > 1 else ""
+            spread = (
+                f" {'+-' if ascii_only else '±'} {compact(self.std)}" if self.scored > 1 else ""
+            )
             words.append(f"score {compact(self.mean)}{spread}")
         if self.groups:
             words.append(f"dead groups {self.dead / self.groups:.0%}")

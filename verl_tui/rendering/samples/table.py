@@ -68,14 +68,16 @@ def columns(fields: Iterable[str], count: int, order: SampleOrder, width: int) -
     return sorted(chosen, key=lambda column: _FIRST.get(column.field, len(_FIRST)))
 
 
-def heading(shown: Sequence[TableColumn], order: SampleOrder, *, ascii: bool = False) -> Pieces:
+def heading(
+    shown: Sequence[TableColumn], order: SampleOrder, *, ascii_only: bool = False
+) -> Pieces:
     """Return the titles, with an arrow at the column that the list is sorted by."""
-    mark = ellipsis(ascii_only=ascii)
+    mark = ellipsis(ascii_only=ascii_only)
     row: Pieces = []
     for column in shown:
         sorts = column.field == order.field
         title = fit(column.title, column.width - sorts, mark)
-        title += order.arrow(ascii=ascii) if sorts else ""
+        title += order.arrow(ascii_only=ascii_only) if sorts else ""
         padding = " " * (column.width - cell_len(title))
         row.append((f"{padding}{title} ", "strong" if sorts else "dim"))
     return row
@@ -87,7 +89,7 @@ def line(
     scores: ScoreSummary,
     groups: dict[str, int],
     *,
-    ascii: bool = False,
+    ascii_only: bool = False,
 ) -> Pieces:
     """Return the row of one sample.
 
@@ -96,12 +98,12 @@ def line(
         shown: The columns.
         scores: Scores of all samples of the step.
         groups: The number of each group.
-        ascii: Draw in ASCII.
+        ascii_only: Draw in ASCII.
     """
     row: Pieces = []
     for column in shown:
         if column.field == "score":
-            glyph, role = scores.mark(fact.score, ascii=ascii)
+            glyph, role = scores.mark(fact.score, ascii_only=ascii_only)
             number = compact(fact.score) if fact.score is not None else "-"
             row.append((f"{glyph} {number:>{_NUMBER}} ", role))
             continue
@@ -128,7 +130,9 @@ def number_groups(facts: Iterable[SampleFacts]) -> dict[str, int]:
     return numbers
 
 
-def score_words(fact: SampleFacts, scores: ScoreSummary, *, ascii: bool = False) -> tuple[str, str]:
+def score_words(
+    fact: SampleFacts, scores: ScoreSummary, *, ascii_only: bool = False
+) -> tuple[str, str]:
     """Return a sample's score with its glyph, and the role."""
-    glyph, role = scores.mark(fact.score, ascii=ascii)
+    glyph, role = scores.mark(fact.score, ascii_only=ascii_only)
     return f"{glyph} {compact(fact.score) if fact.score is not None else 'no score'}", role

@@ -249,7 +249,7 @@ class SamplesPanel(Panel, RoleStyled):
         self._header.display = rows > 0
         self._header.styles.height = max(1, rows)
         if shown is not None:
-            drawn = header_rows(*shown, listing, width, rows, count=count, ascii=view.ascii)
+            drawn = header_rows(*shown, listing, width, rows, count=count, ascii_only=view.ascii)
             self._header.set_strips([self.inked(row) for row in drawn])
 
     def _draw_body(self, view: View, width: int, height: int) -> None:
@@ -262,7 +262,7 @@ class SamplesPanel(Panel, RoleStyled):
         rows = instead
         if sample is not None:
             seen = height - header_height(width + 1, height)
-            rows = body_rows(sample, width, seen, unfolded=self._unfolded, ascii=view.ascii)
+            rows = body_rows(sample, width, seen, unfolded=self._unfolded, ascii_only=view.ascii)
         self._body.set_strips([self.inked(row) for row in rows])
 
     def _instead(self, view: View, width: int) -> list[Pieces]:

@@ -108,13 +108,13 @@ class SideBySide(Horizontal, RoleStyled):
 
     # -- drawing -----------------------------------------------------------------------------------
 
-    def draw(self, *, ascii: bool) -> None:
+    def draw(self, *, ascii_only: bool) -> None:
         """Draw what is in sight of what is browsed."""
         if self._browse.answers:
-            self._draw_digest(ascii=ascii)
+            self._draw_digest(ascii_only=ascii_only)
         else:
-            self._draw_list(ascii=ascii)
-            self._draw_sample(ascii=ascii)
+            self._draw_list(ascii_only=ascii_only)
+            self._draw_sample(ascii_only=ascii_only)
 
     def draw_instead(self, rows: Sequence[Pieces]) -> None:
         """Draw these rows in place of a sample."""
@@ -123,16 +123,18 @@ class SideBySide(Horizontal, RoleStyled):
             self.text.show(None, {})
             self.text.set_strips([self.inked(row) for row in rows])
 
-    def _draw_list(self, *, ascii: bool) -> None:
+    def _draw_list(self, *, ascii_only: bool) -> None:
         rows, listing, order = self.list, self._browse.listing, self._browse.order
         width = rows.width
         if not rows.display or width < 2:
             return
-        key = (listing.revision, order, width, ascii, tuple(self.role_styles.values()))
+        key = (listing.revision, order, width, ascii_only, tuple(self.role_styles.values()))
         if key != self._drawn_list:
             self._drawn_list = key
             shown = table.columns(listing.fields, len(listing.facts), order, width)
-            self._titles.set_strips([self.inked(table.heading(shown, order, ascii=ascii))])
+            self._titles.set_strips(
+                [self.inked(table.heading(shown, order, ascii_only=ascii_only))]
+            )
             # What is drawn later is drawn from what holds now: the listing goes on.
             facts, visible, standing, groups = (
                 listing.facts,
@@ -144,7 +146,9 @@ class SideBySide(Horizontal, RoleStyled):
                 LazyStrips(
                     len(visible),
                     lambda at: self.inked(
-                        table.line(facts[visible[at]], shown, standing, groups, ascii=ascii)
+                        table.line(
+                            facts[visible[at]], shown, standing, groups, ascii_only=ascii_only
+                        )
                     ),
                 )
             )
@@ -154,14 +158,14 @@ class SideBySide(Horizontal, RoleStyled):
             if at is not None:
                 rows.reveal(at)
 
-    def _draw_sample(self, *, ascii: bool) -> None:
+    def _draw_sample(self, *, ascii_only: bool) -> None:
         browse = self._browse
         if browse.index is None:
             nothing = (
                 "nothing matches"
                 if browse.listing.complete
                 else "looking ..."
-                if ascii
+                if ascii_only
                 else "looking …"
             )
             self._line.show([(nothing, "dim")])
@@ -170,11 +174,11 @@ class SideBySide(Horizontal, RoleStyled):
             return
         sample = browse.read()
         said = sample_words(
-            browse.index, browse.fact, browse.listing, reading=sample is None, ascii=ascii
+            browse.index, browse.fact, browse.listing, reading=sample is None, ascii_only=ascii_only
         )
         self._line.show(said, self._hit_words() if sample is not None else [])
         if sample is not None and self.text.display:
-            self._draw_text(sample, ascii=ascii)
+            self._draw_text(sample, ascii_only=ascii_only)
 
     def _hit_words(self) -> Pieces:
         shown = self.text.document
@@ -182,16 +186,21 @@ class SideBySide(Horizontal, RoleStyled):
             return []
         return [(f"hit {shown.hits.index(shown.here) + 1:,}/{len(shown.hits):,}", "accent")]
 
-    def _draw_text(self, sample: Sample, *, ascii: bool) -> None:
+    def _draw_text(self, sample: Sample, *, ascii_only: bool) -> None:
         browse = self._browse
         width, height = self.text.width - 1, self.text.size.height
         searches, styles = browse.query.searches, tuple(self.role_styles.values())
-        key = (browse.shown, sample, width, height, browse.folded, searches, ascii, styles)
+        key = (browse.shown, sample, width, height, browse.folded, searches, ascii_only, styles)
         if width > 0 and key != self._drawn_text:
             self._drawn_text = key
             before = self.text.document
             laid = Document(
-                sample, width, height, folded=browse.folded, searches=searches, ascii=ascii
+                sample,
+                width,
+                height,
+                folded=browse.folded,
+                searches=searches,
+                ascii_only=ascii_only,
             )
             if before is not None and before.sample is sample and before.here in laid.hits:
                 laid.here = (
@@ -199,17 +208,17 @@ class SideBySide(Horizontal, RoleStyled):
                 )  # it was laid out anew only, for another size or another fold
             self.text.show(laid, self.role_styles)
 
-    def _draw_digest(self, *, ascii: bool) -> None:
+    def _draw_digest(self, *, ascii_only: bool) -> None:
         rows, steps = self.digest, self._browse.history is not None
         width = rows.width
         if width < 2 or self._browse.page is None:
             return
-        items = self._items = self._browse.items(ascii=ascii)
+        items = self._items = self._browse.items(ascii_only=ascii_only)
         rows.set_strips(
             LazyStrips(
                 len(items),
                 lambda at: self.inked(
-                    answer_rows.row(items[at](), width, with_step=steps, ascii=ascii)
+                    answer_rows.row(items[at](), width, with_step=steps, ascii_only=ascii_only)
                 ),
             )
         )
@@ -250,7 +259,7 @@ class SideBySide(Horizontal, RoleStyled):
         self.digest.chosen = None
         (self.digest if self._browse.answers else self.text).focus(scroll_visible=False)
 
-    def hit(self, by: int, *, ascii: bool) -> bool:
+    def hit(self, by: int, *, ascii_only: bool) -> bool:
         """Go to the next or previous hit in the sample, unfold what it is in; return whether there
         is any.
         """
@@ -261,7 +270,7 @@ class SideBySide(Horizontal, RoleStyled):
         hit = shown.hits[at % len(shown.hits)]
         if shown.name_of(hit) in self._browse.folded:
             self._browse.fold(shown.name_of(hit))
-            self._draw_sample(ascii=ascii)
+            self._draw_sample(ascii_only=ascii_only)
             shown = self.text.document or shown
         shown.here = hit
         self.text.show(shown, self.role_styles)

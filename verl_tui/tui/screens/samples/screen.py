@@ -120,7 +120,7 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
         }
         &.-flat { & > #standing, & > Keys { display: none; } }
         &.-filtering { & > #query { display: block; } & > Keys { display: none; } }
-        &.-ascii #side { border-right: ascii $panel-lighten-2; }
+        &.-ascii_only #side { border-right: ascii_only $panel-lighten-2; }
     }
     """
 
@@ -173,8 +173,8 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
         """Draw the samples and the lines above them."""
         if not self._body.is_attached or not self.size.width:
             return  # too early, or the app is ending
-        browse, run, ascii = self.browse, self._view.run, self._view.ascii
-        self.set_class(ascii, "-ascii")
+        browse, run, ascii_only = self.browse, self._view.run, self._view.ascii
+        self.set_class(ascii_only, "-ascii")
         if browse.settle(run.samples if run is not None else None, self._view.browser):
             self._body.scroll_to_top()
         if browse.page is None or run is None:
@@ -183,21 +183,26 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
             self._body.draw_instead(empty_rows(run, width, loading=self._view.loading))
             return
         self._draw_lines(run, browse.page)
-        self._body.draw(ascii=ascii)
+        self._body.draw(ascii_only=ascii_only)
         self._report_export()
 
     def _draw_lines(self, run: Run, page: SamplePage) -> None:
-        browse, ascii = self.browse, self._view.ascii
+        browse, ascii_only = self.browse, self._view.ascii
         following = browse.chosen.follow
         left, right = header_lines.place_words(
-            page.place, run.samples.places, run.name, following=following, ascii=ascii
+            page.place, run.samples.places, run.name, following=following, ascii_only=ascii_only
         )
         self._place.show(
             [*header_lines.answers_words(browse.history, on=browse.answers), *left], right
         )
         given_up = any(search.given_up for search in browse.query.searches)
         left, right = header_lines.list_words(
-            browse.listing, page, browse.query, browse.order, given_up=given_up, ascii=ascii
+            browse.listing,
+            page,
+            browse.query,
+            browse.order,
+            given_up=given_up,
+            ascii_only=ascii_only,
         )
         self._standing.show(left, right)
 
@@ -354,7 +359,7 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
 
     def action_hit(self, by: int) -> None:
         """Go to the next or previous hit in this sample."""
-        if self._body.hit(by, ascii=self._view.ascii):
+        if self._body.hit(by, ascii_only=self._view.ascii):
             self.redraw()
         elif self.browse.query.searches:
             self._say("no hit in this sample's text")
