@@ -23,11 +23,11 @@ same run do not.
 _MANY_STEPS = 100
 """From here on a window that grows does so in smaller parts of itself."""
 _ROUNDING = 1e-9
-"""What dividing may take from a whole number of ticks."""
+"""Rounding error of a division, as a share of a tick."""
 _KEEP = 0.35
 """A scale is kept until the data fill less than this share of it."""
 _ENOUGH_TICKS = 6
-"""Whoever asks for so many finds at least two round values on any scale."""
+"""With so many ticks wanted, any scale has at least two round values."""
 _NARROW, _DECADES = 5, 100
 """A logarithmic axis over less than the first factor has the ends and ticks of a linear one; from
 the second on its ticks are powers of ten.

@@ -1,5 +1,5 @@
-"""What lasts from one drawing of a chart to the next, so that drawing is quick and pictures stay
-still.
+"""Columns, averages and y axes kept from one drawing of a chart to the next, so that drawing is
+quick and pictures stay still.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class ChartCache:
 
     def __init__(self) -> None:
         self._scales: dict[bool, tuple[tuple[object, ...], Scale]] = {}
-        """Whether it is at the right -> what the y axis is of, and the axis."""
+        """By True for the right y axis: the series that it was fitted to, and the axis."""
         self._series: dict[int, tuple[Pyramid, Downsampled]] = {}
         self._averages: dict[tuple[int, float], Smoothed] = {}
         self._used: set[int] = set()

@@ -1,4 +1,4 @@
-"""What a chart is told: series, marks and how to show them. A chart knows no run."""
+"""The data of a chart: series, marks and how to show them. A chart knows no run."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ChartLine:
     among the lines.
     """
     right: bool = False
-    """Whether its y axis is the one at the right, see `ChartData.right`."""
+    """True if its y axis is the one at the right, see `ChartData.right`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """What the x positions are. Time runs in seconds, so that ticks fall on minutes and hours."""
+    """The meaning of x positions. Time runs in seconds, so that ticks fall on minutes and hours."""
 
     label: str = "step"
     write: Callable[[int], str] = exact_step
@@ -90,7 +90,7 @@ class ChartData:
     """Its name; the key where empty."""
     unit: str = ""
     run: str = ""
-    """Whose it is, said behind its name where that is known from nothing else on the screen."""
+    """Name of the run, written behind the metric where nothing else on the screen says it."""
     lines: tuple[ChartLine, ...] = ()
     """The first one of kind `line` gives the value in the title."""
     envelope: tuple[Points, Points] | None = None
@@ -102,7 +102,7 @@ class ChartData:
     band: tuple[float | None, float | None] = (None, None)
     """Healthy range, in the unit of the values; None = open at that end."""
     target: float | None = None
-    """What the metric is to reach, in the unit of the values."""
+    """Value that the metric is to reach, in the unit of the values."""
     notes: tuple[str, ...] = ()
     """A few words about the target, from the longest way to say it to the shortest; they come
     before the key.
@@ -113,7 +113,7 @@ class ChartData:
     axis: Axis = STEPS
     log_y: bool = False
     usual_y: bool = False
-    """Whether the y axis leaves out outliers; an arrow at its edge shows where they are."""
+    """True if the y axis leaves out outliers; an arrow at its edge shows where they are."""
     smoothing: float = 0.0
     """Weight of the past in an exponential moving average, 0 .. 1 exclusive; 0 = off."""
     first_step: int | None = None

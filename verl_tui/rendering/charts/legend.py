@@ -1,6 +1,4 @@
-"""What the signs and lines of a chart mean, shown by the very signs and lines that charts are drawn
-with.
-"""
+"""The meaning of the signs and lines of a chart, beside the very signs and lines."""
 
 from __future__ import annotations
 

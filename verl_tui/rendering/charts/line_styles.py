@@ -20,7 +20,7 @@ class LineStyle(NamedTuple):
     large: str
     """Style of plotext's that it has in the large chart."""
     sign: str
-    """What that looks like."""
+    """A character that looks like it."""
     upright: bool = False
 
 

@@ -1,4 +1,4 @@
-"""Which charts a run gets, and what each is told."""
+"""The charts that a run gets, and the data of each."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ChartLook:
     """`step`, `time` or `relative`."""
     log_y: bool = False
     usual_y: bool = False
-    """Whether outliers are left out of the y axis."""
+    """True if outliers are left out of the y axis."""
     smoothing: float = 0.0
     span: ZoomSpan | None = None
     """The steps that are shown, None for all."""

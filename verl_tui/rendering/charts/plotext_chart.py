@@ -34,7 +34,7 @@ _FIRST_COLOUR = 100
 business.
 """
 _DOTS = "braille"
-"""What plotext calls its finest marker."""
+"""Name of plotext's finest marker."""
 _SGR = re.compile(r"\x1b\[([0-9;]*)m")
 _BROKEN, _MARKS = "nan", "marks"
 _BELOW = 2
@@ -69,7 +69,7 @@ class Signal(NamedTuple):
     y: list[float]
     starts: list[int]
     joined: bool = True
-    """Whether a line goes through the points."""
+    """True if a line goes through the points."""
 
 
 class PlotextChart:

@@ -21,4 +21,4 @@ ROLES = (
     ),
     *("validation", "odd", "breach", "restart", "checkpoint"),
 )
-"""What a style is for; the stylesheet's class of a role is `chart--` and the role."""
+"""The purpose of each style; the stylesheet's class of a role is `chart--` and the role."""

@@ -1,4 +1,4 @@
-"""Which second metric belongs into a chart: what rises or falls together with it, or should not."""
+"""The second metric of a chart: one that rises or falls together with it, or should not."""
 
 from __future__ import annotations
 

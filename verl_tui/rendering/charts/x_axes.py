@@ -58,7 +58,7 @@ class _TimeAxis:
         self.axis = axis
         self._clocks = clocks
         self.estimated = bool(clocks) and all(clock.estimated for clock in clocks)
-        """Whether no moment was noted when it was there."""
+        """True if all times are estimates: none was noted when its step was reached."""
 
     def origin(self, series: Series) -> str:
         """Return what tells when the series' last step was, for people; nothing where that is not

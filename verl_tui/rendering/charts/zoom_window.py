@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 _GRAIN = 4
-"""What follows the newest step jumps by one such part of its length, so that pictures stand still
-in between.
+"""A span that follows the newest step jumps by one such part of its length, so that pictures stand
+still in between.
 """
 
 _NEAR = 8
-"""What ends within one such part of its length from the newest step ends there."""
+"""A span that ends within one such part of its length from the newest step ends there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class ZoomSpan:
     length: int
     """Steps from the first to the last."""
     follows: bool = False
-    """Whether it ends at the newest step, wherever that is; `first` then says where it began."""
+    """True if it ends at the newest step, wherever that is; `first` then says where it began."""
 
     def shown(self, whole: tuple[int, int]) -> tuple[int, int]:
         """Return the first and last step to show; of a run that has none of these, the newest

@@ -119,7 +119,7 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         self._origin_of: tuple[object, ...] = ()
         """Run, revision and look that the line below the chart was written for."""
         self._right: PlannedChart | None = None
-        """What the y axis at the right is of."""
+        """The metric of the y axis at the right."""
         self._look = look
         self._view = view
         self._chart = ZoomedChart(self._data(), ascii_only=view.ascii)
@@ -240,7 +240,7 @@ class ZoomScreen(BufferedScreen[ChartLook]):
 
     @property
     def view(self) -> View:
-        """What it was drawn of last."""
+        """The view that was drawn last."""
         return self._view
 
     @property

@@ -1,6 +1,4 @@
-"""What every plot on the screen shares: it repaints only the rows that changed, and has a cursor to
-read values.
-"""
+"""The base of every plot: it repaints only rows that changed, and has a cursor to read values."""
 
 from __future__ import annotations
 
@@ -37,7 +35,7 @@ class PlotArea(NamedTuple):
     """Where a plot's x axis is."""
 
     window: Window | None
-    """Which steps it shows, None while there is no axis."""
+    """The steps that it shows, None while there is no axis."""
     left: int
     """Columns of the content to the left of it."""
 
@@ -96,7 +94,7 @@ class Plot(RoleStyled, can_focus=True):
     """ + rules("Plot", "chart")
 
     _late = False
-    """Whether what takes long is left to a later frame."""
+    """True while a slow drawing is left to a later frame."""
 
     class CursorMoved(Message, namespace="chart"):
         """The reader moved the cursor, or took it away."""
@@ -143,7 +141,7 @@ class Plot(RoleStyled, can_focus=True):
 
     @property
     def data(self) -> ChartData:
-        """What is shown."""
+        """The data that is shown."""
         return self._data
 
     @property

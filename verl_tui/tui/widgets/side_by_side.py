@@ -93,7 +93,7 @@ class SideBySide(Horizontal, RoleStyled):
         self._items: Sequence[Callable[[], AnswerItem]] = ()
         """The answers that are drawn."""
         self._drawn_list: object = None
-        """What the list was drawn from."""
+        """Key of everything that the list was drawn from."""
         self._drawn_text: object = None
 
     def compose(self) -> ComposeResult:
