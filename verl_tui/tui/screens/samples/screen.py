@@ -120,7 +120,7 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
         }
         &.-flat { & > #standing, & > Keys { display: none; } }
         &.-filtering { & > #query { display: block; } & > Keys { display: none; } }
-        &.-ascii_only #side { border-right: ascii_only $panel-lighten-2; }
+        &.-ascii #side { border-right: ascii $panel-lighten-2; }
     }
     """
 
