@@ -34,7 +34,7 @@ _STREAMS = {"value": "", "absolute": "", "difference": "-", "ratio": "/"}
 """Streams that PromQL can express -> operator between their two inputs."""
 
 
-class Signal(NamedTuple):
+class RuleSeries(NamedTuple):
     """The series by `run` that a rule judges, made by a recording rule."""
 
     name: str
@@ -56,7 +56,7 @@ def why_not_promql(rule: Rule) -> str | None:
     return next((reason for reason, holds in reasons.items() if holds), None)
 
 
-def signal(rule: Rule) -> Signal:
+def signal(rule: Rule) -> RuleSeries:
     """Return the series that a rule judges, in base units."""
     expr = series(_keys(rule, rule.indicator, rule.metric), rule.dialects)
     name = _plain(rule.name)
@@ -70,7 +70,7 @@ def signal(rule: Rule) -> Signal:
         name = "_".join(
             [rule.indicator, *(rule.dialects if set(rule.dialects) != set(DIALECTS) else ())]
         )
-    return Signal(f"verl:{name}", expr)
+    return RuleSeries(f"verl:{name}", expr)
 
 
 def series(keys: Sequence[str], dialects: Sequence[str]) -> str:
