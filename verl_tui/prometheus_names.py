@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 PREFIX = "verl_"
-"""What every name begins with."""
+"""Prefix of every name."""
 
 STEPS = "verl_training_steps_total"
 GENERATION = "verl_sample_generation_seconds"
@@ -33,7 +33,7 @@ GENERATION_BUCKETS = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
 INFO = "verl_metric_info"
 """Always 1; its labels `name` and `key` say which of the log's keys a name stands for."""
 INDICATOR = "verl_indicator"
-"""What several frameworks' metrics mean, by `run` and `indicator`."""
+"""The metric of the indicators, by `run` and `indicator`, whatever the framework calls them."""
 BAND = "verl_indicator_band"
 """Where a healthy indicator lies in this run, by `run`, `indicator` and `bound`: `low` or
 `high`.
@@ -104,7 +104,7 @@ _SCALED = re.compile(r"[(_]1e-\d{1,3}\)?$")
 _LONGEST = 200
 """Characters of a name: no limit of Prometheus, but of those who read it."""
 _ENDS = re.compile(r"_(?:bucket|sum|count|created)$")
-"""What ends the names of a histogram's series."""
+"""Suffixes of the series of a histogram."""
 
 
 @cache

@@ -132,7 +132,7 @@ class EventFile:
 
     @property
     def holds(self) -> bool:
-        """Whether records are buffered."""
+        """True if records are buffered."""
         return bool(self._held)
 
     def start(self, step: int, time: float) -> None:

@@ -49,7 +49,7 @@ class BestKeeper:
 
     @property
     def busy(self) -> bool:
-        """Whether a command is under way, or waits for one."""
+        """True if a command is under way, or waits for one."""
         return bool(self._running or self._waiting)
 
     def look(self, run: Run, now: float) -> Iterator[Event]:

@@ -112,7 +112,7 @@ class Guard:
 
     @property
     def done(self) -> bool:
-        """Whether every run has ended or was stopped, and no command is under way."""
+        """True if every run has ended or was stopped, and no command is under way."""
         busy = self._running or (self._bests is not None and self._bests.busy)
         return bool(self.monitor.runs) and self._over >= self.monitor.runs.keys() and not busy
 

@@ -1,6 +1,4 @@
-"""Whether a run has learnt: exemptions for rewards at their top or rising, and tests of scores of 0
-and 1.
-"""
+"""Signs that a run has learnt: rewards at their top or rising, and tests of scores of 0 and 1."""
 
 from __future__ import annotations
 

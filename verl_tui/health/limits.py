@@ -28,7 +28,7 @@ class Limit(NamedTuple):
     words: str
     """E.g. `the limit 1,024 (data.max_response_length)` or `the limit 512 (assumed)`."""
     stated: bool = True
-    """Whether settings state it; otherwise it is assumed."""
+    """True if settings state it; otherwise it is assumed."""
 
 
 def positive_setting(run: Run, names: Sequence[str]) -> tuple[str, float] | None:

@@ -34,7 +34,7 @@ class Range:
     low: float = -math.inf
     high: float = math.inf
     inclusive: bool = False
-    """Whether the limits themselves are breaches."""
+    """True if the limits themselves are breaches."""
 
     def breached(self, value: float) -> bool:
         """Return whether a value lies outside."""

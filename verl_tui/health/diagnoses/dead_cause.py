@@ -68,7 +68,7 @@ class DeadCause(NamedTuple):
     advice: str
     """Empty where the rule's own says all."""
     calm: bool = False
-    """Whether it is no fault: solved, or so early that a hard task looks the same."""
+    """True if it is no fault: solved, or so early that a hard task looks the same."""
 
 
 _HARDER = (

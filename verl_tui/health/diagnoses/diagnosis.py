@@ -31,9 +31,9 @@ class Diagnosis(ABC):
     """A failure that is seen in several signals of one run."""
 
     alive: ClassVar[bool] = False
-    """Whether it depends on the clock, as a hang does, and not only on the log."""
+    """True if it depends on the clock, as a hang does, and not only on the log."""
     sentences: ClassVar[bool] = False
-    """Whether the messages of its history are whole sentences, not words after the rule's title."""
+    """True if the messages of its history are whole sentences, not words after the rule's title."""
 
     def __init__(self, rule: Rule) -> None:
         """Prepare a diagnosis.
@@ -102,7 +102,7 @@ class BlockDiagnosis(Diagnosis):
     needs: ClassVar[int] = 4
     """Fewest blocks to judge."""
     errors: ClassVar[bool] = False
-    """Whether its blocks need the standard errors of their levels."""
+    """True if its blocks need the standard errors of their levels."""
 
     def __init__(self, rule: Rule) -> None:
         super().__init__(rule)

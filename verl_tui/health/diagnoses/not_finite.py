@@ -66,13 +66,13 @@ class _BrokenPoints:
     window: int
     revision: Hashable
     needed: bool = False
-    """Whether it must have values; any other metric without a finite value does not apply."""
+    """True if it must have values; any other metric without a finite value does not apply."""
     optional: bool = False
-    """Whether it began without a value: some metrics have values only now and then."""
+    """True if it began without a value: some metrics have values only now and then."""
     count: int = 0
     """Points that will not change any more."""
     finite: bool = False
-    """Whether it ever had a finite value, or has lacked one for too long."""
+    """True if it ever had a finite value, or has lacked one for too long."""
     stretches: list[_BrokenStretch] = field(default_factory=list)
     steps: deque[tuple[int, int]] = field(default_factory=deque)
     """The newest broken points: step and place."""
@@ -114,12 +114,12 @@ class _BrokenPoints:
 
     @property
     def ever(self) -> bool:
-        """Whether it ever broke; a value that was replaced later does not count."""
+        """True if it ever broke; a value that was replaced later does not count."""
         return bool(self.stretches) or self.broken
 
     @property
     def broken(self) -> bool:
-        """Whether the newest value is not finite, and others were."""
+        """True if the newest value is not finite, and others were."""
         return self.finite and not self.optional and not math.isfinite(self.last[1])
 
     def recent(self) -> list[int]:

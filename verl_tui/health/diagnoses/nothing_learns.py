@@ -119,7 +119,7 @@ class NothingLearns(BlockDiagnosis):
     needs: ClassVar[int] = 10
     errors: ClassVar[bool] = True
     _learnt: bool = False
-    """Whether it has ever gained, or the log does not hold the run's beginning: then it is not
+    """True if it has ever gained, or the log does not hold the run's beginning: then it is not
     judged any more.
     """
 

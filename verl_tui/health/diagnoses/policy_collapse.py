@@ -99,7 +99,7 @@ class _Loops(NamedTuple):
     """Largest share of repeated text from there on."""
     usual: float
     lasts: bool
-    """Whether most steps with samples from there on show it."""
+    """True if most steps with samples from there on show it."""
 
 
 class PolicyCollapse(Diagnosis):

@@ -66,7 +66,7 @@ class Repetition(Diagnosis):
         super().__init__(rule)
         self._feeds: dict[str, ConditionFeed[Shift]] = {}
         self._calm: dict[int, bool] = {}
-        """Whether answers had become better, by the step at which it was raised: later ones change
+        """True if answers had become better, by the step at which it was raised: later ones change
         no history.
         """
         self._seen: Hashable = None

@@ -78,7 +78,7 @@ class RewardHacking(BlockDiagnosis):
     needs: ClassVar[int] = 4
     errors: ClassVar[bool] = True
     _before: bool = False
-    """Whether the block before showed it, too: one alone may be chance."""
+    """True if the block before showed it, too: one alone may be chance."""
     _cost: TradeOff | None = None
     """The figure at whose cost the reward rises, while that lasts."""
 

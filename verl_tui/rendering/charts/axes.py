@@ -77,7 +77,7 @@ class Scale:
         return min(1.0, max(0.0, (self._project(value) - self._project(self.lo)) / self.extent))
 
     def beyond(self, value: float) -> int:
-        """Tell whether a value lies above (1) or below (-1) what the axis shows, or on it (0)."""
+        """Return whether a value lies above (1) or below (-1) what the axis shows, or on it (0)."""
         slack, at = self.extent * 1e-6, self._project(value)
         return (at > self._project(self.hi) + slack) - (at < self._project(self.lo) - slack)
 

@@ -68,7 +68,7 @@ _ASCII = "".join(map(_ascii_glyph, range(256)))
 
 
 def ascii_locale(environment: Mapping[str, str] = os.environ) -> bool:
-    """Tell whether the locale says that the terminal shows ASCII only: `LC_ALL=C` and the like.
+    """Return whether the locale says that the terminal shows ASCII only: `LC_ALL=C` and the like.
 
     A locale that is not set at all says nothing, as in most containers.
     """

@@ -109,7 +109,7 @@ class ChartCache:
         return replace(data, envelope=None) if self._mute[1] else data
 
     def _says_nothing(self, data: ChartData, first: int, last: int) -> bool:
-        """Tell whether the quantiles have so few values that they jump between these, as those of
+        """Return whether the quantiles have so few values that they jump between these, as those of
         scores of 0 and 1.
         """
         middle = data.spread[len(data.spread) // 2].pyramid
@@ -172,7 +172,7 @@ def extent(data: ChartData) -> tuple[int, int] | None:
 
 
 def _uniform(points: Points, first: int, last: int) -> bool:
-    """Tell whether a series has one value at nearly all points between two steps; of a single one
+    """Return whether a series has one value at nearly all points between two steps; of a single one
     it is not known.
     """
     known = sampled(points, first, last)

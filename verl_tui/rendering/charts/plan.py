@@ -103,13 +103,13 @@ class PlannedChart:
     """The distribution that the metric is of."""
 
     def shows(self, key: str) -> bool:
-        """Tell whether a metric is in this chart."""
+        """Return whether a metric is in this chart."""
         if self.spread is not None and key in self.spread.parts:
             return True
         return key == self.key or key in (self.envelope or ()) or key in self.points
 
     def matches(self, filter_: str) -> bool:
-        """Tell whether key or label contain a text; case does not matter."""
+        """Return whether key or label contain a text; case does not matter."""
         wish = filter_.lower()
         told = (self.key, self.label, *(self.spread.parts if self.spread is not None else ()))
         return any(wish in one.lower() for one in told)

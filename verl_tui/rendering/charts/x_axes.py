@@ -43,9 +43,9 @@ class _TimedSeries:
     revision: int = -1
     origins: array[int] = field(default_factory=lambda: array("q"))
     """The step of each point."""
-    told: object = None
-    """What told the times: once somebody watches, what lay there before is told otherwise than
-    before.
+    clock_starts: object = None
+    """Origin and first step of the clocks that gave the times; they change once the run is watched
+    live.
     """
 
 
@@ -234,23 +234,23 @@ def _timed(series: Series, clocks: Sequence[Clock], later: int = 0) -> _TimedSer
     """Return a series over its times, kept from the last call as far as it still holds."""
     shifted = _CACHE.setdefault(series, {})
     found = shifted.get(later)
-    told = [(clock.origin, clock.steps[0]) for clock in clocks]
-    if found is None or _outdated(found, series, told):
+    starts = [(clock.origin, clock.steps[0]) for clock in clocks]
+    if found is None or _outdated(found, series, starts):
         steps, values = array("q"), array("d")
         if len(shifted) >= _SHIFTS:
             shifted.clear()
         found = shifted[later] = _TimedSeries(
             steps, values, Pyramid(steps, values), 0, series.revision
         )
-        found.told = told
+        found.clock_starts = starts
     _extend(found, series, clocks, later)
     found.pyramid.catch_up()
     return found
 
 
-def _outdated(found: _TimedSeries, series: Series, told: object) -> bool:
+def _outdated(found: _TimedSeries, series: Series, starts: object) -> bool:
     rewritten = found.revision != series.revision or found.taken > len(series)
-    return rewritten or found.told != told
+    return rewritten or found.clock_starts != starts
 
 
 def _extend(found: _TimedSeries, series: Series, clocks: Sequence[Clock], later: int) -> None:

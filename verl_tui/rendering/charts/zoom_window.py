@@ -39,7 +39,7 @@ class ZoomSpan:
         return max(begin, self.first), min(end, self.first + self.length)
 
     def at_end(self, whole: tuple[int, int]) -> bool:
-        """Tell whether the newest step is shown."""
+        """Return whether the newest step is shown."""
         return self.shown(whole)[1] >= whole[1]
 
 

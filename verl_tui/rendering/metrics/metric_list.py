@@ -21,7 +21,7 @@ class MetricList:
     def __init__(self) -> None:
         self.filter = MetricFilter()
         self.problem = ""
-        """What is wrong with the filter that was typed last; the one before stays in force."""
+        """The error in the filter typed last; the one before stays in force."""
         self.order = MetricOrder()
         self.groups: tuple[MetricGroup, ...] = ()
         self._listed: object = None

@@ -26,7 +26,7 @@ class BufferedScreen(Screen[ScreenResultType]):
     """
 
     focused: Reactive[Widget | None] = Reactive(None, repaint=False)
-    """As in `Screen`, but without a repaint of everything: widgets paint their own focus."""
+    """The widget with the focus, as in `Screen`; a change repaints only that widget."""
 
     _seen = False
     """True once there has been something to see."""

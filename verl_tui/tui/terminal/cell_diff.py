@@ -289,7 +289,7 @@ def _pieces(y: int, x: int, known: Row, fresh: Row) -> Iterator[_Piece]:
 
 
 def _uncertain(signs: str) -> bool:
-    """Tell whether terminals differ in how wide a character is: all that stands behind it in its
+    """Return whether terminals differ in how wide a character is: all that stands behind it in its
     row is then moved.
     """
     return not (signs.isascii() or _SURE.fullmatch(signs)) and max(signs) >= _PLANES

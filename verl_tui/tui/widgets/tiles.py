@@ -24,7 +24,7 @@ class Tiles(Container):
     """
 
     BLANK = True
-    """What it shows itself."""
+    """It has nothing of its own to draw: the ground is blank."""
     DEFAULT_CSS = "Tiles { height: 1fr; }"
 
     def __init__(self, fit: Callable[[Size], tuple[int, int, int]]) -> None:

@@ -43,7 +43,7 @@ class HistoryPanel(TextPanel):
         self._rows = Entries()
         self._view: View | None = None
         self.episodes: tuple[Episode, ...] = ()
-        """What is listed, in this order."""
+        """The entries listed, in this order."""
         self._chosen: tuple[object, ...] | None = None
         """Name of the chosen episode: newer ones push it down."""
 

@@ -134,7 +134,7 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
         super().__init__()
         self._view = view
         self.browse = Browse(chosen)
-        """Which sample is shown, and the filter, order and folds."""
+        """The sample shown, the filter, the order and the folds."""
         self._place, self._standing = Line(id="place"), Line(id="standing")
         self._body = SideBySide(self.browse, id="body")
         self._input = InputLine(
