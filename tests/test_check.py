@@ -352,26 +352,115 @@ def test_the_note_tells_what_a_colleague_would(tmp_path: Path) -> None:
     )
     write(tmp_path / "run_a" / "config.yaml", ["trainer:", "  total_training_steps: 80"])
     text = note(tmp_path / "run_a")
-    assert text.startswith(
-        "run_a: running, step 40 of 80 (50%), last record just now by its file's time\n"
+    first, why, next_, *_ = text.splitlines()
+    assert first == (
+        "run_a: critical at step 40 of 80 (50%), running, last record just now by its file's time"
     )
+    assert why.startswith("  why: circuit breaker tripped at step 24: policy KL was above 0.2 ")
+    assert next_.startswith("  next: stop the run and go back to the last good checkpoint; then ")
+    assert next_.endswith(". No checkpoint from before step 20 is known")
     assert re.search(r"^  policy KL +0\.3 nats/token +rollout/kl_div, step 40$", text, re.MULTILINE)
     assert "  best reward 2.5 at step 1; no checkpoint is known\n" in text
-    assert "  critical circuit-breaker-kl, since step 20: " in text
+    assert "  critical circuit-breaker-kl, since step 20:\n    - " in text
     assert "    +1 consequence, --consequences writes them out: kl-high\n" in text
     assert "warning kl-high" not in text
     unfolded = note(tmp_path / "run_a", unfolded=True)
     assert unfolded.index("    +1 consequence:\n") < unfolded.index(
         "      warning kl-high, since step 20: "
     )
-    assert "    advice: " in text
+    assert "        advice: " in unfolded
     assert "    source: verl tutorials' indicator guide\n" in text
-    assert re.search(r"^  not judged, --json says why: .*rollout-kl", text, re.MULTILINE)
     path = tmp_path / "run_a" / "verl_logs.jsonl"
     assert f"  read {path}: tutorial JSONL, 40 records, 4 unreadable lines\n" in text
     assert f"    {path}:41: not JSON: " in text
     assert f"    {path}:42: a JSON list, not an object\n" in text
     assert "    and 1 more\n" in text
+
+
+def test_a_message_and_an_advice_are_written_once(tmp_path: Path) -> None:
+    write(tmp_path / "verl_logs.jsonl", [ppo(step, kl=0.3) for step in range(1, 31)])
+    found, monitor = look(tmp_path)
+    text = write_text(found, monitor, NOW)
+    (worst,) = (one for one in found["runs"][0]["findings"] if one["consequence_of"] is None)
+    assert text.count(worst["message"]) == 1
+    assert text.count(worst["advice"][1:].rstrip(".")) == 1
+
+
+def test_a_healthy_run_says_what_was_judged(tmp_path: Path) -> None:
+    write(tmp_path / "verl_logs.jsonl", [ppo(step) for step in range(1, 31)])
+    found, monitor = look(tmp_path)
+    skipped = {rule["id"] for rule in found["runs"][0]["not_judged"]}
+    judged = len({rule.id for rule in monitor.guide.rules} - skipped)
+    assert judged > 1
+    lines = write_text(found, monitor, NOW).splitlines()
+    assert ": healthy at step 30 (total unknown), running, " in lines[0]
+    assert lines[1:3] == [
+        f"  why: {judged} rules judged, none found anything",
+        "  next: nothing to do",
+    ]
+    assert "nothing found" not in "\n".join(lines[3:])
+
+
+def test_rules_that_were_not_judged_are_named_on_request(tmp_path: Path) -> None:
+    write(tmp_path / "verl_logs.jsonl", [ppo(step) for step in range(1, 4)])
+    found, monitor = look(tmp_path)
+    rules = found["runs"][0]["not_judged"]
+    early = [rule for rule in rules if "needs " in rule["reason"]]
+    text = write_text(found, monitor, NOW)
+    assert (
+        f"  {len(rules) - len(early)} rules not applicable, {len(early)} need more steps"
+        " (-v: why)\n"
+    ) in text
+    assert "rollout-kl" not in text
+    verbose = write_text(found, monitor, NOW, verbose=True)
+    assert "(-v: why)" not in verbose
+    for rule in rules:
+        assert rule["reason"] in verbose
+        assert rule["id"] in verbose
+
+
+def test_the_checkpoint_to_go_back_to_is_named(tmp_path: Path) -> None:
+    lines = [ppo(step, kl=0.02 if step < 20 else 0.3) for step in range(1, 41)]
+    write(tmp_path / "run" / "verl_logs.jsonl", lines)
+    for step in (10, 18, 20, 30):
+        (tmp_path / "run" / f"global_step_{step}").mkdir()
+    next_ = note(tmp_path / "run").splitlines()[2]
+    path = tmp_path / "run" / "global_step_18"
+    assert next_.endswith(f". The newest checkpoint from before step 20 is of step 18: {path}")
+
+
+def test_a_finished_run_says_which_checkpoint_to_keep(tmp_path: Path) -> None:
+    write(tmp_path / "run" / "config.yaml", ["trainer: {total_training_steps: 30}"])
+    lines = [ppo(step, reward=2.5 + 0.01 * (step == 20)) for step in range(1, 31)]
+    write(tmp_path / "run" / "verl_logs.jsonl", lines)
+    (tmp_path / "run" / "global_step_30").mkdir()
+    first, _, next_, *_ = note(tmp_path / "run").splitlines()
+    assert first.startswith("run: healthy, finished after all 30 steps, last record ")
+    assert next_ == (
+        "  next: keep the checkpoint of step 30, the nearest to the best reward (2.51 at step 20)"
+    )
+    (tmp_path / "run" / "global_step_20").mkdir()
+    assert note(tmp_path / "run").splitlines()[2] == (
+        "  next: keep the checkpoint of step 20, where the reward was best (2.51)"
+    )
+
+
+def test_before_the_first_step_there_is_no_verdict(tmp_path: Path) -> None:
+    write(tmp_path / "run" / "train.log", ["(TaskRunner pid=12) Total training steps: 30"])
+    first, why, next_, *_ = note(tmp_path / "run").splitlines()
+    assert first.startswith("run: no verdict yet, waiting for the first of 30 steps")
+    assert why == "  why: no step to judge yet"
+    assert next_ == "  next: wait for the first steps"
+
+
+def test_several_runs_are_summed_up(tmp_path: Path) -> None:
+    for name, kl in (("a", 0.02), ("b", 0.3), ("c", 0.15), ("d", 0.02)):
+        path = tmp_path / name / "verl_logs.jsonl"
+        write(path, [ppo(step, kl=kl) for step in range(1, 31)])
+    write(tmp_path / "e" / "train.log", ["(TaskRunner pid=12) Total training steps: 30"])
+    text = note(tmp_path)
+    assert text.endswith("\n\n5 runs: 1 critical, 1 warning, 2 healthy, 1 without a verdict\n")
+    assert "runs:" not in note(tmp_path / "a")
 
 
 def test_the_note_knows_the_time_left(tmp_path: Path) -> None:
@@ -383,7 +472,7 @@ def test_the_note_knows_the_time_left(tmp_path: Path) -> None:
     write(tmp_path / "run" / "exp.jsonl", data)
     with (tmp_path / "run" / "exp.jsonl").open("a"):  # somebody goes on writing it
         assert note(tmp_path / "run").startswith(
-            "run: running, step 10 of 100 (10%), about 1h 30m left, last record"
+            "run: healthy at step 10 of 100 (10%), running, about 1h 30m left, last record"
         )
 
 
@@ -404,7 +493,8 @@ def test_runs_stand_apart(tmp_path: Path) -> None:
     write(tmp_path / "run_b" / "verl_logs.jsonl", [ppo(2)])
     found, monitor = look(tmp_path)
     assert [run["name"] for run in found["runs"]] == ["run_a", "run_b"]
-    assert "\n\nrun_b: running, step 2" in write_text(found, monitor, NOW)
+    text = write_text(found, monitor, NOW)
+    assert "\n\nrun_b: healthy at step 2 (total unknown), running" in text
 
 
 def test_foreign_text_is_no_markup_and_no_escape(tmp_path: Path) -> None:

@@ -11,33 +11,23 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from verl_tui.evaluation import PREFIX
+from verl_tui.check.opening import opening, verdict
+from verl_tui.check.words import STYLES, counted, number
+from verl_tui.health.finding import unjudged
 from verl_tui.indicators import INDICATORS
 from verl_tui.metrics import describe
-from verl_tui.runs.views.signs_of_life import evidence
-from verl_tui.runs.views.state import is_evaluation, remaining
 from verl_tui.text import one_line
-from verl_tui.times import age, duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from verl_tui.health.guide import Guide
     from verl_tui.monitor import Monitor
     from verl_tui.runs.run import Run
     from verl_tui.runs.source_state import SourceState
 
 _NAMED_UNREADABLE = 3
 """Most unreadable lines named for each line about sources."""
-_STYLES: Mapping[str, str] = {
-    "info": "blue",
-    "warning": "yellow",
-    "critical": "bold red",
-    "running": "green",
-    "finished": "green",
-    "stalled": "yellow",
-    "crashed": "bold red",
-}
-"""Severities and states -> their colour on a terminal."""
 
 
 class _NoteLine(NamedTuple):
@@ -55,6 +45,7 @@ def write_text(
     width: int | None = None,
     colour: bool = False,
     unfolded: bool = False,
+    verbose: bool = False,
 ) -> str:
     """Return the report as a note for people.
 
@@ -65,11 +56,20 @@ def write_text(
         width: Columns to wrap at, None to leave lines as long as they are, for pipes.
         colour: Whether to write colours, for terminals.
         unfolded: Whether to write out what only follows from another finding.
+        verbose: Whether to name the rules that were not judged, with the reasons.
     """
     lines: list[_NoteLine] = []
+    verdicts = []
     for described in report["runs"]:
+        run = monitor.runs[described["name"]]
+        judged = _judged(described, monitor.guide)
+        verdicts.append(verdict(described, judged))
         lines += [_NoteLine(0, Text())] if lines else []
-        lines += _note(described, monitor.runs[described["name"]], now, unfolded=unfolded)
+        opened = list(opening(described, run, judged, now))
+        lines += [_NoteLine(2 if i else 0, line) for i, line in enumerate(opened)]
+        lines += _note(described, run, unfolded=unfolded, verbose=verbose)
+    if len(verdicts) > 1:
+        lines += [_NoteLine(0, Text()), _NoteLine(0, _summary(verdicts))]
     out = io.StringIO()
     system: Literal["standard"] | None = "standard" if colour else None
     console = Console(
@@ -89,57 +89,30 @@ def write_text(
     return out.getvalue()
 
 
+def _judged(described: Mapping[str, Any], guide: Guide) -> int:
+    """Return the number of rules that judged a run."""
+    return len({rule.id for rule in guide.rules} - {rule["id"] for rule in described["not_judged"]})
+
+
+def _summary(verdicts: Sequence[str]) -> Text:
+    """Return how many runs there are of each verdict."""
+    counts = [(verdicts.count(word), word) for word in ("critical", "warning", "healthy")]
+    parts = [(f"{count} {word}", STYLES[word]) for count, word in counts if count]
+    if unknown := verdicts.count(""):
+        parts.append((f"{unknown} without a verdict", ""))
+    return Text.assemble(f"{len(verdicts)} runs: ", Text(", ").join(Text(*part) for part in parts))
+
+
 def _note(
-    described: Mapping[str, Any], run: Run, now: float, *, unfolded: bool
+    described: Mapping[str, Any], run: Run, *, unfolded: bool, verbose: bool
 ) -> Iterator[_NoteLine]:
-    yield _NoteLine(0, _headline(described, run, now))
     yield from _measured(described["indicators"])
     if described["best"] is not None:
         yield from (_NoteLine(2, Text(sentence)) for sentence in _best_sentences(described["best"]))
     yield from (_NoteLine(2, Text(_target_sentence(target))) for target in described["targets"])
     yield from _found(described, unfolded=unfolded)
-    yield from _unjudged(described["not_judged"])
+    yield from _unjudged(described["not_judged"], verbose=verbose)
     yield from _read(described["sources"], run)
-
-
-def _headline(described: Mapping[str, Any], run: Run, now: float) -> Text:
-    step, total, quiet = described["step"], described["total_steps"], described["last_record_age_s"]
-    facts = [_evaluated(run) if is_evaluation(run) else _progress(step, total)]
-    left = remaining(run, now)
-    if left is not None:
-        facts.append(f"about {duration(left)} left")
-    if quiet is not None:
-        ago = age(quiet)
-        by = " by its file's time" if run.dated_by_file and evidence(run, now) is None else ""
-        facts.append(f"last record just now{by}" if ago == "now" else f"last record {ago} ago{by}")
-    word = described["state"]
-    return Text.assemble(
-        (described["name"], "bold"),
-        ": ",
-        (word, _STYLES.get(word, "")),
-        "".join(f", {fact}" for fact in facts),
-    )
-
-
-def _evaluated(run: Run) -> str:
-    """Return what an evaluation found."""
-    count, score = (run.series(f"val_{PREFIX}{name}") for name in ("count", "score"))
-    facts = [
-        f"an evaluation of {_count(int(count.values[-1]), 'sample')}"
-        if count is not None
-        else "an evaluation"
-    ]
-    facts += (
-        [f"mean score {score.values[-1]:.4g}"] if score is not None and len(score.values) else []
-    )
-    return ", ".join(facts)
-
-
-def _progress(step: int | None, total: int | None) -> str:
-    if step is None:
-        return "no step yet" + (f" of {total}" if total else "")
-    # Rounded down, as on the screen: 100 % is the end.
-    return f"step {step}" + (f" of {total} ({min(100, 100 * step // total)}%)" if total else "")
 
 
 def _measured(indicators: Mapping[str, Mapping[str, Any]]) -> Iterator[_NoteLine]:
@@ -147,7 +120,7 @@ def _measured(indicators: Mapping[str, Mapping[str, Any]]) -> Iterator[_NoteLine
     for id, shown in indicators.items():
         unit = INDICATORS[id].unit or describe(shown["key"]).unit
         finite = (
-            f"{_number(shown['value'])} {_UNITS.get(unit, unit)}".rstrip()
+            f"{number(shown['value'])} {_UNITS.get(unit, unit)}".rstrip()
             if shown["value"] is not None
             else None
         )
@@ -160,16 +133,7 @@ def _measured(indicators: Mapping[str, Mapping[str, Any]]) -> Iterator[_NoteLine
         yield _NoteLine(2, Text.assemble(f"{name:<{label}}  ", (f"{text:<{value}}", style), origin))
 
 
-_UNITS: Mapping[str, str] = {"percent": "%", "share": "(share)"}
-
-
-def _number(value: float) -> str:
-    """Return a value with about four digits, never as an exponent where people would not write
-    one.
-    """
-    if value == 0 or 1e-4 <= abs(value) < 1000:
-        return f"{value:.4g}"
-    return f"{value:,.0f}" if 1000 <= abs(value) < 1e12 else f"{value:.3e}"
+_UNITS: Mapping[str, str] = {"percent": "%", "share": ""}
 
 
 def _best_sentences(best: Mapping[str, Any]) -> Iterator[str]:
@@ -178,14 +142,14 @@ def _best_sentences(best: Mapping[str, Any]) -> Iterator[str]:
         if best["indicator"] in INDICATORS
         else best["indicator"]
     )
-    words = f"best {label} {_number(best['value'])} at step {best['step']}"
+    words = f"best {label} {number(best['value'])} at step {best['step']}"
     near, latest = best["nearest_checkpoint"], best["latest_checkpoint"]
     if best["checkpoint"]:
         yield f"{words}; checkpoint {best['checkpoint']}{_unfinished(near)}"
     elif near is None:
         yield f"{words}; no checkpoint is known"
     else:
-        there = "" if near["value"] is None else f", {label} {_number(near['value'])}"
+        there = "" if near["value"] is None else f", {label} {number(near['value'])}"
         yield (
             f"{words}; no checkpoint of that step, the nearest is of step "
             f"{near['step']}{there}: {near['path']}"
@@ -214,44 +178,43 @@ def _unfinished(checkpoint: Mapping[str, Any]) -> str:
 
 
 def _target_sentence(target: Mapping[str, Any]) -> str:
-    words = f"target {target['metric']} {_number(target['target'])}"
+    words = f"target {target['metric']} {number(target['target'])}"
     if target["reached_step"] is not None:
-        now = "" if target["value"] is None else f", now {_number(target['value'])}"
+        now = "" if target["value"] is None else f", now {number(target['value'])}"
         return f"{words}: reached at step {target['reached_step']}{now}"
     if target["best"] is None:
         return f"{words}: no value yet"
-    return f"{words}: not reached, best {_number(target['best'])} at step {target['best_step']}"
+    return f"{words}: not reached, best {number(target['best'])} at step {target['best_step']}"
 
 
 def _found(described: Mapping[str, Any], *, unfolded: bool) -> Iterator[_NoteLine]:
-    if not described["findings"]:
-        yield _NoteLine(
-            2, Text("nothing found" if described["indicators"] else "nothing to judge yet")
-        )
     by_cause: dict[str | None, list[Mapping[str, Any]]] = {}
     for finding in described["findings"]:
         by_cause.setdefault(finding["consequence_of"], []).append(finding)
-    for finding in by_cause.pop(None, ()):
-        yield from _finding(finding, 2)
+    for i, finding in enumerate(by_cause.pop(None, ())):
+        yield from _finding(finding, 2, opened=i == 0)
         if consequences := by_cause.pop(finding["id"], None):
             yield _NoteLine(4, _consequences(consequences, unfolded=unfolded))
             for one in consequences if unfolded else ():
                 yield from _finding(one, 6)
 
 
-def _finding(finding: Mapping[str, Any], indent: int) -> Iterator[_NoteLine]:
+def _finding(
+    finding: Mapping[str, Any], indent: int, *, opened: bool = False
+) -> Iterator[_NoteLine]:
+    """Yield a finding; of the one that the note opened with only what has not been said."""
     since = finding["since_step"]
     yield _NoteLine(
         indent,
         Text.assemble(
-            (finding["severity"], _STYLES[finding["severity"]]),
+            (finding["severity"], STYLES[finding["severity"]]),
             f" {finding['id']}",
             "" if since is None else f", since step {since}",
-            f": {finding['message']}",
+            ":" if opened else f": {finding['message']}",
         ),
     )
     yield from (_NoteLine(indent + 2, Text(f"- {evidence}")) for evidence in finding["evidence"])
-    if finding["advice"]:
+    if finding["advice"] and not opened:
         yield _NoteLine(indent + 2, Text(f"advice: {finding['advice']}"))
     if finding["source"]:
         yield _NoteLine(indent + 2, Text(f"source: {finding['source']}", "dim"))
@@ -259,16 +222,24 @@ def _finding(finding: Mapping[str, Any], indent: int) -> Iterator[_NoteLine]:
 
 def _consequences(consequences: Sequence[Mapping[str, Any]], *, unfolded: bool) -> Text:
     """Return the number of a finding's consequences, with their ids unless they are unfolded."""
-    count = f"+{_count(len(consequences), 'consequence')}"
+    count = f"+{counted(len(consequences), 'consequence')}"
     if unfolded:
         return Text(f"{count}:")
     ids = dict.fromkeys(one["id"] for one in consequences)
     return Text(f"{count}, --consequences writes them out: {', '.join(ids)}", "dim")
 
 
-def _unjudged(rules: Iterable[Mapping[str, str]]) -> Iterator[_NoteLine]:
-    if ids := dict.fromkeys(rule["id"] for rule in rules):
-        yield _NoteLine(2, Text(f"not judged, --json says why: {', '.join(ids)}", "dim"))
+def _unjudged(rules: Sequence[Mapping[str, str]], *, verbose: bool) -> Iterator[_NoteLine]:
+    """Yield how many rules were not judged, on request with their names by reason."""
+    if not rules:
+        return
+    words = unjudged([rule["reason"] for rule in rules])
+    yield _NoteLine(2, Text(words + (":" if verbose else " (-v: why)"), "dim"))
+    by_reason: dict[str, list[str]] = {}
+    for rule in rules if verbose else ():
+        by_reason.setdefault(rule["reason"], []).append(rule["id"])
+    for reason, ids in by_reason.items():
+        yield _NoteLine(4, Text(f"{', '.join(ids)}: {reason}", "dim"))
 
 
 def _read(sources: Iterable[Mapping[str, Any]], run: Run) -> Iterator[_NoteLine]:
@@ -279,10 +250,10 @@ def _read(sources: Iterable[Mapping[str, Any]], run: Run) -> Iterator[_NoteLine]
         groups.setdefault((Path(source["path"]).parent, called), []).append(source)
     for (directory, called), group in groups.items():
         path = group[0]["path"] if len(group) == 1 else f"{len(group):,} files in {directory}"
-        records = _count(sum(source["records"] for source in group), "record")
+        records = counted(sum(source["records"] for source in group), "record")
         text = Text(f"read {one_line(path, 1000)}: {called}, {records}", "dim")
         if unreadable := sum(source["unreadable"] for source in group):
-            text.append(f", {_count(unreadable, 'unreadable line')}", "not dim yellow")
+            text.append(f", {counted(unreadable, 'unreadable line')}", "not dim yellow")
         yield _NoteLine(2, text)
         yield from _trouble(run.sources[source["path"]] for source in group)
 
@@ -304,7 +275,3 @@ def _trouble(sources: Iterable[SourceState]) -> Iterator[_NoteLine]:
         more += source.status.unreadable - len(lines)
     if more:
         yield _NoteLine(4, Text(f"and {more:,} more"))
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -32,6 +32,12 @@ def options(parser: CommandParser) -> None:
         action="store_true",
         help="also write out the consequences of each finding",
     )
+    parser.add_argument(
+        "-v",
+        "--verbose",
+        action="store_true",
+        help="also name the rules that were not judged, with the reasons",
+    )
     parser.add_argument("--json", action="store_true", help="write JSON for programs")
     by = (
         "metric of the best checkpoint: an indicator or the log's own key, with :min or :max "
@@ -61,7 +67,13 @@ def run(options: argparse.Namespace) -> int:
     else:
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
         text = write_text(
-            found, monitor, now, width=width, colour=colour(), unfolded=options.consequences
+            found,
+            monitor,
+            now,
+            width=width,
+            colour=colour(),
+            unfolded=options.consequences,
+            verbose=options.verbose,
         )
     code = exit_code(found)
     _report_missing(found["runs"], by.metric, code)

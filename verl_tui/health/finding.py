@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class Severity(IntEnum):
@@ -50,6 +54,20 @@ class NotJudged:
 
     id: str
     reason: str
+
+
+def unjudged(reasons: Sequence[str]) -> str:
+    """Say how many rules were not judged, from their reasons: `17 rules not applicable, 4 need more
+    steps`.
+    """
+    early = sum(any(part.startswith("needs ") for part in one.split("; ")) for one in reasons)
+    never = len(reasons) - early
+    waiting = "1 needs more steps" if early == 1 else f"{early} need more steps"
+    if not never:
+        rule, waits = waiting.split(" ", 1)
+        return f"{rule} {'rule' if early == 1 else 'rules'} {waits}"
+    words = f"{never} {'rule' if never == 1 else 'rules'} not applicable"
+    return f"{words}, {waiting}" if early else words
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,8 +120,8 @@ _CONSEQUENCE = re.compile(
 """Last words of a driver that only report that something else has failed."""
 _BY_USER = "Nothing is wrong: Ctrl+C ended it."
 _OTHERWISE = (
-    "Read the log from this line upwards: the first error names the cause, later ones "
-    "only follow from it."
+    "Read the log upwards from the error: the first one names the cause, later ones only follow "
+    "from it."
 )
 
 

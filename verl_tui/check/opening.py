@@ -1,0 +1,191 @@
+"""The first three lines on a run: how it is, why, and what to do next."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+
+from verl_tui.check.words import STYLES, counted, number
+from verl_tui.evaluation import PREFIX
+from verl_tui.indicators import INDICATORS
+from verl_tui.runs.views.checkpoints import usable
+from verl_tui.runs.views.signs_of_life import evidence
+from verl_tui.runs.views.state import is_evaluation, remaining
+from verl_tui.times import age, duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from verl_tui.runs.run import Run
+
+_GO_BACK = re.compile(r"\bgo back to\b", re.IGNORECASE)
+_GOES_ON = ("waiting", "running", "stalled")
+_NEXT: Mapping[str, str] = {
+    "waiting": "wait for the first steps",
+    "stalled": "look at the end of its log and at its processes: no step comes",
+    "crashed": "read the end of its log",
+    "ended?": "if it should still run, look at the end of its log and at its process",
+}
+"""States -> what to do where no finding says so."""
+
+
+def verdict(described: Mapping[str, Any], judged: int) -> str:
+    """Return `critical`, `warning`, `healthy`, or nothing where there is nothing to judge.
+
+    Args:
+        described: The run, as in the report.
+        judged: Number of rules that judged it.
+    """
+    found = {finding["severity"] for finding in described["findings"]}
+    for severity in ("critical", "warning"):
+        if severity in found:
+            return severity
+    return "healthy" if found or (judged and described["indicators"]) else ""
+
+
+def opening(described: Mapping[str, Any], run: Run, judged: int, now: float) -> Iterator[Text]:
+    """Yield the three lines; fewer for an evaluation, which nobody trains.
+
+    Args:
+        described: The run, as in the report.
+        run: The same run.
+        judged: Number of rules that judged it.
+        now: Seconds since the epoch.
+    """
+    word = verdict(described, judged)
+    yield _headline(described, run, word, now)
+    if is_evaluation(run) and not described["findings"]:
+        return
+    yield Text(f"why: {_why(described, run, word, judged)}")
+    yield Text(f"next: {_next(described, run)}")
+
+
+def _headline(described: Mapping[str, Any], run: Run, word: str, now: float) -> Text:
+    evaluation = is_evaluation(run) and not word
+    head = _evaluated(run) if evaluation else word or "no verdict yet"
+    at = "" if evaluation else _at(described)
+    return Text.assemble(
+        (described["name"], "bold"),
+        ": ",
+        (head, STYLES.get(head, "")),
+        at,
+        ", ",
+        _condition(described, run),
+        *(f", {fact}" for fact in _times(described, run, now)),
+    )
+
+
+def _at(described: Mapping[str, Any]) -> str:
+    """Return the step that the verdict holds for, nothing before the first and after the last."""
+    step, total, state = (described[key] for key in ("step", "total_steps", "state"))
+    if step is None or _complete(described):
+        return ""
+    if total:
+        # Rounded down, as on the screen: 100 % is the end.
+        return f" at step {step} of {total} ({min(100, 100 * step // total)}%)"
+    return f" at step {step}" + (" (total unknown)" if state in _GOES_ON else "")
+
+
+def _complete(described: Mapping[str, Any]) -> bool:
+    step, total = described["step"], described["total_steps"]
+    return described["state"] == "finished" and bool(total) and step is not None and step >= total
+
+
+def _condition(described: Mapping[str, Any], run: Run) -> Text:
+    """Return the state, with what the verdict's step does not say."""
+    state, total = described["state"], described["total_steps"]
+    words = Text(state, STYLES.get(state, ""))
+    if _complete(described):
+        return Text.assemble(words, f" after all {total} steps")
+    if described["step"] is not None or is_evaluation(run):
+        return words
+    first = f"the first of {total} steps" if total else "the first step"
+    if state in ("waiting", "crashed", "ended?"):
+        return Text.assemble(words, f" {'for' if state == 'waiting' else 'before'} {first}")
+    return Text.assemble(words, " without a step")
+
+
+def _times(described: Mapping[str, Any], run: Run, now: float) -> Iterator[str]:
+    left, quiet = remaining(run, now), described["last_record_age_s"]
+    if left is not None:
+        yield f"about {duration(left)} left"
+    if quiet is not None:
+        ago = age(quiet)
+        by = " by its file's time" if run.dated_by_file and evidence(run, now) is None else ""
+        yield f"last record just now{by}" if ago == "now" else f"last record {ago} ago{by}"
+
+
+def _evaluated(run: Run) -> str:
+    """Return what an evaluation found."""
+    count, score = (run.series(f"val_{PREFIX}{name}") for name in ("count", "score"))
+    words = "an evaluation"
+    if count is not None:
+        words += f" of {counted(int(count.values[-1]), 'sample')}"
+    if score is not None and len(score.values):
+        words += f", mean score {score.values[-1]:.4g}"
+    return words
+
+
+def _primary(described: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    return [one for one in described["findings"] if one["consequence_of"] is None]
+
+
+def _why(described: Mapping[str, Any], run: Run, word: str, judged: int) -> str:
+    findings = _primary(described)
+    if findings:
+        more = f" (and {counted(len(findings) - 1, 'more finding')} below)"
+        message: str = findings[0]["message"] + (more if len(findings) > 1 else "")
+        if word == "healthy":
+            return f"{counted(judged, 'rule')} judged, no warning; noted: {message}"
+        return message
+    if word:
+        return f"{counted(judged, 'rule')} judged, none found anything"
+    return "no step to judge yet" if run.step is None else "too few steps to judge"
+
+
+def _next(described: Mapping[str, Any], run: Run) -> str:
+    for finding in _primary(described)[:1]:
+        if finding["advice"]:
+            return _lowered(finding["advice"]).rstrip(".") + _checkpoint_before(finding, run)
+        return "look at what the finding names below"
+    if described["state"] == "finished" and (keep := _worth_keeping(described["best"])):
+        return keep
+    return _NEXT.get(described["state"], "nothing to do")
+
+
+def _lowered(sentence: str) -> str:
+    """Return a sentence as it goes on after a colon; names and abbreviations stay as they are."""
+    usual = sentence[:1].isupper() and (sentence[1:2].islower() or sentence[1:2] == " ")
+    return sentence[0].lower() + sentence[1:] if usual else sentence
+
+
+def _checkpoint_before(finding: Mapping[str, Any], run: Run) -> str:
+    """Name the checkpoint to go back to or to resume from, where that is what to do."""
+    since, saved = finding["since_step"], run.saved_step
+    steps = [at for at in usable(run) if saved is None or at <= saved]
+    if finding["id"] == "crash":
+        if not steps:
+            return ""
+        return f". The newest checkpoint is of step {max(steps)}: {usable(run)[max(steps)]}"
+    if since is None or not _GO_BACK.search(finding["advice"]):
+        return ""
+    before = max((at for at in steps if at < since), default=None)
+    if before is None:
+        return f". No checkpoint from before step {since} is known"
+    path = usable(run)[before]
+    return f". The newest checkpoint from before step {since} is of step {before}: {path}"
+
+
+def _worth_keeping(best: Mapping[str, Any] | None) -> str:
+    """Say which checkpoint is the best by the metric, nothing where none is known."""
+    near = None if best is None else best["nearest_checkpoint"]
+    if best is None or near is None:
+        return ""
+    metric = best["indicator"]
+    label = INDICATORS[metric].label if metric in INDICATORS else metric
+    words, value = f"keep the checkpoint of step {near['step']}", number(best["value"])
+    if best["checkpoint"]:
+        return f"{words}, where the {label} was best ({value})"
+    return f"{words}, the nearest to the best {label} ({value} at step {best['step']})"
