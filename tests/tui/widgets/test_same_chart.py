@@ -60,7 +60,7 @@ CASES = {
     "target": (chart(target=0.507), {"line", "target"}),
     "target out of reach": (chart(target=9.0), {"line", "target"}),
     "no numbers": (chart(ODD), {"line", "odd"}),
-    "marks": (chart(marks=MARKS), {"line", "breach", "restart", "checkpoint"}),
+    "marks": (chart(marks=MARKS), {"line", "critical", "restart", "checkpoint"}),
     "validation": (chart(lines=(ChartLine(Column(FLAT)), VALIDATION)), {"line", "validation"}),
     "envelope": (chart(envelope=around(-0.3, 0.3)), {"line", "envelope"}),
     "outliers": (chart(OUTLIERS, usual_y=True), {"line"}),

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from array import array
     from collections.abc import Callable
 
+    from verl_tui.rendering.charts.alarms import Alarm, AlarmRole
     from verl_tui.runs.pyramid import Pyramid
 
 
@@ -57,6 +58,13 @@ class Mark:
 
     step: int
     role: Literal["breach", "restart", "checkpoint"]
+    severity: AlarmRole = "critical"
+    """Of a breach: how bad the finding is that began."""
+
+    @property
+    def style(self) -> str:
+        """The role that colours it."""
+        return self.severity if self.role == "breach" else self.role
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +116,8 @@ class ChartData:
     before the key.
     """
     marks: tuple[Mark, ...] = ()
+    alarms: tuple[Alarm, ...] = ()
+    """When findings about the metric held, the mildest first."""
     cursor: int | None = None
     """Step to read values at. Only a change of it moves the chart's own cursor."""
     axis: Axis = STEPS

@@ -260,7 +260,7 @@ def spark_row(data: ChartData, width: int, symbols: Symbols) -> Text:
             spark_column(line.points, width, mark.step, **zoom) if mark.role == "breach" else None
         )
         if column is not None:
-            cells[column] = (symbols.breach, "breach")
+            cells[column] = (symbols.breach, mark.style)
     return join(cells)
 
 

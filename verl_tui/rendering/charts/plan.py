@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from verl_tui.health.limits import response_limit
 from verl_tui.indicators import INDICATORS, factor, validation_keys
 from verl_tui.metrics import describe, family, place, shown
+from verl_tui.rendering.charts.alarms import ALARM_ROLES, alarms_of
 from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Mark
 from verl_tui.rendering.charts.overlay import overlaid
 from verl_tui.rendering.charts.x_axes import AXES, on_axis
@@ -19,9 +20,10 @@ from verl_tui.runs.views.targets import reached
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from verl_tui.distributions import Spread
+    from verl_tui.rendering.charts.alarms import Alarm
     from verl_tui.rendering.charts.chart_data import Points
     from verl_tui.rendering.charts.x_axes import XAxis
     from verl_tui.rendering.charts.zoom_window import ZoomSpan
@@ -244,10 +246,11 @@ def chart_data(found: PlannedChart, view: View, look: ChartLook) -> ChartData:
         target=target,
         notes=notes or _rate(found, run),
         marks=tuple(
-            Mark(at, mark.role)
+            replace(mark, step=at)
             for mark in _marks(found, view)
             if (at := along(mark.step)) is not None
         ),
+        alarms=tuple(_alarms(found, view, along)),
         cursor=None if view.cursor is None else along(view.cursor),
         axis=axis.axis,
         log_y=look.log_y,
@@ -345,13 +348,22 @@ def _rate(found: PlannedChart, run: Run) -> tuple[str, ...]:
 
 def _marks(found: PlannedChart, view: View) -> tuple[Mark, ...]:
     assert view.run is not None
-    breaches = {
-        finding.since_step
-        for finding in view.verdict.findings
-        if finding.since_step is not None and finding.key is not None and found.shows(finding.key)
-    }
+    breaches: dict[int, int] = {}
+    for finding in view.verdict.findings:
+        since, key = finding.since_step, finding.key
+        if since is not None and key is not None and found.shows(key):
+            breaches[since] = max(finding.severity, breaches.get(since, 0))
     return (
         *(Mark(step, "checkpoint") for step in sorted(checkpoints(view.run))),
         *(Mark(mark.step, "restart") for mark in view.run.restarts),
-        *(Mark(step, "breach") for step in sorted(breaches)),
+        *(Mark(step, "breach", ALARM_ROLES[worst]) for step, worst in sorted(breaches.items())),
     )
+
+
+def _alarms(found: PlannedChart, view: View, along: Callable[[int], int | None]) -> Iterator[Alarm]:
+    """Yield when findings about a chart's metric held, along its x axis."""
+    for alarm in alarms_of(found, view.verdict):
+        first = along(alarm.first)
+        last = None if alarm.last is None else along(alarm.last)
+        if first is not None and (last is not None or alarm.last is None):
+            yield replace(alarm, first=first, last=last)

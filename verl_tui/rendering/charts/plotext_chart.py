@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from verl_tui.rendering.charts.alarms import alarmed_polylines
 from verl_tui.rendering.charts.braille import Glyph, fill_gaps, join
 from verl_tui.rendering.charts.cache import window_of
 from verl_tui.rendering.charts.downsample import beyond_edge
@@ -65,7 +66,7 @@ class Signal(NamedTuple):
 
     role: str
     glyph: str
-    x: list[int]
+    x: list[int] | list[float]
     y: list[float]
     starts: list[int]
     joined: bool = True
@@ -142,11 +143,26 @@ class PlotextChart:
         smoothing = self._data.smoothing
         if 0 < smoothing < 1:
             if not line.sign or line is self._data.main:
-                self._add("raw", columns, scale=scale)
+                behind = self._add("raw", columns, scale=scale)
+                self._alarms(line, behind)
             average = cache.columns(cache.smoothed(line.points, smoothing), self.window)
             columns = average._replace(odds=columns.odds)
         glyph = self._symbols.single if len(line.points.steps) == 1 else _DOTS
-        return self._add(line.role, columns, glyph, scale=scale)
+        drawn = self._add(line.role, columns, glyph, scale=scale)
+        self._alarms(line, drawn)
+        return drawn
+
+    def _alarms(self, line: ChartLine, drawn: Signal) -> None:
+        """Draw over a curve the parts of it that findings are about."""
+        if line is self._data.main and self._data.alarms:
+            low, high = (
+                None if edge is None else self._scale.fraction(edge) for edge in self._data.band
+            )
+            curve = (drawn.x, drawn.y, drawn.starts)
+            parts = alarmed_polylines(curve, self._data.alarms, self.window, (low, high))
+            self._signals += [
+                Signal(part.role, drawn.glyph, part.x, part.y, part.starts) for part in parts
+            ]
 
     def _letters(self, line: ChartLine, sign: str, drawn: Signal) -> list[Signal]:
         """Return the letters that stand on a line and at its end."""

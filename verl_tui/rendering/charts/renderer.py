@@ -8,6 +8,7 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.charts import braille
+from verl_tui.rendering.charts.alarms import healthy_rows, parted
 from verl_tui.rendering.charts.axis_labels import axis_rows, gutter, right_gutter
 from verl_tui.rendering.charts.braille import DotLayer, Glyph, Text
 from verl_tui.rendering.charts.cache import ChartCache, extent, window_of
@@ -41,7 +42,7 @@ _DENSE = 2
 """Dots from one to the next in the shade of the middle half; others are four apart."""
 _LOOK_BACK = 100
 """A line that ended in so many values that are no numbers has no sign at its end."""
-_RANK = {"breach": 0, "restart": 1, "checkpoint": 2}
+_RANK = {"critical": 0, "warning": 1, "info": 2, "restart": 3, "checkpoint": 4}
 """Of several marks in one column the first of these shows."""
 
 
@@ -137,12 +138,12 @@ def axis_marks(
         "restart": symbols.restart,
         "checkpoint": symbols.checkpoint,
     }
-    at: dict[int, str] = {}
+    at: dict[int, Mark] = {}
     for mark in marks:
         cell = window.column(mark.step) // 2
-        if 0 <= cell < cells and (cell not in at or _RANK[mark.role] < _RANK[at[cell]]):
-            at[cell] = mark.role
-    return {cell: Glyph(glyphs[role], role) for cell, role in at.items()}
+        if 0 <= cell < cells and (cell not in at or _RANK[mark.style] < _RANK[at[cell].style]):
+            at[cell] = mark
+    return {cell: Glyph(glyphs[mark.role], mark.style) for cell, mark in at.items()}
 
 
 class _Picture:
@@ -307,15 +308,32 @@ class _Picture:
         )
         if smooth:
             if not line.sign or line is self._data.main:
-                self._layer("raw", backdrop=True).line(runs)
+                self._curve(line, runs, columns, "raw")
             average = cache.columns(cache.smoothed(line.points, self._data.smoothing), self._window)
+            columns = average._replace(odds=columns.odds)
             runs = braille.connect(
                 self._runs(average.lows, average.highs, right=line.right), columns.odds
             )
-        self._layer(line.role).line(runs)
+        self._curve(line, runs, columns, line.role)
         for cell in stamps(line.sign, self._size[0]):
             if (run := runs[cell * 2]) is not None:
                 self._put(sum(run) // 2, cell * 2, Glyph(line.sign, line.role))
+
+    def _curve(
+        self, line: ChartLine, runs: list[Run | None], columns: DotColumns, role: str
+    ) -> None:
+        """Draw runs, those that a finding is about in its colour; raw values behind averages."""
+        behind, data = role == "raw", self._data
+        if line is not data.main or not data.alarms:
+            self._layer(role, backdrop=behind).line(runs)
+            return
+        healthy = healthy_rows(data.band, self._scale, self._dots)
+        calm, alarmed = parted(runs, columns, data.alarms, self._window, healthy, data.band)
+        self._layer(role, backdrop=behind).line(calm)
+        for severity, pieces in alarmed.items():
+            layer = self._layer(severity, backdrop=behind)
+            for x, run in pieces:
+                layer.line((run,), x)
 
     def _points(self, line: ChartLine, columns: DotColumns, glyph: Glyph) -> None:
         """Draw points as dots, the newest and as many as stand apart with their sign: more would

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from verl_tui.rendering.charts.alarms import ALARM_ROLES
 from verl_tui.rendering.text.run_colours import RUNS
 
 ROLES = (
@@ -19,6 +20,6 @@ ROLES = (
         "band",
         "target",
     ),
-    *("validation", "odd", "breach", "restart", "checkpoint"),
+    *("validation", "odd", *ALARM_ROLES, "restart", "checkpoint"),
 )
 """The purpose of each style; the stylesheet's class of a role is `chart--` and the role."""

@@ -87,7 +87,9 @@ class Plot(RoleStyled, can_focus=True):
         & > .chart--target { color: $text-accent; }
         & > .chart--validation { color: $text-warning; text-style: bold; }
         & > .chart--odd { color: $text-error; text-style: bold; }
-        & > .chart--breach { color: $text-error; text-style: bold; }
+        & > .chart--critical { color: $text-error; text-style: bold; }
+        & > .chart--warning { color: $text-warning; text-style: bold; }
+        & > .chart--info { color: $text-primary; text-style: bold; }
         & > .chart--restart { color: $text-secondary; }
         & > .chart--checkpoint { color: $text-muted; }
     }

@@ -1,0 +1,249 @@
+"""The stretches of a curve that a finding is about: outside the healthy band while it held.
+
+A value outside the band is no finding by itself: bands are rules of thumb, and rules wait until a
+breach has lasted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from verl_tui.health.finding import Verdict
+    from verl_tui.rendering.charts.axes import Scale, Window
+    from verl_tui.rendering.charts.braille import Run
+    from verl_tui.rendering.charts.downsample import DotColumns
+    from verl_tui.rendering.charts.plan import PlannedChart
+
+AlarmRole = Literal["info", "warning", "critical"]
+ALARM_ROLES: tuple[AlarmRole, ...] = ("info", "warning", "critical")
+"""By severity."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Alarm:
+    """The steps, or times, at which a finding about a metric held."""
+
+    severity: int
+    """Index into `ALARM_ROLES`; greater is worse."""
+    first: int
+    last: int | None = None
+    """The first position at which it held no more, None while it holds."""
+
+    @property
+    def role(self) -> AlarmRole:
+        """The role that colours it."""
+        return ALARM_ROLES[self.severity]
+
+
+def alarms_of(found: PlannedChart, verdict: Verdict) -> list[Alarm]:
+    """Return when findings about a chart's metric held, over steps; the worst last."""
+    past = (
+        (one.severity, one.since_step, one.cleared_step)
+        for one in verdict.history
+        if one.key is not None and found.shows(one.key)
+    )
+    present = (
+        (one.severity, one.since_step, None)
+        for one in verdict.findings
+        if one.key is not None and found.shows(one.key)
+    )
+    told = {(*one,) for told in (past, present) for one in told}
+    return sorted(
+        (Alarm(int(severity), since, end) for severity, since, end in told if since is not None),
+        key=lambda alarm: (alarm.severity, alarm.first, alarm.last or inf),
+    )
+
+
+class Healthy(NamedTuple):
+    """The dot rows of a plot that are within the healthy band, from the top."""
+
+    top: float
+    bottom: float
+
+    def split(self, run: Run) -> tuple[Run | None, list[Run]]:
+        """Return what of a run is within, and what is outside."""
+        first, last = run
+        outside: list[Run] = []
+        if first < self.top:
+            outside.append((first, int(min(last, self.top - 1))))
+        if last > self.bottom:
+            outside.append((int(max(first, self.bottom + 1)), last))
+        inner = (int(max(first, self.top)), int(min(last, self.bottom)))
+        return (inner if inner[0] <= inner[1] else None), outside
+
+
+def healthy_rows(
+    band: tuple[float | None, float | None], scale: Scale | None, rows: int
+) -> Healthy:
+    """Return which of so many dot rows are within a band; an end that is open reaches beyond the
+    plot.
+    """
+    low, high = band
+    top, bottom = -inf, inf
+    if scale is None:
+        return Healthy(top, bottom)
+    if high is not None and high <= scale.hi:
+        top = rows if high < scale.lo else scale.dots([high], rows)[0] or 0
+    if low is not None and low >= scale.lo:
+        bottom = -1 if low > scale.hi else scale.dots([low], rows)[0] or 0
+    return Healthy(top, bottom)
+
+
+class Parted(NamedTuple):
+    """A curve's runs, and of these the parts that alarms are about."""
+
+    calm: list[Run | None]
+    alarmed: dict[AlarmRole, list[tuple[int, Run]]]
+    """Dot columns with their runs, by role; the mildest first."""
+
+
+def parted(
+    runs: Sequence[Run | None],
+    columns: DotColumns,
+    alarms: Iterable[Alarm],
+    window: Window,
+    healthy: Healthy,
+    band: tuple[float | None, float | None],
+) -> Parted:
+    """Split a curve's runs by the findings about it.
+
+    Where nothing in a finding's stretch is outside the band the finding is about something else
+    than that: then the whole stretch is the alarm.
+
+    Args:
+        runs: First and last dot row of each dot column.
+        columns: The values of each dot column.
+        alarms: When findings held, the mildest first.
+        window: The x axis.
+        healthy: The dot rows within the band.
+        band: The band in values: they may leave it by less than a dot.
+    """
+    calm = list(runs)
+    found: dict[int, tuple[AlarmRole, list[Run]]] = {}
+    for alarm in alarms:
+        stretch = _columns_of(alarm, window, len(calm))
+        outside = [*_outside(stretch, runs, columns, healthy, band)]
+        for x, within, pieces in outside or _whole(stretch, runs):
+            calm[x] = within
+            found[x] = (alarm.role, pieces)
+    alarmed: dict[AlarmRole, list[tuple[int, Run]]] = {}
+    for role in ALARM_ROLES:
+        of_role = [(x, run) for x, (of, parts) in found.items() if of == role for run in parts]
+        if of_role:
+            alarmed[role] = of_role
+    return Parted(calm, alarmed)
+
+
+def _columns_of(alarm: Alarm, window: Window, count: int) -> range:
+    """Return the dot columns of an alarm's stretch."""
+    first = window.column(alarm.first)
+    last = count if alarm.last is None else max(first + 1, window.column(alarm.last))
+    return range(max(0, first), min(count, last))
+
+
+def _outside(
+    stretch: range,
+    runs: Sequence[Run | None],
+    columns: DotColumns,
+    healthy: Healthy,
+    band: tuple[float | None, float | None],
+) -> Iterator[tuple[int, Run | None, list[Run]]]:
+    """Yield the dot columns that reach out of the band: column, what is within, what is outside."""
+    least = -inf if band[0] is None else band[0]
+    most = inf if band[1] is None else band[1]
+    for x in stretch:
+        run = runs[x]
+        if run is None:
+            continue
+        within, pieces = healthy.split(run)
+        if pieces:
+            yield x, within, pieces
+            continue
+        low, high = columns.lows[x], columns.highs[x]
+        if low is not None and high is not None and (low < least or high > most):
+            yield x, None, [run]
+
+
+def _whole(
+    stretch: range, runs: Sequence[Run | None]
+) -> Iterator[tuple[int, Run | None, list[Run]]]:
+    """Yield all of a stretch."""
+    for x in stretch:
+        if (run := runs[x]) is not None:
+            yield x, None, [run]
+
+
+class Polyline(NamedTuple):
+    """Part of a curve, in dot columns and heights of 0 to 1."""
+
+    role: AlarmRole
+    x: list[float]
+    y: list[float]
+    starts: list[int]
+    """Indices at which a new stretch begins."""
+
+
+def alarmed_polylines(
+    drawn: tuple[Sequence[float], Sequence[float], Sequence[int]],
+    alarms: Sequence[Alarm],
+    window: Window,
+    band: tuple[float | None, float | None],
+) -> list[Polyline]:
+    """Return the parts of a curve that alarms are about, as `parted` does, from edge to edge of the
+    band.
+
+    Args:
+        drawn: The curve: ascending dot columns, heights, and indices at which a stretch begins.
+        alarms: When findings held, the mildest first.
+        window: The x axis.
+        band: Heights of the edges of the healthy band.
+    """
+    x, y, starts = drawn
+    ends = (-inf if band[0] is None else band[0], inf if band[1] is None else band[1])
+    roles: list[AlarmRole | None] = [None] * len(x)
+    for alarm in alarms:
+        stretch = _columns_of(alarm, window, window.columns)
+        inside = [i for i, column in enumerate(x) if column in stretch]
+        for i in [i for i in inside if not ends[0] <= y[i] <= ends[1]] or inside:
+            roles[i] = alarm.role
+    found = [_polyline(role, (x, y, set(starts)), roles, ends) for role in ALARM_ROLES]
+    return [one for one in found if one.x]
+
+
+def _polyline(
+    role: AlarmRole,
+    drawn: tuple[Sequence[float], Sequence[float], set[int]],
+    roles: Sequence[AlarmRole | None],
+    ends: tuple[float, float],
+) -> Polyline:
+    """Return the parts of a curve that have a role, and the way to where it crosses the band."""
+    x, y, starts = drawn
+    found = Polyline(role, [], [], [])
+    for i, own in enumerate(roles):
+        joined = i > 0 and i not in starts
+        before = roles[i - 1] if joined else None
+        if own == role and before != role:
+            found.starts.append(len(found.x))
+        if joined and (own == role) != (before == role):
+            _add_crossing(found, (x[i - 1], y[i - 1]), (x[i], y[i]), ends)
+        if own == role:
+            found.x.append(x[i])
+            found.y.append(y[i])
+    return found
+
+
+def _add_crossing(
+    found: Polyline, one: tuple[float, float], other: tuple[float, float], ends: tuple[float, float]
+) -> None:
+    """Add the point at which the line between two points leaves or enters the band, if it does."""
+    for end in ends:
+        if (one[1] < end) != (other[1] < end) and one[1] != end != other[1]:
+            share = (end - one[1]) / (other[1] - one[1])
+            found.x.append(one[0] + (other[0] - one[0]) * share)
+            found.y.append(end)
+            return
