@@ -533,3 +533,14 @@ def test_a_run_is_only_done_to_the_full_hundred_at_its_end(tmp_path: Path) -> No
     ]
     write(tmp_path / "run" / "exp.jsonl", data)
     assert "step 999 of 1000 (99%)" in note(tmp_path / "run")
+
+
+def test_a_file_without_a_line_of_a_training_is_said_to_have_none(tmp_path: Path) -> None:
+    path = write(tmp_path / "INDEX.md", ["# Runs\n"], age=7200.0)
+    monitor = load([str(path)], Config(), NOW)
+    found = report(monitor, NOW)
+    said = write_text(found, monitor, NOW, width=None, colour=False)
+    assert exit_code(found) == NOTHING_READABLE
+    assert said.startswith("INDEX: no line of a training in it\n")
+    assert "plain text, 0 records" in said
+    assert "verl console" not in said

@@ -531,3 +531,33 @@ def test_what_a_source_said_of_the_end_before_a_start_is_of_another_process() ->
     )
     assert state(run, T + 301) is State.WAITING
     assert found(run, T + 301) == {}
+
+
+# -- files that are no log -------------------------------------------------------------------------
+
+NOTES = SourceStatus("logs/INDEX.md", "verl console", bytes_read=900, size=900, modified=T)
+
+
+@pytest.mark.parametrize(
+    ("status", "quiet", "expected"),
+    [
+        (replace(NOTES, unheld=True), 5.0, State.NO_TRAINING),
+        (NOTES, 5.0, State.WAITING),  # it may have just begun, on another host
+        (NOTES, HOUR, State.NO_TRAINING),
+        (replace(NOTES, writer=ALIVE), HOUR, State.WAITING),
+        (replace(NOTES, bytes_read=500, unheld=True), HOUR, State.WAITING),
+        (replace(NOTES, size=0, bytes_read=0, unheld=True), 5.0, State.WAITING),
+        (replace(NOTES, format="tutorial JSONL", unheld=True), 5.0, State.WAITING),
+        (replace(NOTES, unreadable=3), HOUR * 2, State.ENDED),
+    ],
+)
+def test_a_file_without_a_line_of_a_training_is_none(
+    status: SourceStatus, quiet: float, expected: State
+) -> None:
+    assert state(run_of(status=status), T + quiet) is expected
+
+
+def test_a_start_that_printed_anything_of_a_training_waits() -> None:
+    started = Event(EventKind.STARTED, "Started a local Ray instance", line=1)
+    run = run_of(started, status=replace(NOTES, unheld=True))
+    assert state(run, T + 5) is State.WAITING

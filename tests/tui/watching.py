@@ -81,7 +81,8 @@ def loaded(
 
 
 def showing(monitor: Monitor, now: float = NOW, **options: Any) -> VerlApp:
-    """Return the app on a monitor that is already filled."""
+    """Return the app on a monitor that is already filled; it begins with the first run."""
+    options = {"shown": next(iter(monitor.runs), None)} | options
     return VerlApp((), monitor.config, monitor=monitor, clock=lambda: now, **options)
 
 

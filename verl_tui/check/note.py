@@ -16,6 +16,7 @@ from verl_tui.check.words import STYLES, counted, number
 from verl_tui.health.finding import unjudged
 from verl_tui.indicators import INDICATORS
 from verl_tui.metrics import describe
+from verl_tui.runs.views.state import State
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -106,6 +107,9 @@ def _summary(verdicts: Sequence[str]) -> Text:
 def _note(
     described: Mapping[str, Any], run: Run, *, unfolded: bool, verbose: bool
 ) -> Iterator[_NoteLine]:
+    if described["state"] == State.NO_TRAINING.value:
+        yield from _read(described["sources"], run, "plain text")
+        return
     yield from _measured(described["indicators"])
     if described["best"] is not None:
         yield from (_NoteLine(2, Text(sentence)) for sentence in _best_sentences(described["best"]))
@@ -242,11 +246,21 @@ def _unjudged(rules: Sequence[Mapping[str, str]], *, verbose: bool) -> Iterator[
         yield _NoteLine(4, Text(f"{', '.join(ids)}: {reason}", "dim"))
 
 
-def _read(sources: Iterable[Mapping[str, Any]], run: Run) -> Iterator[_NoteLine]:
-    """Yield the sources read; files of the same kind in one directory share a line."""
+def _read(
+    sources: Iterable[Mapping[str, Any]], run: Run, text_is: str = ""
+) -> Iterator[_NoteLine]:
+    """Yield the sources read; files of the same kind in one directory share a line.
+
+    Args:
+        sources: The sources, as in the report.
+        run: Their run.
+        text_is: What they are called instead of their format, empty for that.
+    """
     groups: dict[tuple[Path, str], list[Mapping[str, Any]]] = {}
     for source in sources:
-        called = source["program"] or source["format"]
+        if text_is and not run.sources[source["path"]].status.size:
+            continue  # a directory, in which nothing was found either
+        called = text_is or source["program"] or source["format"]
         groups.setdefault((Path(source["path"]).parent, called), []).append(source)
     for (directory, called), group in groups.items():
         path = group[0]["path"] if len(group) == 1 else f"{len(group):,} files in {directory}"

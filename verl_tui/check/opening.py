@@ -12,7 +12,7 @@ from verl_tui.evaluation import PREFIX
 from verl_tui.indicators import INDICATORS
 from verl_tui.runs.views.checkpoints import usable
 from verl_tui.runs.views.signs_of_life import evidence
-from verl_tui.runs.views.state import is_evaluation, remaining
+from verl_tui.runs.views.state import State, is_evaluation, remaining
 from verl_tui.times import age, duration
 
 if TYPE_CHECKING:
@@ -46,7 +46,8 @@ def verdict(described: Mapping[str, Any], judged: int) -> str:
 
 
 def opening(described: Mapping[str, Any], run: Run, judged: int, now: float) -> Iterator[Text]:
-    """Yield the three lines; fewer for an evaluation, which nobody trains.
+    """Yield the three lines; fewer for an evaluation, which nobody trains, and for
+    files that hold no training.
 
     Args:
         described: The run, as in the report.
@@ -54,6 +55,9 @@ def opening(described: Mapping[str, Any], run: Run, judged: int, now: float) -> 
         judged: Number of rules that judged it.
         now: Seconds since the epoch.
     """
+    if described["state"] == State.NO_TRAINING.value:
+        yield Text.assemble((described["name"], "bold"), ": no line of a training in it")
+        return
     word = verdict(described, judged)
     yield _headline(described, run, word, now)
     if is_evaluation(run) and not described["findings"]:

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from verl_tui.health.finding import Severity
 from verl_tui.rendering.text.numbers import counted
 from verl_tui.rendering.text.printable import cut, middle, printable, wrapped
-from verl_tui.runs.views.state import is_evaluation
+from verl_tui.runs.views.state import State, is_evaluation, state
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -162,6 +162,8 @@ class FindingWriter:
             words = "waiting for a run"
         elif is_evaluation(view.run):
             words = "an evaluation: no training to judge"
+        elif state(view.run, view.now) is State.NO_TRAINING:
+            words = "no training to judge"
         elif view.run.step is None:
             words = "waiting for the first step"
         elif view.run.name not in view.monitor.verdicts:

@@ -11,6 +11,7 @@ from textual.binding import Binding
 from textual.message import Message
 
 from verl_tui.on_demand.samples import SampleBrowser
+from verl_tui.rendering.run_list.order import first_to_show
 from verl_tui.rendering.session.selection import Selection
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.tui.export import PICTURES, copy_here, take_picture
@@ -95,18 +96,24 @@ class VerlApp(MonitorApp):
             """One is enough: drawing takes all that was read."""
             return isinstance(message, VerlApp.Read)
 
-    def __init__(self, specs: Sequence[str], config: Config, **options: Any) -> None:
+    def __init__(
+        self, specs: Sequence[str], config: Config, *, shown: str | None = None, **options: Any
+    ) -> None:
         """Make the app.
 
         Args:
             specs: Paths, directories and globs to watch.
             config: The user's configuration.
+            shown: Name of the run to begin with; by default the one that needs a look first.
             options: As for the app without screens.
         """
         super().__init__(specs, config, **options)
         self.browser = SampleBrowser(lambda: self.post_message(self.Read()))
         self._dashboard = Dashboard()
-        self._picked: str | None = None
+        self._picked = shown
+        """Name of the shown run."""
+        self._chosen = shown is not None
+        """True once the user has chosen a run, or the first one has been chosen for them."""
         self._cursor: int | None = None
         self._selection = Selection()
 
@@ -155,6 +162,9 @@ class VerlApp(MonitorApp):
 
     def _view(self, now: float) -> View:
         runs = self._monitor.runs
+        if not self._chosen and not self._loading and runs:
+            # Once: what the user looks at is never taken away by what happens elsewhere.
+            self._chosen, self._picked = True, first_to_show(self._monitor, now)
         if self._picked not in runs:
             self._picked = next(iter(runs), None)
         return View(
@@ -174,6 +184,7 @@ class VerlApp(MonitorApp):
 
     @on(RunsPanel.Picked)
     def _pick(self, event: RunsPanel.Picked) -> None:
+        self._chosen = True
         if event.name != self._picked:
             self._picked = event.name
             self._cursor = None

@@ -18,12 +18,14 @@ from watching import (
     settle,
     showing,
     text,
+    until,
     write_run,
 )
 
 from verl_tui.config import Config
 from verl_tui.monitor import Monitor
 from verl_tui.records import Batch, Gpu, GpuReading, MetricRows, SourceStatus
+from verl_tui.rendering.run_list.order import first_to_show
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.runs.run import Run
 from verl_tui.tui.panels.charts import ChartsPanel
@@ -543,3 +545,38 @@ async def test_times_beyond_the_calendar_are_no_times(moment: float, key: str) -
     async with app.run_test(size=(80, 24)) as pilot:
         await press(pilot, key, "x", "left", "x", "x", "x")
         assert "no times are known" in text(app)
+
+
+# -- what is shown at the first look ---------------------------------------------------------------
+
+
+async def test_the_reason_of_a_crash_before_the_first_step_is_in_the_first_frame(
+    tmp_path: Path,
+) -> None:
+    trace = 'Traceback (most recent call last):\n  File "main.py", line 7, in main\n'
+    error = "ValueError: no GPU for the raylet"
+    (tmp_path / "train.log").write_text(
+        f"ray init kwargs: {{}}\nError executing job with overrides: []\n{trace}{error}\n",
+        encoding="utf-8",
+    )
+    app = loaded(tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        await until(pilot, lambda: "line 7, in main" in text(app))
+        charts = dashboard(app).query_one(ChartsPanel)
+        assert "crashed before the first step" in text(app)
+        await press(pilot, "tab", "enter", "x", "escape", "right", "z", "z")
+        assert charts.display
+        check_layout(app)
+
+
+async def test_the_run_that_needs_a_look_is_shown_first_and_never_again(demo: Monitor) -> None:
+    app = showing(demo, shown=None)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await settle(pilot)
+        assert app._view(NOW).run is not None
+        assert app._view(NOW).run.name == first_to_show(demo, NOW)
+        await press(pilot, "1")
+        app._show()
+        await settle(pilot)
+        assert app._view(NOW).run.name == next(iter(demo.runs))

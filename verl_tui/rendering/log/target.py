@@ -53,7 +53,15 @@ def log_target(run: Run | None, finding: Finding | None, cursor: int | None) -> 
     """
     if finding is None:
         return LogTarget(step=cursor)
-    if run is not None and finding.id == "crash" and (event := run.outcome) is not None:
-        path = next((path for path, state in run.sources.items() if state.ending is event), None)
-        return LogTarget(path, line=event.line)
+    if run is not None and finding.id == "crash" and run.outcome is not None:
+        return error_target(run)
     return LogTarget(step=finding.step if finding.since_step is None else finding.since_step)
+
+
+def error_target(run: Run) -> LogTarget:
+    """Return the line that tells how a run ended; the newest of its log where none does."""
+    event = run.outcome
+    if event is None:
+        return LogTarget()
+    path = next((path for path, state in run.sources.items() if state.ending is event), None)
+    return LogTarget(path, line=event.line or None)

@@ -6,33 +6,71 @@ import math
 import re
 from typing import TYPE_CHECKING, Any
 
+from verl_tui.health.finding import Severity
 from verl_tui.indicators import factor
-from verl_tui.runs.views.state import State, state
+from verl_tui.runs.views.state import State, last_write, state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from verl_tui.health.finding import Verdict
+    from verl_tui.monitor import Monitor
     from verl_tui.runs.run import Run
 
 ORDERS = ("as found", "state", "name", "reward", "activity")
 """Orders of the list."""
 _STATES = tuple(
     getattr(State, name)
-    for name in ("CRASHED", "STALLED", "RUNNING", "WAITING", "UNKNOWN", "ENDED", "FINISHED")
+    for name in (
+        "CRASHED",
+        "STALLED",
+        "RUNNING",
+        "WAITING",
+        "UNKNOWN",
+        "ENDED",
+        "FINISHED",
+        "NO_TRAINING",
+    )
 )
 """States from those that need attention to those that are over."""
+_TOGETHER = 60.0
+"""Seconds within which files were written at about the same time: heuristic, a step or a copy."""
 _DIGITS = re.compile(r"(\d+)")
 
 
 def ordered(runs: Iterable[Run], order: str, now: float) -> list[Run]:
-    """Return runs in an order of `ORDERS`; equal ones stay in the order found."""
+    """Return runs in an order of `ORDERS`; equal ones stay in the order found, and those that are
+    no training come last.
+    """
     keys: dict[str, Callable[[Run], Any]] = {
         "state": lambda run: _STATES.index(state(run, now)),
         "name": lambda run: _natural(run.name),
         "reward": lambda run: -_reward(run),
         "activity": lambda run: -(run.last_record or 0.0),
     }
-    return sorted(runs, key=keys[order]) if order in keys else list(runs)
+    listed = sorted(runs, key=keys[order]) if order in keys else list(runs)
+    return sorted(listed, key=lambda run: run.step is None and _is_none(run, now))
+
+
+def first_to_show(monitor: Monitor, now: float) -> str | None:
+    """Return the name of the run that needs a look first: with a critical finding, then the newest
+    written; of those written at about the same time the first that was found.
+    """
+    critical = {name for name, one in monitor.verdicts.items() if _is_critical(one)}
+    runs = [run for run in monitor.runs.values() if run.name in critical]
+    runs = runs or [run for run in monitor.runs.values() if run.step is not None]
+    runs = runs or ordered(monitor.runs.values(), ORDERS[0], now)
+    newest = max(map(_written, runs), default=0.0)
+    return next((run.name for run in runs if _written(run) >= newest - _TOGETHER), None)
+
+
+def _is_critical(verdict: Verdict) -> bool:
+    return any(one.severity is Severity.CRITICAL for one in verdict.primary)
+
+
+def _written(run: Run) -> float:
+    """Return when a run was last written to, 0 where that is unknown."""
+    return last_write(run) or run.last_record or 0.0
 
 
 def matching(runs: Iterable[Run], wanted: str) -> list[Run]:
@@ -40,6 +78,10 @@ def matching(runs: Iterable[Run], wanted: str) -> list[Run]:
     runs = list(runs)
     wanted = wanted.casefold()
     return [run for run in runs if wanted in run.name.casefold()] or runs
+
+
+def _is_none(run: Run, now: float) -> bool:
+    return state(run, now) is State.NO_TRAINING
 
 
 def _natural(name: str) -> list[tuple[int, int | str]]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.rendering.text.numbers import counted
 from verl_tui.rendering.text.printable import size_text
+from verl_tui.runs.views.state import State, state
 from verl_tui.text import one_line
 from verl_tui.times import age
 
@@ -28,11 +29,21 @@ def nothing_yet(view: View) -> str:
         sentences = [one_line(sentence, 400) for sentence in monitor.sentences]
         return "\n".join(["looking for logs …" if view.loading else "no run yet", *sentences])
     statuses = _relevant(run)
-    first = "no step yet" if run.step is None else "no metrics: the log only counts steps"
-    lines = [first, *(_so_far(status, view.now) for status in statuses[:_MOST_SOURCES])]
+    now = state(run, view.now)
+    training = now is not State.NO_TRAINING
+    said = (_so_far(status, view.now, training=training) for status in statuses[:_MOST_SOURCES])
+    lines = [_why_no_chart(run, now), *said]
     if len(statuses) > _MOST_SOURCES:
         lines.append(f"and {len(statuses) - _MOST_SOURCES} more sources (i)")
     return "\n".join(lines)
+
+
+def _why_no_chart(run: Run, now: State) -> str:
+    if run.step is not None:
+        return "no metrics: the log only counts steps"
+    if now is State.NO_TRAINING:
+        return "no line of a training in it"
+    return "crashed before the first step" if now is State.CRASHED else "no step yet"
 
 
 def passed_over(view: View) -> str:
@@ -54,12 +65,13 @@ def _relevant(run: Run) -> list[SourceStatus]:
     return [status for status in statuses if status.size or status.problem is not None]
 
 
-def _so_far(status: SourceStatus, now: float) -> str:
+def _so_far(status: SourceStatus, now: float, *, training: bool) -> str:
     """Describe how far a source without steps has been read."""
     name = one_line(PurePath(status.path).name, 80)
     if status.problem is not None:
         return f"{name}: {one_line(status.problem, 200)}"
-    words = [f"{name}: {status.format}, {size_text(status.bytes_read)} read"]
+    format_name = status.format if training else "plain text"
+    words = [f"{name}: {format_name}, {size_text(status.bytes_read)} read"]
     if status.bytes_read < status.size:
         words.append(f"of {size_text(status.size)}")
     if status.unreadable:

@@ -42,6 +42,8 @@ work: something is going on.
 """
 _OF_EVALUATIONS = frozenset({SAMPLES, "settings", "checkpoints"})
 """Formats of what may lie beside an evaluation."""
+_CONSOLE = "verl console"
+"""The format that text has which no other format knows."""
 _CTRL_C = re.compile(r"KeyboardInterrupt|SIGINT")
 _QUIET_CRASH = 60.0
 """A traceback alone may be harmless; with this much silence after it the run is called crashed,
@@ -59,6 +61,8 @@ class State(Enum):
     CRASHED = "crashed"
     ENDED = "ended?"
     UNKNOWN = "unknown"
+    NO_TRAINING = "no training"
+    """Its files have no line of a training."""
 
 
 def remaining(run: Run, now: float) -> float | None:
@@ -146,6 +150,8 @@ def _before_first_step(run: Run, now: float) -> State | None:
     if run.step is not None and not starts(run.sources.values(), run.last_record or 0.0):
         return None
     idle = _idle(run, now)
+    if has_no_training(run) and ((idle or 0.0) > _STALL_UNKNOWN or _unheld(run)):
+        return State.NO_TRAINING
     waits = idle is None or idle <= _ENDED_AFTER or writer(run) is not None
     return State.WAITING if waits else State.ENDED
 
@@ -166,6 +172,24 @@ def _let_go(run: Run) -> bool:
     return any(
         source.status.unheld for source in run.sources.values() if source.ending is run.outcome
     )
+
+
+def has_no_training(run: Run) -> bool:
+    """Return whether files that no process writes to have been read whole, and no line of them is
+    of a training: notes that a shell's `*` named too, for one.
+    """
+    if run.step is not None or run.events or writer(run) is not None:
+        return False
+    read = [source.status for source in run.sources.values()]
+    return any(one.size and one.format == _CONSOLE for one in read) and all(
+        not (one.records or one.unreadable or one.problem) and one.bytes_read >= one.size
+        for one in read
+    )
+
+
+def _unheld(run: Run) -> bool:
+    """Return whether no process of this host holds any of the files, all of which are its own."""
+    return all(one.status.unheld for one in run.sources.values() if one.status.size)
 
 
 def is_evaluation(run: Run) -> bool:

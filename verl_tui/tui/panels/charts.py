@@ -17,11 +17,13 @@ from verl_tui.rendering.charts.page import (
 )
 from verl_tui.rendering.charts.plan import ChartLook, chart_data
 from verl_tui.rendering.charts.values import in_sight, reading
+from verl_tui.rendering.log.tail import has_log
 from verl_tui.tui.export import take_table
 from verl_tui.tui.keys.chart_keys import look_after, step_at, with_step_in_sight
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.panels.spec import PanelSpec
+from verl_tui.tui.panels.start_log import StartLog
 from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.plot import Plot
 from verl_tui.tui.widgets.tiles import Tiles
@@ -88,16 +90,19 @@ class ChartsPanel(Panel):
         self._laid_out = ((0, 0), 0, 0)
         """Grid of the last layout, tiles that it shows, and tiles that there were."""
         self._tiles = Tiles(self._lay_out)
+        self._log = StartLog()
 
     def compose(self) -> ComposeResult:
         """The tiles are filled when their size is known."""
         yield self._tiles
+        yield self._log
 
     # -- from a view to the charts -----------------------------------------------------------------
 
     def show(self, view: View) -> None:
         """Draw the page's charts, if any has changed."""
         before, content = self._content, PageContent.of(view, self.look, self._filter)
+        self._show_log(view)
         if content == before and view.run is not None:
             return  # a reading of the GPUs, or the clock, changes no chart
         if self._view is not None and self._covered():
@@ -110,6 +115,14 @@ class ChartsPanel(Panel):
         if content.listing != before.listing:
             self._page = replace(self._page, listed=self.listed(view))
         self._show_page()
+
+    def _show_log(self, view: View) -> None:
+        """Show the end of the log instead of the charts of a run that has none."""
+        run = view.run
+        instead = run is not None and not self._filter.text and not run.keys and has_log(run)
+        if instead is self._tiles.display:
+            self._tiles.display, self._log.display = not instead, instead
+        self._log.show(view if instead else None)
 
     @property
     def planned(self) -> tuple[PlannedChart, ...]:

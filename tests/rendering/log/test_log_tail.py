@@ -1,0 +1,80 @@
+"""The end of a run's log in place of charts that it has not got yet."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from run_views import NOW, make_view
+
+from verl_tui.records import Batch, Event, EventKind, SourceStatus
+from verl_tui.rendering.log.tail import LogTail, has_log
+from verl_tui.runs.run import Run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from verl_tui.records import Record
+
+ERROR = "ValueError: no GPU for the raylet"
+
+
+def logged(path: Path, *records: Record, format_name: str = "verl console") -> Run:
+    run, size = Run("grpo"), path.stat().st_size
+    status = SourceStatus(str(path), format_name, records=len(records), size=size, bytes_read=size)
+    run.apply(Batch("grpo", status, records), NOW)
+    return run
+
+
+def words(run: Run, width: int = 60, height: int = 16) -> list[str]:
+    read, view = threading.Event(), make_view(run)
+    tail = LogTail(view, read.set)
+    try:
+        while True:
+            read.clear()
+            rows = tail.rows(view, width, height)
+            if rows is not None:
+                return ["".join(text for text, _ in row).strip() for row in rows]
+            assert read.wait(5)
+    finally:
+        tail.stop()
+
+
+def test_a_crash_shows_its_error_wherever_in_the_log_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text("begin\n" * 3 + ERROR + "\n" + "Ray cleans up\n" * 500, encoding="utf-8")
+    shown = words(logged(path, Event(EventKind.FATAL, ERROR, line=4)))
+    assert shown[0] == "crashed before the first step"
+    assert any(ERROR in row for row in shown)
+
+
+def test_the_stage_it_was_at_and_the_newest_lines_are_shown(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text("".join(f"loading shard {n}\n\n" for n in range(99)), encoding="utf-8")
+    stage = Event(EventKind.STAGE, "Capturing CUDA graph shapes", line=1)
+    shown = words(logged(path, stage))
+    assert shown[0] == "no step yet"
+    assert "Capturing CUDA graph" in shown[1]
+    assert "loading shard 98" in "\n".join(shown)
+
+
+def test_little_room_goes_to_the_log(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text("one\n\ntwo 2 b\n\nthree\n", encoding="utf-8")
+    shown = words(logged(path), width=30, height=4)
+    assert shown[0] == "no step yet"
+    assert "three" in shown[-1]
+    assert len(shown) == 4
+
+
+def test_what_a_log_wrote_is_no_control_sequence(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_bytes(b"\x1b[31mred\x1b]0;title\x07\n\xff\xfe\n")
+    assert not any("\x1b" in row or "\x07" in row for row in words(logged(path)))
+
+
+def test_settings_alone_are_no_log(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text("trainer: {}\n", encoding="utf-8")
+    assert not has_log(logged(path, format_name="settings"))
+    assert has_log(logged(path))

@@ -1,0 +1,80 @@
+"""The end of a run's log where its charts will be, until it has some."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual import on
+from textual.message import Message
+
+from verl_tui.rendering.log.pieces import ROLES
+from verl_tui.rendering.log.tail import LogTail
+from verl_tui.tui.widgets.rows import Rows
+
+if TYPE_CHECKING:
+    from verl_tui.rendering.session.snapshot import View
+
+
+class StartLog(Rows):
+    """Rows of a log, out of sight while there are charts."""
+
+    PREFIX = "start-log"
+    STYLED_ROLES = ("here", "chosen", *ROLES)
+    DEFAULT_CSS = """
+    StartLog {
+        display: none;
+        height: 1fr;
+        & > .start-log--error { color: $text-error; }
+        & > .start-log--warning { color: $text-warning; }
+        & > .start-log--mark { color: $text-success; }
+        & > .start-log--step { color: $text-primary; }
+        & > .start-log--progress { color: $text-muted; }
+        & > .start-log--plain { color: $foreground; }
+        & > .start-log--tag { color: $text-muted; }
+        & > .start-log--count { color: $text-primary; text-style: bold; }
+        & > .start-log--number { color: $text-disabled; }
+        & > .start-log--hit { color: $text-primary; text-style: reverse; }
+    }
+    """
+
+    class Read(Message):
+        """More of the log has been read."""
+
+        def can_replace(self, message: Message) -> bool:
+            """True for another of its kind: one drawing shows all that was read."""
+            return isinstance(message, StartLog.Read)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._tail: LogTail | None = None
+        self._view: View | None = None
+
+    def show(self, view: View | None) -> None:
+        """Show the end of the log of the shown run; read nothing any more where there is none."""
+        tail, self._view = self._tail, view
+        ended = view is not None and view.run is not None and view.run.outcome is not None
+        if tail is not None and (view is None or (tail.run, tail.ended) != (view.run, ended)):
+            tail.stop()
+            tail = self._tail = None
+        if tail is None and view is not None:
+            self._tail = LogTail(view, lambda: self.post_message(self.Read()))
+        self.redraw()
+
+    @on(Read)
+    def redraw(self) -> None:
+        """Write the rows of what was shown last."""
+        width, height = self.size
+        if self._tail is None or self._view is None or not (width and height):
+            return
+        rows = self._tail.rows(self._view, width, height)
+        if rows is not None:
+            self.set_strips([self.inked(row) for row in rows])
+
+    def on_resize(self) -> None:
+        """Show as many rows as fit now."""
+        self.redraw()
+
+    def on_unmount(self) -> None:
+        """Stop reading."""
+        if self._tail is not None:
+            self._tail.stop()
