@@ -246,9 +246,7 @@ def _unjudged(rules: Sequence[Mapping[str, str]], *, verbose: bool) -> Iterator[
         yield _NoteLine(4, Text(f"{', '.join(ids)}: {reason}", "dim"))
 
 
-def _read(
-    sources: Iterable[Mapping[str, Any]], run: Run, text_is: str = ""
-) -> Iterator[_NoteLine]:
+def _read(sources: Iterable[Mapping[str, Any]], run: Run, text_is: str = "") -> Iterator[_NoteLine]:
     """Yield the sources read; files of the same kind in one directory share a line.
 
     Args:
