@@ -23,9 +23,9 @@ from verl_tui.tui.keys.chart_keys import look_after, step_at, with_step_in_sight
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.panels.spec import PanelSpec
-from verl_tui.tui.panels.start_log import StartLog
 from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.plot import Plot
+from verl_tui.tui.widgets.start_log import StartLog
 from verl_tui.tui.widgets.tiles import Tiles
 
 if TYPE_CHECKING:
