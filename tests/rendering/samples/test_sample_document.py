@@ -34,7 +34,7 @@ def test_parts_and_their_headings() -> None:
     assert shown(Document(one, 60, 30)) == [
         *("▾ 1 prompt  5 characters", "asked", ""),
         *("▾ 2 response  8 characters", "answered", ""),
-        *("▾ 3 ground truth", "42", ""),
+        *("▾ 3 ground truth", "42", "pred  41  differs", ""),
         *("▾ 4 fields", "acc  1", "pred  41", "ok  True", "group  g"),
     ]
     assert shown(Document(sample(), 60, 10, ascii_only=True)) == [
@@ -55,7 +55,7 @@ def test_folded() -> None:
     # Of a prompt the end is seen, but not what opens the model's turn.
     assert rows[0].startswith("▸ 1 prompt")
     assert rows[1:5] == ["… 42 characters above", "line 6", "line 7", "line 8"]
-    assert rows[7:10] == ["row 0", "row 1", "row 2"]
+    assert rows[7:10] == ["think │ row 0", "      │ row 1", "      │ row 2"]
     assert rows[10] == "… 36 characters more"
     assert shown(Document(one, 60, 6, folded=("prompt",)))[1:3] == [
         "… 56 characters above",

@@ -223,6 +223,6 @@ def test_answers_side_by_side() -> None:
 
 
 def test_openings() -> None:
-    assert opening("<|im_start|>assistant\n<think>\nWell", 40) == "assistant <think> Well"
+    assert opening("<|im_start|>assistant\n<think>\nWell", 40) == "Well"
     assert opening("<|im_start|>\n<think>\nWell <b>", 40) == "Well <b>"
     assert opening("", 40) == ""

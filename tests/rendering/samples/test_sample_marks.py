@@ -24,7 +24,7 @@ def test_special_tokens_and_tags() -> None:
     found = special(text)
     assert said(text, found) == [
         *(
-            "<|im_start|>",
+            "<|im_start|>user",
             "<s>",
             "[INST]",
             "[/INST]",

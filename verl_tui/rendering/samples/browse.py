@@ -45,6 +45,8 @@ class Browse:
         self.order = SampleOrder()
         self.folded = frozenset({"prompt"})
         """Parts of the sample folded to a few rows."""
+        self.raw = False
+        """True to show texts as they stand, without margin and turns."""
         self.mates: int | None = None
         """Index of the sample whose prompt's answers are shown."""
         self.history: History | None = None

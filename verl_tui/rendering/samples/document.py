@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
-from verl_tui.rendering.samples import marks
+from verl_tui.rendering.samples import answers, margin, marks
+from verl_tui.rendering.samples.stretches import parse_both
+from verl_tui.rendering.samples.turns import turn_words
 from verl_tui.rendering.text.numbers import compact, counted
 from verl_tui.rendering.text.wrap import fit, spans
 
@@ -23,7 +25,19 @@ if TYPE_CHECKING:
 
 PARTS = ("prompt", "response", "truth", "fields")
 """Parts of a sample from top to bottom; number 1 is the prompt."""
-ROLES = ("heading", "dim", "prompt", "response", "truth", "fields", "warning", "here", *marks.ROLES)
+ROLES = (
+    "heading",
+    "dim",
+    "prompt",
+    "response",
+    "truth",
+    "fields",
+    "warning",
+    "here",
+    "differs",
+    *marks.ROLES,
+    *margin.ROLES,
+)
 """Roles of the pieces of text; `here` is the hit that the user has gone to."""
 
 _TITLES = {"truth": "ground truth"}
@@ -54,7 +68,7 @@ class _DocumentRow(NamedTuple):
     start: int
     end: int
     kind: str = ""
-    """`heading`, `note` or `blank`; empty for text."""
+    """`heading`, `note`, `blank`, `turn` or `compared`; empty for text."""
 
 
 class Document:
@@ -68,6 +82,7 @@ class Document:
         *,
         folded: Collection[str] = (),
         searches: Sequence[Search] = (),
+        raw: bool = False,
         ascii_only: bool = False,
     ) -> None:
         """Lay out a sample; nothing is wrapped yet.
@@ -78,6 +93,7 @@ class Document:
             height: Rows that can be seen at once.
             folded: Names of `PARTS` that are folded to a few rows.
             searches: Searches whose hits are marked in prompt and response.
+            raw: Show the text without margin, turns and colours of kinds.
             ascii_only: Draw in ASCII.
         """
         self.sample = sample
@@ -92,6 +108,7 @@ class Document:
             if text is not None
         ]
         self._parts = [(name, text) for name, text in self._parts if text or name in PARTS[:2]]
+        self._raw = raw
         self._marks: dict[int, list[marks.MarkedSpan]] = {}
         self._lines: list[_DocumentRow] = []
         self._more = self._lay_out()
@@ -154,12 +171,66 @@ class Document:
                 else f"{'...' if self._ascii else '…'} {line.end:,} characters {where}"
             )
             return [(fit(note, self._width), "dim")]
-        if line.kind or line.end <= line.start:
+        if line.kind == "turn":
+            return _cut([(self._turn_row(line), "dim")], self._width)
+        if line.kind == "compared":
+            return _cut(self._compared_row(), self._width)
+        if line.kind:
             return []
+        beside = self._margin(at)
+        if line.end <= line.start:
+            return beside
         found = self._marks_of(line.part)
         if self.here is not None and self.here.part == line.part:
             found = marks.over(found, [(self.here.start, self.here.end, "here")])
-        return marks.pieces(text, line.start, line.end, found, name)
+        return [*beside, *marks.pieces(text, line.start, line.end, found, name)]
+
+    # -- speakers, thoughts, tools and answers -----------------------------------------------------
+
+    @cached_property
+    def _typed(self) -> dict[int, margin.Typed]:
+        """Prompt and response with who says what, by part; empty if the text is shown raw."""
+        texts = [text for _, text in self._parts[:2]]
+        if self._raw:
+            return {}
+        both = zip(texts, parse_both(*texts), strict=True)
+        return {
+            at: margin.typed(text, found.stretches, self._width)
+            for at, (text, found) in enumerate(both)
+        }
+
+    @cached_property
+    def _turns(self) -> dict[int, str]:
+        """The line above each turn of the response."""
+        typed = self._typed.get(1)
+        return turn_words(typed.stretches, self.sample.extras) if typed is not None else {}
+
+    @cached_property
+    def _compared(self) -> answers.Comparison | None:
+        """The response's answer beside the ground truth."""
+        typed = self._typed.get(1)
+        return answers.judged(self.sample, typed.stretches) if typed is not None else None
+
+    def _text_width(self, part: int) -> int:
+        typed = self._typed.get(part)
+        return self._width - typed.width if typed is not None else self._width
+
+    def _margin(self, at: int) -> Pieces:
+        line, above = self._lines[at], self._lines[at - 1] if at else None
+        typed = self._typed.get(line.part)
+        if typed is None:
+            return []
+        goes_on = above is not None and above.part == line.part and not above.kind
+        before = above.start if above is not None and goes_on else None
+        return typed.margin(line.start, line.end, before, ascii_only=self._ascii)
+
+    def _turn_row(self, line: _DocumentRow) -> str:
+        rule = "-" if self._ascii else "─"
+        words = f"{rule * 2} {self._turns[self._typed[line.part].turn(line.start)]} "
+        return words + rule * max(0, min(self._width, 72) - len(words))
+
+    def _compared_row(self) -> Pieces:
+        return answers.compared_row(self._compared) if self._compared is not None else []
 
     # -- layout ------------------------------------------------------------------------------------
 
@@ -173,22 +244,32 @@ class Document:
             elif name in self._folded:
                 yield from self._folded_lines(at, name, text)
             else:
-                rows = spans(text, self._width)
-                end = 0
-                for start, end in islice(rows, _MOST_ROWS):
-                    yield _DocumentRow(at, start, end)
-                if next(rows, None) is not None:
-                    yield _DocumentRow(at, len(text), len(text) - end, "note")
+                yield from self._text_lines(at, text)
+            if name == "truth" and self._compared is not None:
+                yield _DocumentRow(at, len(text) + 1, len(text) + 1, "compared")
+
+    def _text_lines(self, at: int, text: str) -> Iterator[_DocumentRow]:
+        rows = spans(text, self._text_width(at))
+        turns = self._turns if at == 1 else {}
+        end, before = 0, None
+        for start, end in islice(rows, _MOST_ROWS):
+            turn = self._typed[at].turn(start) if turns else None
+            if turn != before and turn in turns:
+                yield _DocumentRow(at, start, start, "turn")
+            before = turn
+            yield _DocumentRow(at, start, end)
+        if next(rows, None) is not None:
+            yield _DocumentRow(at, len(text), len(text) - end, "note")
 
     def _folded_lines(self, at: int, name: str, text: str) -> Iterator[_DocumentRow]:
         shown = 3 if self._height >= _ROOMY else 1
         if name != "prompt":
-            rows = list(islice(spans(text, self._width), shown))
+            rows = list(islice(spans(text, self._text_width(at)), shown))
             yield from (_DocumentRow(at, start, end) for start, end in rows)
             if rows[-1][1] < len(text):
                 yield _DocumentRow(at, len(text), len(text) - rows[-1][1], "note")
             return
-        rows = _tail(text, prompt_end(text), self._width, shown)
+        rows = _tail(text, prompt_end(text), self._text_width(at), shown)
         if rows[0][0] > 0:
             yield _DocumentRow(at, -1, rows[0][0], "note")
         yield from (_DocumentRow(at, start, end) for start, end in rows)
@@ -215,8 +296,12 @@ class Document:
         if at not in self._marks:
             name, text = self._parts[at]
             found: list[marks.MarkedSpan] = []
-            if name in PARTS[:2]:
+            if at in self._typed:
+                found = self._typed[at].marks
+            elif name in PARTS[:2]:
                 found = marks.special(text)
+            if name == "truth" and self._compared is not None:
+                found = answers.truth_marks(text, self._compared)
             if name == "response":
                 found = marks.over(marks.repeated(text), found)
             hits = [(hit.start, hit.end, marks.HIT) for hit in self.hits if hit.part == at]

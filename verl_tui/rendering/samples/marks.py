@@ -5,13 +5,14 @@ Marks are spans `(start, end, role)`, ascending and disjoint. All functions take
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from verl_tui.evaluation import TOKEN, runs
+from verl_tui.rendering.samples.template import CLOSE, FENCE, OPEN, template_signs
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Iterable, Iterator, Sequence
 
     from verl_tui.rendering.text.search import Search
@@ -21,12 +22,6 @@ MarkedSpan = tuple[int, int, str]
 HIT, TAG, TOKEN_ROLE, REPEATED = "hit", "tag", "token", "repeated"
 ROLES = (HIT, TAG, TOKEN_ROLE, REPEATED)
 
-_SPECIAL = re.compile(
-    r"(?P<tag></?(?:think|thinking|reason|reasoning|answer|solution|tool|tools|tool_call|tool_calls|tool_response"
-    r"|function|code|interpreter|search|result|information|observation)>)"
-    r"|<[|｜][^<>|｜\s]{1,48}[|｜]>"  # <|im_start|>, <|eot_id|>, <｜end▁of▁sentence｜>
-    r"|</?(?:s|pad|unk|bos|eos|mask|start_of_turn|end_of_turn|image|img|video)>|\[/?(?:INST|PAD|CLS|SEP|MASK|TOOL_CALLS)\]|<</?SYS>>",
-)
 _N = 3
 """Number of consecutive words that must repeat."""
 _LONG = 12
@@ -36,7 +31,9 @@ _LONG = 12
 def special(text: str) -> list[MarkedSpan]:
     """Return the tokens of chat templates, and the tags of thinking, answers and tools."""
     return [
-        (*found.span(), TAG if found["tag"] else TOKEN_ROLE) for found in _SPECIAL.finditer(text)
+        (sign.start, sign.end, TAG if sign.does in (OPEN, CLOSE) else TOKEN_ROLE)
+        for sign in template_signs(text)
+        if sign.does != FENCE
     ]
 
 

@@ -69,6 +69,16 @@ class SideBySide(Horizontal, RoleStyled):
         & > .browse--token { color: $text-disabled; text-style: dim; }
         & > .browse--tag { color: $text-accent; text-style: italic; }
         & > .browse--repeated { color: $text-warning; text-style: underline; }
+        & > .browse--system { color: $text-muted; }
+        & > .browse--user { color: $text-secondary; }
+        & > .browse--assistant { color: $foreground; }
+        & > .browse--tool { color: $text-secondary; }
+        & > .browse--thought { color: $text-muted; text-style: italic; }
+        & > .browse--call { color: $text-accent; }
+        & > .browse--result { color: $text-secondary; }
+        & > .browse--code { color: $text-accent; }
+        & > .browse--answer { color: $text-primary; text-style: bold; }
+        & > .browse--differs { color: $text-accent; text-style: bold underline; }
         & > .browse--hit { color: $text-primary; text-style: reverse; }
         & > .browse--here { color: $text-warning; text-style: bold reverse; }
     }
@@ -190,7 +200,8 @@ class SideBySide(Horizontal, RoleStyled):
         browse = self._browse
         width, height = self.text.width - 1, self.text.size.height
         searches, styles = browse.query.searches, tuple(self.role_styles.values())
-        key = (browse.shown, sample, width, height, browse.folded, searches, ascii_only, styles)
+        laid_by = (width, height, browse.folded, searches, browse.raw, ascii_only)
+        key = (browse.shown, sample, laid_by, styles)
         if width > 0 and key != self._drawn_text:
             self._drawn_text = key
             before = self.text.document
@@ -200,6 +211,7 @@ class SideBySide(Horizontal, RoleStyled):
                 height,
                 folded=browse.folded,
                 searches=searches,
+                raw=browse.raw,
                 ascii_only=ascii_only,
             )
             if before is not None and before.sample is sample and before.here in laid.hits:

@@ -85,6 +85,7 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
         Binding(
             "4", "fold('fields')", "Fold or unfold the fields", show=False, id="samples.fold_fields"
         ),
+        Binding("R", "raw", "Text as it stands", show=False, id="samples.raw"),
         Binding("v", "kind", "Training or validation", id="samples.kind"),
         Binding("f", "follow", "Follow", id="samples.follow"),
         Binding("y", "copy(False)", "Copy the sample", show=False, id="samples.copy"),
@@ -221,9 +222,7 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
             self.redraw()
 
     def action_sample(self, by: int) -> None:
-        """Show the next or previous sample; past the last comes the older step, before the first
-        the newer one.
-        """
+        """Show the next or previous sample, beyond the ends those of older and newer steps."""
         if self.browse.answers:
             self._body.digest.action_move(by)
         else:
@@ -377,6 +376,11 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
     def action_fold(self, part: str) -> None:
         """Fold or unfold a part of the sample."""
         self.browse.fold(part)
+        self.redraw()
+
+    def action_raw(self) -> None:
+        """Show texts as they stand, or set apart by speaker and kind."""
+        self.browse.raw = not self.browse.raw
         self.redraw()
 
     # -- out of here -------------------------------------------------------------------------------

@@ -1,0 +1,174 @@
+"""Who says what in a text, and in which way: chat templates, thoughts, tools, code."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from verl_tui.rendering.samples.stretches import parse, parse_both
+from verl_tui.text import safe
+
+
+def said(text: str, speaker: str = "assistant") -> list[tuple[str, str, str]]:
+    """Return speaker, kind and words of all that is no token and not blank."""
+    return [
+        (stretch.speaker, stretch.kind, text[stretch.start : stretch.end].strip())
+        for stretch in parse(text, speaker).stretches
+        if not stretch.token and text[stretch.start : stretch.end].strip()
+    ]
+
+
+ASKED = [("system", "text", "Be kind."), ("user", "text", "2+2?")]
+TEMPLATES = {
+    "ChatML": "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\n2+2?<|im_end|>\n"
+    "<|im_start|>assistant\n",
+    "Phi-4": "<|im_start|>system<|im_sep|>Be kind.<|im_end|><|im_start|>user<|im_sep|>2+2?<|im_end|>"
+    "<|im_start|>assistant<|im_sep|>",
+    "Llama 3": "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\nBe kind.<|eot_id|>"
+    "<|start_header_id|>user<|end_header_id|>\n\n2+2?<|eot_id|>"
+    "<|start_header_id|>assistant<|end_header_id|>\n\n",
+    "Llama 2": "<s>[INST] <<SYS>>\nBe kind.\n<</SYS>>\n\n2+2? [/INST]",
+    "Mistral": "<s>[SYSTEM_PROMPT]Be kind.[/SYSTEM_PROMPT][INST]2+2?[/INST]",
+    "Zephyr": "<|system|>\nBe kind.</s>\n<|user|>\n2+2?</s>\n<|assistant|>\n",
+    "gpt-oss": "<|start|>system<|message|>Be kind.<|end|><|start|>user<|message|>2+2?<|end|>"
+    "<|start|>assistant",
+    "verl, special tokens skipped": "system\nBe kind.\nuser\n2+2?\nassistant\n",
+    "verl, of Llama 3": "system\n\nBe kind.user\n\n2+2?assistant\n\n",
+    "words": "system: Be kind.\n\nuser: 2+2?\n\nassistant: ",
+    "R1": "System: Be kind.\nUser: 2+2?\nAssistant: <think>",
+}
+
+
+@pytest.mark.parametrize("template", TEMPLATES.values(), ids=TEMPLATES)
+def test_templates(template: str) -> None:
+    assert said(template, "user") == ASKED
+
+
+def test_other_templates() -> None:
+    gemma = "<bos><start_of_turn>user\n2+2?<end_of_turn>\n<start_of_turn>model\n"
+    deepseek = "<｜begin▁of▁sentence｜>Be kind.<｜User｜>2+2?<｜Assistant｜><think>\n"
+    assert said(gemma, "user") == ASKED[1:]
+    assert said(deepseek, "user") == [("user", "text", "Be kind."), ("user", "text", "2+2?")]
+
+
+def test_thoughts_calls_results_and_code() -> None:
+    text = (
+        '<think>\nhm\n</think>\nSo <tool_call>\n{"name": "add"}\n</tool_call><|im_end|>\n'
+        "<|im_start|>user\n<tool_response>\n4\n</tool_response><|im_end|>\n<|im_start|>assistant\n"
+        "```python\nprint(4)\n```\ndone <answer> 4 </answer>"
+    )
+    assert said(text) == [
+        ("assistant", "thought", "hm"),
+        ("assistant", "text", "So"),
+        ("assistant", "call", '{"name": "add"}'),
+        ("user", "result", "4"),
+        ("assistant", "code", "print(4)"),
+        ("assistant", "text", "done"),
+        ("assistant", "answer", "4"),
+    ]
+    assert parse(text).stretches[-1].turn == 2
+
+
+def test_searches() -> None:
+    text = "<search> who </search>\n<information>Doc 1</information>\n<answer>he</answer>"
+    kinds = [kind for _, kind, _ in said(text)]
+    assert kinds == ["call", "result", "answer"]
+    searcher = "<|begin_of_query|>who<|end_of_query|><|begin_of_documents|>he<|end_of_documents|>"
+    assert [kind for _, kind, _ in said(searcher)] == ["call", "result"]
+
+
+def test_calls_without_tags() -> None:
+    text = 'I look.\n{"name": "find", "arguments": {"q": "x"}}\nThen {"a": 1}\n{"name": "no"}'
+    assert said(text)[1] == ("assistant", "call", '{"name": "find", "arguments": {"q": "x"}}')
+    assert [kind for _, kind, _ in said(text)] == ["text", "call", "text"]
+    tall = '{\n  "name": "find",\n  "parameters": {}\n}'
+    assert said(tall) == [("assistant", "call", tall)]
+
+
+def test_a_thought_that_the_prompt_opened() -> None:
+    asked, answered = parse_both("<|im_start|>assistant\n<think>\n", "hm, no tag follows")
+    assert asked.open == (("think", "thought"),)
+    assert answered.stretches[0].kind == "thought"
+    assert said("hm\n</think>\n4") == [("assistant", "thought", "hm"), ("assistant", "text", "4")]
+
+
+def test_instructions_are_no_thoughts_or_answers() -> None:
+    text = "Think in <think> </think>, answer in <answer>here</answer>, in \\boxed{}."
+    assert {kind for _, kind, _ in said(text, "user")} == {"text"}
+
+
+def test_nested_and_unclosed_blocks() -> None:
+    text = "<think>a <tool_call>b</think>c ```\nno fence"
+    assert [kind for _, kind, _ in said(text)] == ["thought", "call", "text"]
+    fenced = said("```\na <answer> b\n```\nc")
+    assert [kind for _, kind, _ in fenced] == ["code", "code", "text"]
+
+
+@pytest.mark.parametrize(
+    "text", ["The user\nuser\nis here", "user: is a word", "My system: good", "tool\n\nbox"]
+)
+def test_a_word_alone_makes_no_turn_of_an_answer(text: str) -> None:
+    found = parse(f"Well.\n{text}").stretches
+    assert {stretch.speaker for stretch in found} == {"assistant"}
+
+
+PIECES = st.sampled_from(
+    [
+        *TEMPLATES.values(),
+        "<think>",
+        "</think>",
+        "<tool_call>",
+        "</tool_call>",
+        "```\n",
+        "\n```python\n",
+        '\n{"name": "a", "arguments": 1}\n',
+        "<answer>",
+        "</s>",
+        "\nuser\n",
+        "assistant\n\n",
+        "a b",
+        "汉",
+        "\n",
+        "<|",
+    ]
+)
+
+
+@given(
+    st.one_of(st.text(max_size=60), st.lists(PIECES, max_size=20).map("".join)).map(safe),
+    st.sampled_from(["user", "assistant"]),
+)
+def test_the_stretches_joined_are_the_text(text: str, speaker: str) -> None:
+    stretches = parse(text, speaker).stretches
+    assert "".join(text[one.start : one.end] for one in stretches) == text
+    assert all(one.start < one.end for one in stretches)
+    assert [one.turn for one in stretches] == sorted(one.turn for one in stretches)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "<think>",
+        "</think>",
+        "```\n",
+        "<|im_start|>user\n",
+        "<|begin_of_",
+        "user\n",
+        '{"name": ',
+        '{"name": 1, "args": 1}\n',
+        "{\n a\n",
+        "<|start|>a",
+        "<tool ",
+        "assistant\n\n",
+        "user: a\n",
+        " ",
+    ],
+)
+def test_linear_in_the_text(piece: str) -> None:
+    text = (piece * (1_000_000 // len(piece)))[:1_000_000]
+    start = time.process_time()
+    parse(text)
+    assert time.process_time() - start < 20.0  # seconds where it is linear, minutes where not

@@ -1,0 +1,219 @@
+r"""Final answers in a response, and how one compares with the ground truth.
+
+The forms are those that graders look for: `\boxed{}` (MATH), `####` (GSM8K), `<answer>` (R1),
+`Answer:` (DAPO). A heuristic beside the score, which alone says what the grader found.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from difflib import SequenceMatcher
+from fractions import Fraction
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.rendering.samples.marks import pieces
+from verl_tui.rendering.samples.template import ANSWER, ASSISTANT, CODE, THOUGHT
+from verl_tui.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from verl_tui.records import Sample
+    from verl_tui.rendering.samples.marks import MarkedSpan
+    from verl_tui.rendering.samples.stretches import Stretch
+    from verl_tui.rendering.text.piece import Pieces
+
+DIFFERS = "differs"
+"""Role of what differs from the ground truth."""
+
+_BRACES = re.compile(r"(?P<boxed>\\(?:boxed|fbox)\s{0,3}\{)|\\.|[{}]", re.DOTALL)
+_HASHES = re.compile(r"####[^\S\n]*(?P<answer>\$?-?\d[\d.,]*|\S[^\n]{0,80}\s*\Z)")
+_LINE = re.compile(
+    r"^[*_ ]{0,4}(?:final )?answer[*_ ]{0,4}[:：][*_ ]{0,4}(?P<answer>\S[^\n]{0,200})$",
+    re.MULTILINE | re.IGNORECASE,
+)
+_EXTRACTED = ("pred", "prediction", "extracted_answer", "extracted", "model_answer")
+"""Fields in which reward functions write the answer that they found; verl's math_dapo: `pred`."""
+_LONGEST = 200
+"""Characters of an answer that is compared."""
+_MOST_TRUTHS = 50
+_TRUTH_KEYS = ("target", "answer", "answers", "ground_truth", "solution", "value")
+_WRITING = re.compile(
+    r"\\(?:left|right|displaystyle|[,!;: ()])|\\(?:text|mathrm|mathbf|textbf)(?=\{)|[\s*]|\{,\}"
+)
+_FRACTION = re.compile(r"(-?)\\[dt]?frac\{?(\d{1,30})\}?\{?(\d{1,30})\}?|(-?)(\d{1,30})/(\d{1,30})")
+_NUMBER = re.compile(r"-?(?:\d{1,3}(?:,\d{3}){1,10}|\d{1,30})?(?:\.\d{0,30})?(?:[eE][+-]?\d{1,2})?")
+
+
+class Answer(NamedTuple):
+    """An answer in a text; `text[first:last]` is its content, without what marks it."""
+
+    start: int
+    end: int
+    first: int
+    last: int
+
+
+class Comparison(NamedTuple):
+    """A response's answer beside the ground truth."""
+
+    answer: str
+    truth: str
+    """The ground truth, of several accepted ones the one that fits."""
+    words: str
+    same: bool
+    name: str = "answer"
+    """The field that it comes from, if the reward function has extracted it."""
+
+
+def find_answers(text: str, stretches: Sequence[Stretch]) -> list[Answer]:
+    """Return the answers of the model in the order of the text."""
+    spoken = [one for one in stretches if one.speaker == ASSISTANT and one.kind != CODE]
+    found = [
+        Answer(one.start, one.end, one.start, one.end)
+        for one in spoken
+        if one.kind == ANSWER and not one.token
+    ]
+    marked = sorted((*_boxed(text), *_matched(_HASHES, text), *_matched(_LINE, text)))
+    at = 0
+    for answer in marked:
+        while at < len(spoken) and spoken[at].end <= answer.first:
+            at += 1
+        if at < len(spoken) and spoken[at].start <= answer.first:
+            found.append(answer)
+    return sorted(found)
+
+
+def final_answer(text: str, stretches: Sequence[Stretch]) -> str | None:
+    """Return the last answer of a response, None without one.
+
+    Those in thoughts count only where there are no others.
+    """
+    answers = find_answers(text, stretches)
+    thoughts = [one for one in stretches if one.kind == THOUGHT]
+    last_thought = thoughts[-1].end if thoughts else 0
+    said = [answer for answer in answers if answer.start >= last_thought] or answers
+    return text[said[-1].first : said[-1].last].strip() if said else None
+
+
+def judged(sample: Sample, stretches: Sequence[Stretch]) -> Comparison | None:
+    """Compare the answer that the reward function extracted, else that of the response."""
+    name, answer = next(
+        ((name, value) for name in _EXTRACTED if isinstance(value := sample.extras.get(name), str)),
+        ("answer", None),
+    )
+    if not answer:
+        name, answer = "answer", final_answer(sample.response.strip("\n"), stretches)
+    found = compare(answer, sample.ground_truth)
+    return found._replace(name=name) if found is not None else None
+
+
+def compared_row(compared: Comparison) -> Pieces:
+    """Return a response's answer as a row, its differences from the ground truth marked."""
+    answer = one_line(compared.answer)
+    changed = [] if compared.same else differences(answer, one_line(compared.truth))
+    spans = [(start, end, DIFFERS) for start, end in changed]
+    words = [(f"{compared.name}  ", "dim"), *pieces(answer, 0, len(answer), spans, ANSWER)]
+    return [*words, (f"  {compared.words}", "dim")]
+
+
+def truth_marks(text: str, compared: Comparison) -> list[MarkedSpan]:
+    """Return marks of the part of the ground truth that the answer does not have."""
+    at = text.find(compared.truth)
+    if compared.same or at < 0:
+        return []
+    changed = differences(compared.truth, compared.answer)
+    return [(at + start, at + end, DIFFERS) for start, end in changed]
+
+
+def compare(answer: str | None, truth: str | None) -> Comparison | None:
+    """Compare an answer with the ground truth; None where one of them is no short answer."""
+    if answer is None or truth is None or not 0 < len(answer) <= _LONGEST:
+        return None
+    truths = [one for one in _truths(truth) if 0 < len(one) <= _LONGEST]
+    for accepted in truths:
+        if words := _alike(answer, accepted):
+            return Comparison(answer, accepted, words, same=True)
+    return Comparison(answer, truths[0], "differs", same=False) if truths else None
+
+
+def differences(first: str, second: str) -> list[tuple[int, int]]:
+    """Return the spans of the first short text that are not in the second."""
+    matcher = SequenceMatcher(None, first, second, autojunk=False)
+    return [(a, b) for kind, a, b, _, _ in matcher.get_opcodes() if kind != "equal" and b > a]
+
+
+def _boxed(text: str) -> Iterator[Answer]:
+    r"""Yield each `\boxed{…}` whose braces close."""
+    if "boxed" not in text and "fbox" not in text:
+        return
+    opened: list[tuple[int, int] | None] = []
+    for found in _BRACES.finditer(text):
+        if found["boxed"] is not None:
+            opened.append(found.span())
+        elif found[0] == "{":
+            opened.append(None)
+        elif found[0] == "}" and opened:
+            box = opened.pop()
+            if box is not None:
+                yield Answer(box[0], found.end(), box[1], found.start())
+
+
+def _matched(pattern: re.Pattern[str], text: str) -> Iterator[Answer]:
+    for found in pattern.finditer(text):
+        yield Answer(*found.span(), *found.span("answer"))
+
+
+def _truths(truth: str) -> list[str]:
+    """Return the accepted answers: those of a JSON document, the final one of a solution, or the
+    text itself.
+    """
+    found: object = truth
+    if truth.lstrip()[:1] in ("{", "["):
+        try:
+            found = json.loads(truth)
+        except (ValueError, RecursionError):
+            found = truth
+    if isinstance(found, dict):
+        found = next((found[key] for key in _TRUTH_KEYS if key in found), truth)
+    several = found[:_MOST_TRUTHS] if isinstance(found, list) else [found]
+    texts = [str(one).strip() for one in several if isinstance(one, (str, int, float))]
+    return [_last_marked(text) or text for text in texts]
+
+
+def _last_marked(text: str) -> str:
+    marked = sorted((*_boxed(text), *_matched(_HASHES, text)))
+    return text[marked[-1].first : marked[-1].last].strip() if marked else ""
+
+
+def _alike(answer: str, truth: str) -> str:
+    """Return in which way two answers are alike, empty if they are not."""
+    if answer.strip() == truth.strip():
+        return "same"
+    plain, expected = _plain(answer), _plain(truth)
+    if plain and plain.casefold() == expected.casefold():
+        return "equal but for the writing (heuristic)"
+    number = _number(plain)
+    if number is not None and number == _number(expected):
+        return "equal numbers, written differently (heuristic)"
+    return ""
+
+
+def _plain(text: str) -> str:
+    """Return an answer without layout, dollar signs and a full stop at its end."""
+    plain = _WRITING.sub("", text).strip("$").removesuffix(".").removeprefix("\\$")
+    return plain.replace("{", "").replace("}", "") if "frac" not in plain else plain
+
+
+def _number(plain: str) -> Fraction | None:
+    plain = plain.strip("$£€")
+    if found := _FRACTION.fullmatch(plain):
+        sign, top, bottom = found.groups()[:3] if found[2] else found.groups()[3:]
+        return Fraction(int(f"{sign}{top}"), int(bottom)) if int(bottom) else None
+    if _NUMBER.fullmatch(plain) and any(sign.isdigit() for sign in plain[:40]):
+        try:
+            return Fraction(plain.replace(",", ""))
+        except ValueError:
+            return None
+    return None
