@@ -64,6 +64,42 @@ def test_folded() -> None:
     assert shown(Document(sample(), 60, 30, folded=PARTS))[1] == "asked"
 
 
+TOOLS = (
+    "<think>hm</think>\n<tool_call>{}</tool_call>\n"
+    "<|im_start|>tool\n4\n<|im_start|>assistant\nSo \\boxed{4}."
+)
+
+
+def test_kinds_stand_in_the_margin_and_turns_above() -> None:
+    one = sample(response=TOOLS, ground_truth="4.0", extras={"turn_scores": "[0.5,1]"})
+    rows = shown(Document(one, 60, 10))[2:]
+    assert rows[:7] == [
+        "▾ 2 response  98 characters",
+        "── turn 1 of 2, score 0.5 " + "─" * 34,
+        "    think │ <think>hm</think>",
+        "     call │ <tool_call>{}</tool_call>",
+        "   result │ <|im_start|>tool",
+        "          │ 4",
+        "── turn 2 of 2, score 1 " + "─" * 36,
+    ]
+    assert rows[7:9] == ["assistant │ <|im_start|>assistant", "   answer │ So \\boxed{4}."]
+    narrow = shown(Document(one, 40, 10, ascii_only=True))
+    assert "| <think>hm</think>" in narrow
+    assert "<think>hm</think>" in shown(Document(one, 20, 10))
+    raw = shown(Document(one, 60, 10, raw=True))
+    assert "<think>hm</think>" in raw
+    assert not any("turn 1" in row or "differs" in row for row in raw[:8])
+
+
+def test_the_answer_stands_below_the_truth() -> None:
+    one = sample(response="So \\boxed{1,000}.", ground_truth="1000")
+    rows = shown(Document(one, 80, 10))
+    assert rows[-1] == "answer  1,000  equal numbers, written differently (heuristic)"
+    other = Document(sample(response="So \\boxed{1001}.", ground_truth="1000"), 80, 10)
+    assert shown(other)[-1] == "answer  1001  differs"
+    assert other.row(len(other) - 2) == [("100", "truth"), ("0", "differs")]
+
+
 def test_hits_are_marked_counted_and_found() -> None:
     one = sample(prompt="find it", response="it is\nit")
     document = Document(one, 60, 10, searches=[Search("it")])

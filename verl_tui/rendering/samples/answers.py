@@ -38,6 +38,9 @@ _EXTRACTED = ("pred", "prediction", "extracted_answer", "extracted", "model_answ
 _LONGEST = 200
 """Characters of an answer that is compared."""
 _MOST_TRUTHS = 50
+_ALIKE = 0.6
+"""Share of characters in common from which on single ones are marked; heuristic."""
+_WORD = re.compile(r"\w+")
 _TRUTH_KEYS = ("target", "answer", "answers", "ground_truth", "solution", "value")
 _WRITING = re.compile(
     r"\\(?:left|right|displaystyle|[,!;: ()])|\\(?:text|mathrm|mathbf|textbf)(?=\{)|[\s*]|\{,\}"
@@ -139,9 +142,15 @@ def compare(answer: str | None, truth: str | None) -> Comparison | None:
 
 
 def differences(first: str, second: str) -> list[tuple[int, int]]:
-    """Return the spans of the first short text that are not in the second."""
+    """Return the spans of the first short text that are not in the second.
+
+    They are characters of texts that are much alike, else whole words.
+    """
     matcher = SequenceMatcher(None, first, second, autojunk=False)
-    return [(a, b) for kind, a, b, _, _ in matcher.get_opcodes() if kind != "equal" and b > a]
+    if matcher.ratio() >= _ALIKE:
+        return [(a, b) for kind, a, b, _, _ in matcher.get_opcodes() if kind != "equal" and b > a]
+    words = set(_WORD.findall(second))
+    return [found.span() for found in _WORD.finditer(first) if found[0] not in words]
 
 
 def _boxed(text: str) -> Iterator[Answer]:

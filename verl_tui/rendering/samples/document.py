@@ -216,13 +216,21 @@ class Document:
         return self._width - typed.width if typed is not None else self._width
 
     def _margin(self, at: int) -> Pieces:
-        line, above = self._lines[at], self._lines[at - 1] if at else None
-        typed = self._typed.get(line.part)
+        line, typed = self._lines[at], self._typed.get(self._lines[at].part)
         if typed is None:
             return []
-        goes_on = above is not None and above.part == line.part and not above.kind
-        before = above.start if above is not None and goes_on else None
+        before = next(
+            (above.start for above in self._above(at) if above.end > above.start),
+            None,
+        )
         return typed.margin(line.start, line.end, before, ascii_only=self._ascii)
+
+    def _above(self, at: int) -> Iterator[_DocumentRow]:
+        """Yield the rows of the same text above a row, some only."""
+        for above in range(at - 1, max(-1, at - 5), -1):
+            if self._lines[above].part != self._lines[at].part or self._lines[above].kind:
+                return
+            yield self._lines[above]
 
     def _turn_row(self, line: _DocumentRow) -> str:
         rule = "-" if self._ascii else "─"

@@ -61,7 +61,7 @@ class Typed(NamedTuple):
             return []
         role = _role(self._at(start))
         above = None if before is None else _role(self._at(before))
-        label = _LABELS.get(role, role) if role != above else ""
+        label = _LABELS.get(role, role) if role != above and start < end else ""
         at = bisect_right(self.answers, start - 1)
         if at < len(self.answers) and self.answers[at] < end:
             label = role = ANSWER

@@ -67,7 +67,7 @@ class SideBySide(Horizontal, RoleStyled):
         & > .browse--critical { color: $text-error; }
         & > .browse--even { color: $text-muted; }
         & > .browse--token { color: $text-disabled; text-style: dim; }
-        & > .browse--tag { color: $text-accent; text-style: italic; }
+        & > .browse--tag { color: $text-muted; text-style: italic; }
         & > .browse--repeated { color: $text-warning; text-style: underline; }
         & > .browse--system { color: $text-muted; }
         & > .browse--user { color: $text-secondary; }

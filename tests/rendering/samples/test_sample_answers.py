@@ -1,0 +1,117 @@
+r"""Answers in a response, and what is the same as the ground truth."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from verl_tui.records import Sample
+from verl_tui.rendering.samples.answers import (
+    compare,
+    compared_row,
+    differences,
+    final_answer,
+    find_answers,
+    judged,
+    truth_marks,
+)
+from verl_tui.rendering.samples.stretches import parse
+from verl_tui.text import safe
+
+
+def answer(text: str) -> str | None:
+    return final_answer(text, parse(text).stretches)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (r"so \boxed{41}, no: $\boxed{\frac{1}{2}}$.", r"\frac{1}{2}"),
+        ("It is 18.\n#### 18", "18"),
+        ("The answer is $####18$.", "18"),
+        ("#### Step 1: add\n#### yes\n", "yes"),
+        ("<think>\\boxed{1}</think> <answer> 2 </answer>", "2"),
+        (r"<think>\boxed{1}</think> never said", "1"),
+        (r"<answer>it is \boxed{3}</answer>", "3"),
+        ("**Final answer:** 1,000", "1,000"),
+        ("Answer: B", "B"),
+        ("#### Step 1: add\nmore", None),
+        (r"open \boxed{41", None),
+        ("nothing", None),
+        ("```\n#### 7\n```", None),
+    ],
+)
+def test_answers(text: str, expected: str | None) -> None:
+    assert answer(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("given_answer", "truth", "expected"),
+    [
+        ("42", "42", "same"),
+        ("1,000", "1000", "equal numbers, written differently (heuristic)"),
+        ("1000.0", "1,000", "equal numbers, written differently (heuristic)"),
+        ("$18", "18", "equal but for the writing (heuristic)"),
+        ("1e3", "1000", "equal numbers, written differently (heuristic)"),
+        (r"\frac{1}{2}", "0.5", "equal numbers, written differently (heuristic)"),
+        (r"\dfrac12", "1/2", "equal numbers, written differently (heuristic)"),
+        ("-0.5", "-1/2", "equal numbers, written differently (heuristic)"),
+        (r"\text{Paris}.", "paris", "equal but for the writing (heuristic)"),
+        (r"x + 1", "$x+1$", "equal but for the writing (heuristic)"),
+        ("41", "42", "differs"),
+        ("50%", "50", "differs"),
+        ("1,00", "100", "differs"),
+        ("1/0", "1/0", "same"),
+        ("18 dollars", "18", "differs"),
+        ("he", '{"target": ["she", "he"]}', "same"),
+        ("18", "They sum to 18.\n#### 18", "same"),
+        ("3", r"We find $\boxed{3}$.", "same"),
+        ("18", "18.0", "equal numbers, written differently (heuristic)"),
+    ],
+)
+def test_comparisons(given_answer: str, truth: str, expected: str) -> None:
+    found = compare(given_answer, truth)
+    assert found is not None
+    assert found.words == expected
+    assert found.same is (expected != "differs")
+
+
+@pytest.mark.parametrize(
+    ("given_answer", "truth"), [(None, "1"), ("1", None), ("1", "word " * 100), ("1", "[]")]
+)
+def test_no_comparison(given_answer: str | None, truth: str | None) -> None:
+    assert compare(given_answer, truth) is None
+
+
+def test_the_extracted_answer_goes_first() -> None:
+    sample = Sample(1, "p", r"\boxed{42}", ground_truth="42", extras={"pred": "4"})
+    found = judged(sample, parse(sample.response).stretches)
+    assert found is not None
+    assert (found.name, found.answer, found.words) == ("pred", "4", "differs")
+    assert compared_row(found)[0] == ("pred  ", "dim")
+    assert truth_marks("42", found) == [(1, 2, "differs")]
+
+
+def test_differences() -> None:
+    assert differences("1,000 km", "1000 km") == [(1, 2)]
+    assert differences("same", "same") == []
+    assert differences("Philip Dick, 1968", "Ridley Scott, 1982") == [(0, 6), (7, 11), (13, 17)]
+
+
+@given(st.one_of(st.none(), st.text(max_size=40)), st.one_of(st.none(), st.text(max_size=40)))
+def test_anything_is_compared(first: str | None, second: str | None) -> None:
+    found = compare(first, second)
+    if found is not None:
+        assert "".join(text for text, _ in compared_row(found))
+
+
+@pytest.mark.parametrize("piece", [r"\boxed{", "}", "{", r"\boxed{1}", "#### 1\n", "answer: ", "#"])
+def test_linear_in_the_text(piece: str) -> None:
+    text = safe((piece * 1_000_000)[:1_000_000])
+    stretches = parse(text).stretches
+    start = time.process_time()
+    find_answers(text, stretches)
+    assert time.process_time() - start < 20.0  # seconds where it is linear, minutes where not
