@@ -40,7 +40,7 @@ SIGNS = {
 }
 """Names of `Symbols` that speak for nothing by themselves, and what they mean."""
 LINES = {
-    "band": "where the healthy range ends",
+    "band": "ends of the healthy range, which is a shade where the terminal has shades",
     "target": "a target of the configuration",
     "restart": "the step of a restart",
 }

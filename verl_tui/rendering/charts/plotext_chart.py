@@ -7,17 +7,17 @@ at most two a dot column.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from verl_tui.rendering.charts.alarms import alarmed_polylines
+from verl_tui.rendering.charts.alarms import alarmed_polylines, healthy_rows
+from verl_tui.rendering.charts.band_shade import on_band, rows_in_band
 from verl_tui.rendering.charts.braille import Glyph, fill_gaps, join
 from verl_tui.rendering.charts.cache import window_of
 from verl_tui.rendering.charts.downsample import beyond_edge
 from verl_tui.rendering.charts.labels import beyond, layered, stamps
 from verl_tui.rendering.charts.line_styles import LINE_STYLES
+from verl_tui.rendering.charts.plotext_rows import crossed, pixel, split, written
 from verl_tui.rendering.charts.renderer import axis_marks
-from verl_tui.rendering.charts.roles import ROLES
 from verl_tui.rendering.text.numbers import distinct_texts
 
 if TYPE_CHECKING:
@@ -30,13 +30,8 @@ if TYPE_CHECKING:
     from verl_tui.rendering.charts.downsample import DotColumns
     from verl_tui.rendering.charts.labels import Symbols
 
-_FIRST_COLOUR = 100
-"""Roles travel through plotext as palette colours from here on; what they look like is the theme's
-business.
-"""
 _DOTS = "braille"
 """Name of plotext's finest marker."""
-_SGR = re.compile(r"\x1b\[([0-9;]*)m")
 _BROKEN, _MARKS = "nan", "marks"
 _BELOW = 2
 """Rows that these take at most."""
@@ -44,9 +39,6 @@ _APART = 4
 """Dots from one to the next in the shade of nearly all values; half as many in that of the middle
 half.
 """
-_CURSOR = "┃"
-_BEHIND = ("key", "restart")
-"""Lines that the cursor's hides: the grid, and a restart in its column."""
 
 
 def load_plotext() -> Any:
@@ -102,6 +94,8 @@ class PlotextChart:
         self.window = window_of(data, shown, self._cells * 2)
         self._signals: list[Signal] = []
         self._odd_columns: set[int] = set()
+        self.shades = False
+        """True where the healthy band is a shade instead of lines."""
         self.below: list[Text] = []
         """Rows below the plot: of what is no number, and of marks; only those that say
         something.
@@ -240,7 +234,7 @@ class PlotextChart:
     def subject(self) -> object:
         """Return all that the rows of `draw` depend on: what compares equal looks equal."""
         data = self._data
-        told = (data.band, data.target, data.marks, self._steps())
+        told = (data.band, data.target, data.marks, self.shades, self._steps())
         return (
             self._signals,
             self._labels,
@@ -257,7 +251,18 @@ class PlotextChart:
             return rows
         x = self.left + self.window.column(cursor) // 2
         plot = range(1, len(rows) - 2)  # within the frame; the steps stand below it
-        return [_crossed(row, x) if y in plot else row for y, row in enumerate(rows)]
+        return [crossed(row, x) if y in plot else row for y, row in enumerate(rows)]
+
+    def shaded(self, rows: list[Text]) -> list[Text]:
+        """Return the rows with the healthy band as a shade, where there are shades."""
+        plot = len(rows) - 3  # within the frame; the steps stand below it
+        if not self.shades or plot < 1:
+            return rows
+        band = rows_in_band(healthy_rows(self._data.band, self._scale, plot * 4), plot)
+        last = self.left + self._cells
+        return [
+            on_band(row, self.left, last) if y - 1 in band else row for y, row in enumerate(rows)
+        ]
 
     def draw(self, plotext: Any) -> list[Text]:
         """Return the rows of frame, labels and plot."""
@@ -271,14 +276,14 @@ class PlotextChart:
         for trace in self._signals:
             if not trace.x:
                 continue
-            marker = plotext.marker(trace.glyph, pixel=_pixel(plotext, trace.role))
+            marker = plotext.marker(trace.glyph, pixel=pixel(plotext, trace.role))
             signal = figure.signal(trace.x, trace.y, marker=marker)
             if trace.glyph == _DOTS and trace.joined:
                 signal.lines(active=True)
                 for start in trace.starts:
                     signal.line(start, active=False)
             figure.draw(signal)
-        rows = [_split(line) for line in figure.build().string().split("\n")[: self._plot_size[1]]]
+        rows = [split(line) for line in figure.build().string().split("\n")[: self._plot_size[1]]]
         figure.clear.data()
         target, scale = self._data.target, self._scale
         if target is not None and not scale.lo <= target <= scale.hi:
@@ -287,26 +292,26 @@ class PlotextChart:
                 1 if target > scale.hi else len(rows) - 3,
                 beyond(target, scale, self._cells, self._symbols),
             )
-            rows[y] = _written(rows[y], self.left, text, "target")
+            rows[y] = written(rows[y], self.left, text, "target")
         return rows
 
     def _axes(self, plotext: Any) -> None:
         figure = plotext.figure
-        pixel = _pixel(plotext, "axis")
+        axis = pixel(plotext, "axis")
         steps = self._steps()
         x, y = figure.ruler("x", "lower"), figure.ruler("y", "left")
-        figure.axes(active=True, pixel=pixel)
+        figure.axes(active=True, pixel=axis)
         x.lim(0, self._cells * 2 - 1).ticks([*steps], [*steps.values()])
         y.lim(0, 1).ticks(
             [*self._labels], [text.rjust(self.left - 1) for text in self._labels.values()]
         )
-        x.pixel(pixel)
-        y.pixel(pixel)
+        x.pixel(axis)
+        y.pixel(axis)
         main = self._data.right.main if self._data.right is not None else None
         if main is not None:
             right = figure.ruler("y", "right")
             right.lim(0, 1).ticks([*self._right], [*self._right.values()])
-            right.pixel(_pixel(plotext, main.role))
+            right.pixel(pixel(plotext, main.role))
 
     def _steps(self) -> dict[int, str]:
         """Return the labels of the x axis by dot column."""
@@ -316,13 +321,13 @@ class PlotextChart:
 
     def _straight_lines(self, plotext: Any) -> None:
         """Draw the lines from side to side: grid, healthy band, target, restarts."""
-        line, window = plotext.figure.line, self.window
+        line, window, data = plotext.figure.line, self.window, self._data
         nearer: list[float] = []
         # The nearest first: two lines in one row would hide each other, so the farther one gives
         # way.
         for style, role, heights in (
-            (LINE_STYLES["target"].large, "target", self._heights([self._data.target])),
-            (LINE_STYLES["band"].large, "band", self._heights(self._data.band)),
+            (LINE_STYLES["target"].large, "target", self._heights([data.target])),
+            (LINE_STYLES["band"].large, "band", [] if self.shades else self._heights(data.band)),
             ("dotted", "key", [*self._labels]),
         ):
             free = [
@@ -331,7 +336,7 @@ class PlotextChart:
                 if all(abs(h - other) * self._plot_size[1] > 1 for other in nearer)
             ]
             for height in free:
-                line(height, orientation=0, style=style, pixel=_pixel(plotext, role))
+                line(height, orientation=0, style=style, pixel=pixel(plotext, role))
             nearer += free
         for mark in self._data.marks:
             if mark.role == "restart" and window.start <= mark.step <= window.end:
@@ -340,7 +345,7 @@ class PlotextChart:
                     window.column(mark.step),
                     orientation=1,
                     style=style,
-                    pixel=_pixel(plotext, "restart"),
+                    pixel=pixel(plotext, "restart"),
                 )
 
     def _heights(self, values: Iterable[float | None]) -> list[float]:
@@ -380,39 +385,3 @@ def _labels(scale: Scale | None, count: int) -> dict[float, str]:
         for value, text in zip(values, texts, strict=True)
         if scale and text
     }
-
-
-def _pixel(plotext: Any, role: str) -> Any:
-    return plotext.pixel(foreground=_FIRST_COLOUR + ROLES.index(role if role in ROLES else "line"))
-
-
-def _split(line: str) -> Text:
-    """Split a line of plotext's into stretches by role; all its escape sequences end here."""
-    stretches: list[tuple[str, str]] = []
-    role = ""
-    for i, part in enumerate(_SGR.split(line)):
-        if i % 2 == 0:
-            if part:
-                stretches.append((part, role))
-        elif part.startswith("38;5;"):
-            number = int(part[5:]) - _FIRST_COLOUR
-            role = ROLES[number] if 0 <= number < len(ROLES) else ""
-        elif part in ("", "0"):
-            role = ""
-    return tuple(stretches)
-
-
-def _crossed(row: Text, x: int) -> Text:
-    """Return a row with the cursor in column `x`."""
-    cells = [(glyph, style) for text, style in row for glyph in text]
-    if x < len(cells):
-        glyph, style = cells[x]
-        cells[x] = (_CURSOR if glyph == " " or style in _BEHIND else glyph, "cursor")
-    return join(cells)
-
-
-def _written(row: Text, x: int, text: str, role: str) -> Text:
-    """Return a row with a text written over it from column `x` on."""
-    cells = [(glyph, style) for part, style in row for glyph in part]
-    cells[x : x + len(text)] = [(glyph, role) for glyph in text]
-    return join(cells)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from verl_tui.rendering.charts import braille
 from verl_tui.rendering.charts.alarms import healthy_rows, parted
 from verl_tui.rendering.charts.axis_labels import axis_rows, gutter, right_gutter
+from verl_tui.rendering.charts.band_shade import on_band, rows_in_band
 from verl_tui.rendering.charts.braille import DotLayer, Glyph, Text
 from verl_tui.rendering.charts.cache import ChartCache, extent, window_of
 from verl_tui.rendering.charts.downsample import DotColumns, beyond_edge
@@ -56,6 +57,8 @@ class ChartRenderer:
         self.left = 0
         """Columns that the y axis of the last drawing took."""
         self.cache = ChartCache()
+        self.shades = False
+        """True where the terminal has backgrounds: the healthy band is then a shade, not lines."""
 
     def rows(
         self,
@@ -101,9 +104,12 @@ class ChartRenderer:
         cells = width - self.left - sum(len(text) for text, _ in right[0])
         self.window = window_of(data, shown, cells * 2)
         picture = _Picture(data, (scale, other), self.window, cells, height, self.symbols)
-        picture.draw(self.cache)
+        picture.draw(self.cache, shades=self.shades)
         picture.point_at(cursor)
-        rows = [a + b + c for a, b, c in zip(left, picture.compose(), right, strict=True)]
+        drawn = picture.compose()
+        for y in picture.in_band if self.shades else ():
+            drawn[y] = on_band(drawn[y])
+        rows = [a + b + c for a, b, c in zip(left, drawn, right, strict=True)]
         return rows + self._axis_rows(data, self.window, cells, axes)
 
     def _axis_rows(self, data: ChartData, window: Window, cells: int, count: int) -> list[Text]:
@@ -165,6 +171,7 @@ class _Picture:
         self._window = window
         self._size = (cells, rows)
         self._dots = rows * 4
+        self._healthy = healthy_rows(data.band, self._scale, self._dots)
         self._symbols = symbols
         self._layers = [DotLayer(cells, rows)]
         self._glyphs: dict[int, dict[int, Glyph]] = {}
@@ -173,11 +180,19 @@ class _Picture:
         """Return the rows."""
         return braille.compose(self._layers, self._glyphs, ascii_only=self._symbols is ASCII)
 
-    def draw(self, cache: ChartCache) -> None:
-        """Draw everything but the cursor, from the farthest to the nearest."""
+    @property
+    def in_band(self) -> range:
+        """The rows that are in the healthy band."""
+        return rows_in_band(self._healthy, self._size[1])
+
+    def draw(self, cache: ChartCache, *, shades: bool = False) -> None:
+        """Draw everything but the cursor, from the farthest to the nearest; the edges of the band
+        only where there are no shades.
+        """
         self._envelope(cache)
         self._spread(cache)
-        self._band()
+        if not shades:
+            self._band()
         self._target()
         self._restarts()
         for line, sign in layered(self._data, self._symbols):
@@ -327,8 +342,7 @@ class _Picture:
         if line is not data.main or not data.alarms:
             self._layer(role, backdrop=behind).line(runs)
             return
-        healthy = healthy_rows(data.band, self._scale, self._dots)
-        calm, alarmed = parted(runs, columns, data.alarms, self._window, healthy, data.band)
+        calm, alarmed = parted(runs, columns, data.alarms, self._window, self._healthy, data.band)
         self._layer(role, backdrop=behind).line(calm)
         for severity, pieces in alarmed.items():
             layer = self._layer(severity, backdrop=behind)

@@ -18,6 +18,7 @@ ROLES = (
         "envelope",
         "quartiles",
         "band",
+        "healthy",
         "target",
     ),
     *("validation", "odd", *ALARM_ROLES, "restart", "checkpoint"),

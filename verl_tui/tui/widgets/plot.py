@@ -6,15 +6,18 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from rich.segment import Segment
+from rich.style import Style
 from textual.binding import Binding
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.strip import Strip
 
+from verl_tui.rendering.charts.band_shade import ON_BAND
 from verl_tui.rendering.charts.braille import ascii_locale
 from verl_tui.rendering.charts.cache import extent
 from verl_tui.rendering.charts.chart_data import ChartData
 from verl_tui.rendering.charts.downsample import neighbour
+from verl_tui.rendering.charts.labels import ASCII
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.charts.roles import ROLES
 from verl_tui.rendering.text.run_colours import rules
@@ -84,6 +87,7 @@ class Plot(RoleStyled, can_focus=True):
         & > .chart--envelope { color: $primary 60%; }
         & > .chart--quartiles { color: $primary 80%; }
         & > .chart--band { color: $success; }
+        & > .chart--healthy { background: $foreground 8%; }
         & > .chart--target { color: $text-accent; }
         & > .chart--validation { color: $text-warning; text-style: bold; }
         & > .chart--odd { color: $text-error; text-style: bold; }
@@ -176,7 +180,7 @@ class Plot(RoleStyled, can_focus=True):
         if self._drawn_size != size:
             self._drawn_size = size
             self._strips.clear()
-            self._rows = self._draw(*size)
+            self._rows = self._drawn_rows()
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
@@ -188,18 +192,29 @@ class Plot(RoleStyled, can_focus=True):
         return self._strips[y]
 
     def _strip(self, row: Text) -> Strip:
-        strip = Strip(
-            [
-                Segment(text, self.role_style(role if role in ROLES else ""))
-                for text, role in row
-                if text
-            ]
-        )
+        strip = Strip([Segment(text, self._style(role)) for text, role in row if text])
         return strip.adjust_cell_length(self._drawn_size.width, self.role_style(""))
 
+    def _style(self, name: str) -> Style:
+        """Return the style of a role, on the ground of the healthy band where it stands there."""
+        role = name.removesuffix(ON_BAND)
+        style = self.role_style(role if role in ROLES else "")
+        if role == name:
+            return style
+        return style + Style(bgcolor=self.role_style("healthy").bgcolor)
+
+    def _drawn_rows(self) -> list[Text]:
+        """Return the rows as the terminal can show them."""
+        # Of the sixteen colours of a terminal none is a shade of its background.
+        self._drawing.shades = not (
+            self._drawing.symbols is ASCII or self.app.no_color or self.app.current_theme.ansi
+        )
+        return self._draw(*self.outer_size)
+
     def notify_style_update(self) -> None:
-        """Forget the styles: the theme has changed."""
+        """Forget the styles, and the rows: the theme has changed."""
         self._strips.clear()
+        self._drawn_size = Size(0, 0)
         super().notify_style_update()
         self.refresh()
 
@@ -267,7 +282,7 @@ class Plot(RoleStyled, can_focus=True):
         size = self.outer_size
         if self._drawn_size != size or not self.is_mounted:
             return  # never painted at this size: that comes by itself
-        before, self._rows = self._rows, self._draw(*size)
+        before, self._rows = self._rows, self._drawn_rows()
         if len(before) != len(self._rows):
             self._strips.clear()
             self.refresh()

@@ -65,6 +65,7 @@ class ZoomedChart(Plot):
             return []
         other = drawing.cache.scale(data.right, *shown, right=True) if data.right else None
         chart = PlotextChart(data, (scale, other), shown, width, height - 1, drawing.symbols)
+        chart.shades = drawing.shades
         chart.collect(drawing.cache)
         drawing.cache.forget_unused()
         self._zoom = PlotArea(chart.window, chart.left)
@@ -72,7 +73,8 @@ class ZoomedChart(Plot):
         if subject != self._drawn[0]:  # it takes tens of milliseconds: never twice for one picture
             self._drawn = (subject, chart.draw(plotext))
         title = title_row(data, width, self._cursor, drawing.symbols, focus=self.has_focus)
-        return [title, *chart.point_at(self._drawn[1], self._cursor), *chart.below]
+        plot = chart.shaded(chart.point_at(self._drawn[1], self._cursor))
+        return [title, *plot, *chart.below]
 
     def cursor_values(self, at: int | None = None) -> list[CursorValue]:
         """Return what the cursor reads, `at` this step on an axis of time; nothing while there is
