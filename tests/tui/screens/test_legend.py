@@ -58,7 +58,7 @@ def test_lines_look_as_they_are_drawn(ascii_only: bool) -> None:
     signs = {entry.means: entry.sign for entry in legend(ascii_only=ascii_only)}
     rows = ChartRenderer(ascii_only=ascii_only).rows(DATA, 60, 14)
     for role, means in (
-        ("band", "ends of the healthy range, which is a shade where the terminal has shades"),
+        ("band", "ends of the healthy range, else shaded"),
         ("target", "a target of the configuration"),
     ):
         drawn = next(

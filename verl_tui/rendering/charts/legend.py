@@ -40,7 +40,7 @@ SIGNS = {
 }
 """Names of `Symbols` that speak for nothing by themselves, and what they mean."""
 LINES = {
-    "band": "ends of the healthy range, which is a shade where the terminal has shades",
+    "band": "ends of the healthy range, else shaded",
     "target": "a target of the configuration",
     "restart": "the step of a restart",
 }
