@@ -89,6 +89,11 @@ class VerlApp(MonitorApp):
         Binding("ctrl+z", "suspend_process", "Suspend", show=False, id="suspend"),
     ]
 
+    FOOTER: ClassVar[tuple[tuple[str, str], ...]] = tuple(
+        (one.id, one.short) for one in SCREENS.values() if one.short
+    )
+    """Keys of the other screens, for the last row."""
+
     class Read(Message):
         """Samples that a screen or a panel shows have been read."""
 

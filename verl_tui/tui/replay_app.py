@@ -86,6 +86,12 @@ class ReplayApp(VerlApp):
     all.
     """
 
+    FOOTER = (
+        ("pause", "Pause"),
+        ("replay.previous replay.next", "Step"),
+        ("replay.slower replay.faster", "Speed"),
+        *VerlApp.FOOTER,
+    )
     BINDINGS: ClassVar[list[BindingType]] = [
         *(one for one in VerlApp.BINDINGS if not (isinstance(one, Binding) and one.id in _OWN)),
         *_KEYS,

@@ -22,6 +22,7 @@ from verl_tui.config import Config
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.health import HealthPanel
 from verl_tui.tui.panels.runs import RunsPanel
+from verl_tui.tui.screens.catalog import SCREENS
 from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.widgets.rows import Rows
 from verl_tui.tui.widgets.zoomed_chart import ZoomedChart
@@ -54,11 +55,11 @@ def focused_panel(app: VerlApp) -> str | None:
 @pytest.mark.parametrize(
     ("key", "begins"),
     [
-        ("f2", "space Select s Sort C Compare tab Next panel"),
-        ("f3", "← → Read enter Full screen + - Zoom j k Chart tab Next panel"),
-        ("f4", "space Unfold v Not judged a Acknowledge tab Next panel"),
+        ("f2", "space Select s Sort C Compare o Samples m Metrics l Log"),
+        ("f3", "← → Read enter Full screen + - Zoom j k Chart o Samples m Metrics"),
+        ("f4", "space Unfold v Not judged a Acknowledge o Samples m Metrics"),
         ("f5", "enter Full screen"),
-        ("f6", "n Next sample"),
+        ("f6", "p n Sample N P Step b w Best, worst u Prompt f Follow o Samples"),
     ],
 )
 async def test_the_last_row_begins_with_the_keys_of_the_focused_panel(
@@ -68,12 +69,24 @@ async def test_the_last_row_begins_with_the_keys_of_the_focused_panel(
     async with app.run_test(size=WIDE) as pilot:
         await press(pilot)
         usual = lines(app)[-1]
-        assert usual.startswith("tab Next panel")
+        assert usual.startswith(
+            "tab Panel [ ] Run e Finding / Filter z Zoom o Samples m Metrics l Log"
+        )
         await press(pilot, key)
         assert lines(app)[-1].startswith(begins)
         check_layout(app)
         await press(pilot, "escape")
         assert lines(app)[-1] == usual
+
+
+async def test_the_last_row_names_each_screen_once(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(170, 45)) as pilot:
+        for key in ("f2", "f3", "f4", "f5", "f6"):
+            await press(pilot, key)
+            row = lines(app)[-1]
+            for one in SCREENS.values():
+                assert not one.short or row.count(f" {one.short}") == 1, row
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 120])

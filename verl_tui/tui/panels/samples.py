@@ -61,6 +61,13 @@ class SamplesPanel(Panel, RoleStyled):
 
     TITLE = "samples"
     PANEL = PanelSpec("samples", "f6", "Samples", rank=50, tab=30, css=_PLACE)
+    FOOTER = (
+        ("samples.previous samples.next", "Sample"),
+        ("samples.older samples.newer", "Step"),
+        ("samples.best samples.worst", "Best, worst"),
+        ("samples.unfold", "Prompt"),
+        ("samples.follow", "Follow"),
+    )
     PREFIX = "samples"
     STYLED_ROLES = (*ROLES, *HERE)
     DEFAULT_CSS = """

@@ -34,6 +34,14 @@ _FILTERED = ("runs", "charts")
 class Dashboard(DashboardLayout):
     """Everything about the shown run at a glance, and what keys do with it."""
 
+    FOOTER: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("panel.next", "Panel"),
+        ("run.previous run.next", "Run"),
+        ("finding.next", "Finding"),
+        ("filter", "Filter"),
+        ("panel.zoom", "Zoom"),
+    )
+    """Keys that the last row begins with while no panel has the focus."""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
             "enter", "open", "Full screen: the focused chart or panel", show=False, id="chart.zoom"

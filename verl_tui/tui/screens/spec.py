@@ -45,5 +45,7 @@ class ScreenSpec(NamedTuple):
     open: Callable[[ScreenContext], ScreenWithCallback]
     rank: int = 100
     """Place among the screens in the help, from 0."""
+    short: str = ""
+    """The word for it in the last row of the dashboard; empty: the key is not named there."""
     label: str | None = None
     """The key's name where Textual has another; such a key is shown in the last row."""

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
 FOOTER = "FOOTER"
-"""Attribute of a panel or a screen: the keys to show first while it has the focus, as pairs of the
-names that one or more keys have in the configuration, and what they do in a word or two.
+"""Attribute of a panel, a screen or the app: keys that the last row names, as pairs of the names
+that one or more keys have in the configuration, and what they do in a word or two. Those of the
+panel with the focus come first, or else those of the screen, then those of the app.
 """
 
 _NEEDED = "help"
@@ -135,14 +136,24 @@ class Keys(RoleStyled, can_focus=False):
 
 
 def _first_keys(screen: Screen[object], active: dict[str, ActiveBinding]) -> dict[str, _Key]:
-    """Return the keys that the focused panel, or else its screen, has first, by their names."""
+    """Return the keys that the focused panel, or else its screen, has first, those of the app, and
+    then those of the screen around the panel, by their names.
+    """
     focus = screen.focused or screen
-    declared = (getattr(node, FOOTER, ()) for node in focus.ancestors_with_self)
+    around = [
+        getattr(node, FOOTER, ()) for node in focus.ancestors_with_self if node is not screen.app
+    ]
+    nearest, *rest = [*filter(None, around), ()]
+    declared = [*nearest, *getattr(screen.app, FOOTER, ()), *(pair for one in rest for pair in one)]
     ascii_only = getattr(screen.app, "ascii_only", False)
-    found = {
-        ids: _named(ids, does, active, ascii_only) for ids, does in next(filter(None, declared), ())
-    }
-    return {ids: key for ids, key in found.items() if key is not None}
+    known: set[str] = set()
+    found: dict[str, _Key] = {}
+    for ids, does in declared:
+        key = None if known & {*ids.split()} else _named(ids, does, active, ascii_only)
+        if key is not None:
+            known |= {*ids.split()}
+            found[ids] = key
+    return found
 
 
 def _named(ids: str, does: str, active: dict[str, ActiveBinding], ascii_only: bool) -> _Key | None:

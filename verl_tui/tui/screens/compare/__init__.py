@@ -20,4 +20,6 @@ def _open(context: ScreenContext) -> ScreenWithCallback:
     return ScreenWithCallback(CompareScreen(listed, context.view))
 
 
-SCREEN = ScreenSpec("compare", "C", "compare", "Compare runs side by side", _open, rank=50)
+SCREEN = ScreenSpec(
+    "compare", "C", "compare", "Compare runs side by side", _open, rank=50, short="Compare"
+)

@@ -19,5 +19,11 @@ def _open(context: ScreenContext) -> ScreenWithCallback:
 
 
 SCREEN = ScreenSpec(
-    "config", "c", "config", "Configuration, difference to other runs", _open, rank=60
+    "config",
+    "c",
+    "config",
+    "Configuration, difference to other runs",
+    _open,
+    rank=60,
+    short="Settings",
 )

@@ -16,4 +16,6 @@ def _open(context: ScreenContext) -> ScreenWithCallback:
     return ScreenWithCallback(HistoryScreen(context.view), context.dashboard.follow_episode)
 
 
-SCREEN = ScreenSpec("history", "A", "finding.history", "Finding history", _open, rank=80)
+SCREEN = ScreenSpec(
+    "history", "A", "finding.history", "Finding history", _open, rank=80, short="History"
+)

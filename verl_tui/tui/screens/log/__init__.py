@@ -19,4 +19,4 @@ def _open(context: ScreenContext) -> ScreenWithCallback:
     return ScreenWithCallback(LogScreen(view, target))
 
 
-SCREEN = ScreenSpec("log", "l", "log", "Log: the console as text", _open, rank=40)
+SCREEN = ScreenSpec("log", "l", "log", "Log: the console as text", _open, rank=40, short="Log")

@@ -18,4 +18,4 @@ def _open(context: ScreenContext) -> ScreenWithCallback:
     return ScreenWithCallback(MetricsScreen(context.view, charts, context.state_file))
 
 
-SCREEN = ScreenSpec("metrics", "m", "metrics", "All metrics", _open, rank=30)
+SCREEN = ScreenSpec("metrics", "m", "metrics", "All metrics", _open, rank=30, short="Metrics")

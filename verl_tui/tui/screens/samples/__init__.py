@@ -19,4 +19,6 @@ def _open(context: ScreenContext) -> ScreenWithCallback:
     return ScreenWithCallback(SamplesScreen(context.view, panel.chosen), panel.go_on)
 
 
-SCREEN = ScreenSpec("samples", "o", "samples.open", "Samples of this step", _open, rank=20)
+SCREEN = ScreenSpec(
+    "samples", "o", "samples.open", "Samples of this step", _open, rank=20, short="Samples"
+)

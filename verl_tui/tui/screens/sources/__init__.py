@@ -16,4 +16,4 @@ def _open(context: ScreenContext) -> ScreenWithCallback:
     return ScreenWithCallback(SourcesScreen(context.view))
 
 
-SCREEN = ScreenSpec("sources", "i", "sources", "Sources", _open, rank=90)
+SCREEN = ScreenSpec("sources", "i", "sources", "Sources", _open, rank=90, short="Sources")

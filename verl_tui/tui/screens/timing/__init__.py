@@ -16,4 +16,6 @@ def _open(context: ScreenContext) -> ScreenWithCallback:
     return ScreenWithCallback(TimingScreen(context.view))
 
 
-SCREEN = ScreenSpec("timing", "t", "timing", "Timing: where a step's time goes", _open, rank=70)
+SCREEN = ScreenSpec(
+    "timing", "t", "timing", "Timing: where a step's time goes", _open, rank=70, short="Timing"
+)
