@@ -38,7 +38,7 @@ SAID = {
 async def found(app: VerlApp, typed: str) -> list[str]:
     """Return the titles of what the palette offers, best first."""
     hits = [hit async for hit in ActionSearch(app.screen).search(typed)]
-    return [str(hit.match_display) for hit in sorted(hits, key=lambda hit: -hit.score)]
+    return [hit.text or "" for hit in sorted(hits, key=lambda hit: -hit.score)]
 
 
 async def test_what_people_say_finds_what_they_mean(tmp_path: Path) -> None:
@@ -58,6 +58,23 @@ async def test_the_palette_itself_searches_so(tmp_path: Path) -> None:
     async with app.run_test(size=(100, 30)) as pilot:
         await press(pilot, "ctrl+p", *"picture")
         await until(pilot, lambda: "Screenshot as text" in text(app))
+
+
+@pytest.mark.parametrize("size", [(140, 45), (80, 24), (40, 20)])
+async def test_the_palette_has_a_row_for_a_command_with_its_key_at_the_right(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
+    app = loaded(write_run(tmp_path, "run", 3), config=Config(keys={"timing": "f12"}))
+    async with app.run_test(size=size) as pilot:
+        await press(pilot, "ctrl+p", *"timing")
+        await until(pilot, lambda: "Timing: " in text(app))
+        (row,) = (line for line in text(app).splitlines() if "Timing: " in line)
+        assert "f12" in row.split()[-2:]  # a wide screen goes on beside the palette
+        await press(pilot, *["backspace"] * 6)
+        await until(pilot, lambda: "Acknowledge" in text(app))
+        rows = [line for line in text(app).splitlines() if line.strip()]
+        at = next(i for i, line in enumerate(rows) if "Acknowledge finding" in line)
+        assert "All metrics" in rows[at + 1]
 
 
 @pytest.mark.parametrize(("keys", "said"), [({}, "q quits"), ({"quit": "f10"}, "f10 quits")])

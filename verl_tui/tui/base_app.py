@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from verl_tui.config import Config
     from verl_tui.tui.keys.commands import Command
 
-_TEXTUALS = {"Theme": "other colours, for this start and the next ones"}
+_TEXTUALS = {"Theme": "other colours"}
 """Textual's own commands that are offered: help, zoom, pictures and quitting are ours."""
 _SETTLED = 0.3
 """Seconds of focus after which all is painted anew: passing by on alt-tab costs nothing."""
@@ -177,7 +177,7 @@ class TerminalApp(KeyQueue[int]):
         for command in commands(self, screen):
             yield SystemCommand(
                 command.title,
-                f"key {command.keys}",
+                command.keys,
                 partial(self.call_later, self._carry_out, command),
             )
         for offered in super().get_system_commands(screen):

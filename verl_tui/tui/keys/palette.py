@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from textual.command import DiscoveryHit, Hit, Provider
+from textual.content import Content
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,6 +57,12 @@ ALSO: dict[str, tuple[str, ...]] = {
 """Synonym -> words in the names of actions."""
 _LEAST = 3
 """Letters from which on the beginning of a synonym is enough."""
+WIDEST = 84
+"""Cells that the palette takes at most."""
+_AROUND = 6
+"""Cells beside a row: its padding, and the scroll bar."""
+_APART = 2
+"""Least cells between a command and its key."""
 
 
 class ActionSearch(Provider):
@@ -66,7 +73,7 @@ class ActionSearch(Provider):
         for title, words, callback, _ in sorted(
             self.app.get_system_commands(self.screen), key=lambda one: one[0]
         ):
-            yield DiscoveryHit(title, callback, help=words)
+            yield DiscoveryHit(self._row(Content(title), words), callback, text=title)
 
     async def search(self, query: str) -> Hits:
         """Offer the actions whose names, or whose synonyms, match."""
@@ -78,7 +85,17 @@ class ActionSearch(Provider):
             ]
             score, matcher = max(found, key=lambda pair: pair[0])
             if score > 0:
-                yield Hit(score, matcher.highlight(title), callback, help=words)
+                row = self._row(matcher.highlight(title), words)
+                yield Hit(score, row, callback, text=title)
+
+    def _row(self, title: Content, words: str) -> Content:
+        """Return a command in one row, its key at the right where there is room for it."""
+        width = max(8, min(WIDEST, self.app.size.width) - _AROUND)
+        if len(words) > width // 2:
+            return title.truncate(width, ellipsis=True)
+        title = title.truncate(width - len(words) - _APART, ellipsis=True)
+        gap = width - title.cell_length - len(words)
+        return Content.assemble(title, " " * gap, (words, "not bold $text-muted"))
 
 
 def meant(query: str) -> Iterator[str]:

@@ -9,6 +9,8 @@ from textual.await_complete import AwaitComplete
 from textual.command import CommandList, CommandPalette
 from textual.widgets import Input, OptionList
 
+from verl_tui.tui.keys.palette import WIDEST
+
 if TYPE_CHECKING:
     from textual.events import Resize
     from textual.message import Message
@@ -20,6 +22,10 @@ ROWS = 5
 
 class Palette(CommandPalette):
     """Asks what to do. The remarks on Textual hold for 8.2."""
+
+    DEFAULT_CSS = f"""
+    Palette > Vertical {{ width: {WIDEST}; max-width: 100%; margin-top: 1; }}
+    """
 
     def __init__(self) -> None:
         """Make it with a prompt that a narrow terminal has room for."""

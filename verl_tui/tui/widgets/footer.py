@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
@@ -13,6 +13,8 @@ from verl_tui.tui.keys.names import key_name
 from verl_tui.tui.terminal.styles import RoleStyled
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from textual import events
     from textual.binding import ActiveBinding
     from textual.screen import Screen
@@ -140,11 +142,11 @@ def _first_keys(screen: Screen[object], active: dict[str, ActiveBinding]) -> dic
     then those of the screen around the panel, by their names.
     """
     focus = screen.focused or screen
-    around = [
+    around: list[Sequence[tuple[str, str]]] = [
         getattr(node, FOOTER, ()) for node in focus.ancestors_with_self if node is not screen.app
     ]
-    nearest, *rest = [*filter(None, around), ()]
-    declared = [*nearest, *getattr(screen.app, FOOTER, ()), *(pair for one in rest for pair in one)]
+    own = [one for one in around if one]
+    declared = [*chain(*own[:1]), *getattr(screen.app, FOOTER, ()), *chain(*own[1:])]
     ascii_only = getattr(screen.app, "ascii_only", False)
     known: set[str] = set()
     found: dict[str, _Key] = {}
