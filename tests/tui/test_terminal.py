@@ -198,12 +198,10 @@ async def test_the_first_start_says_what_the_first_keys_are(demo: Monitor, tmp_p
     app = showing(demo, state_file=StateFile(path))
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: "everything by name" in text(app))
-        assert "Zoom panel" not in text(app)
-        await press(pilot, "tab", "tab")
-        assert "everything by name" in text(app)
-        await press(pilot, "tab")
+        assert "z Zoom" not in text(app)
+        await press(pilot, "escape")
         assert "everything by name" not in text(app)
-        assert "Zoom panel" in text(app)
+        assert "z Zoom" in text(app)
     app = showing(demo, state_file=StateFile(path))
     async with app.run_test(size=(120, 40)) as pilot:
         await press(pilot)

@@ -190,15 +190,15 @@ class DashboardLayout(BufferedScreen[None]):
             panel.show(view)
 
     def welcome(self) -> None:
-        """Name the first keys to know, until some have been pressed."""
+        """Name the first keys to know, until one has been pressed."""
         named = {one.id: one for kind in (type(self.app), type(self)) for one in bindings(kind)}
         known = ((keys_of(self.app, named[id]), does) for id, does in _FIRST)
         self.query_one(Hint).say([*known, ("ctrl+p", "everything by name")])
         self._arrange("-welcoming", on=True)
 
     def on_key(self) -> None:
-        """Take the first keys to know away once the user has pressed some keys."""
-        if self.has_class("-welcoming") and self.query_one(Hint).pressed():
+        """Take the first keys to know away once the user has pressed one."""
+        if self.has_class("-welcoming"):
             self._arrange("-welcoming", on=False)
 
     def _after_layout(self) -> None:
