@@ -275,6 +275,18 @@ def test_marks() -> None:
     )
 
 
+def test_marks_are_against_the_mean_of_the_group() -> None:
+    scores = (("a", 0.2), ("a", 0.4), ("b", 0.8), ("b", 0.9))
+    stands = summarise([fact(at, one, group=name) for at, (name, one) in enumerate(scores)])
+    assert [stands.mark(score, group)[0] for score, group in ((0.4, "a"), (0.8, "b"))] == ["▲", "▼"]
+    assert stands.mark(0.5)[0] == "▼"  # without a group, against the step's mean of 0.575
+    assert stands.group_words("a") == "mean 0.3 of 2"
+    assert stands.group_words(None) == ""
+    binary = summarise([fact(0, 1.0, group="a"), fact(1, 0.0, group="a"), fact(2, 1.0, group="c")])
+    assert binary.group_words("a") == "1 of 2 right"
+    assert binary.group_words("c") == ""
+
+
 # -- rows of the list ------------------------------------------------------------------------------
 
 
@@ -292,12 +304,15 @@ def rows_of(
 
 def test_columns_come_as_there_is_room() -> None:
     listing = listing_of(fact(0, 1.0), fact(1, 0.0), fact(2, nan, group=None))
-    assert rows_of(listing, 40) == [
-        "#▲     score   len  grp     acc",
+    assert rows_of(listing, 60) == [
+        "#▲     score   len  grp     acc answer or end",
         " 1 ✓       1     0    1       0",
         " 2 ✗       0    10    1       1",
         " 3 !     nan    20    -       2",
     ]
+    # Words of the response go before further numbers.
+    assert rows_of(listing, 40)[0] == "#▲     score   len answer or end"
+    assert rows_of(listing, 20)[0] == "#▲     score"
     assert rows_of(listing, 14)[1] == " 1 ✓       1"
     # What the list is sorted by is seen before all else.
     assert rows_of(listing, 22, SampleOrder("acc", down=True))[:2] == [

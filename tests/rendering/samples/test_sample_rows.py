@@ -65,14 +65,20 @@ def test_header() -> None:
     group = [sample(120, i, group="a" if i < 4 else "b", validation=True) for i in range(8)]
     (row,) = texts(header(group, 1, 120, 1))
     assert row.startswith(
-        "step 120 · sample 2/8 · ✓ score 1 · 2/4 in its group · validation · step mean 0.5 "
+        "step 120 · sample 2/8 · ✓ score 1 · 2/4 in its group · 2 of 4 right · validation · "
+        "step mean 0.5 "
     )
-    assert row.endswith(" ✗✓✗✓ ✗✓✗✓")
+    assert row.endswith(" ✗[✓]✗✓ ✗✓✗✓")
     assert cell_len(row) == 120
-    assert texts(header(group, 1, 38, 2)) == ["step 120 · 2/8 · ✓ 1 · group 2/4 · val", "✗✓✗✓ ✗✓✗✓"]
+    assert texts(header(group, 1, 60, 2)) == [
+        "step 120 · 2/8 · ✓ 1 · group 2/4 · 2 of 4 right · val",
+        "✗[✓]✗✓ ✗✓✗✓",
+    ]
     assert texts(header(group, 1, 19, 1)) == ["120 · 2/8 · ✓ 1"]
-    in_ascii = texts(header(group, 1, 66, 1, ascii_only=True))[0]
-    assert in_ascii == "step 120 | sample 2/8 | + score 1 | 2/4 in its group | validation"
+    in_ascii = texts(header(group, 1, 81, 1, ascii_only=True))[0]
+    assert in_ascii == (
+        "step 120 | sample 2/8 | + score 1 | 2/4 in its group | 2 of 4 right | validation"
+    )
     assert texts(header(group, 9, 60, 1, count=1000)) == [
         "step 120 · sample 10/1000 · validation · step mean 0.5"
     ]

@@ -18,6 +18,7 @@ from verl_tui.rendering.samples.document import PARTS
 from verl_tui.rendering.samples.history import History
 from verl_tui.rendering.samples.listing import SampleListing
 from verl_tui.rendering.samples.order import SampleOrder
+from verl_tui.rendering.samples.previews import Previews
 from verl_tui.rendering.samples.query import SampleQuery
 from verl_tui.rendering.samples.table import score_words
 
@@ -45,6 +46,8 @@ class Browse:
         self.order = SampleOrder()
         self.folded = frozenset({"prompt"})
         """Parts of the sample folded to a few rows."""
+        self.previews = Previews()
+        """Words of the listed responses."""
         self.raw = False
         """True to show texts as they stand, without margin and turns."""
         self.mates: int | None = None

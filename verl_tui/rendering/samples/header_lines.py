@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.samples.order import FILE
+from verl_tui.rendering.samples.panel_rows import group_strip
 from verl_tui.rendering.samples.table import score_words
 from verl_tui.rendering.text.numbers import counted, exact_step
 from verl_tui.rendering.text.printable import middle
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from verl_tui.runs.samples import Place
 
 _ROLES = {"good": "good", "warning": "warning", "critical": "critical"}
+_STRIP_ROLES = _ROLES | {f"here-{role}": role for role in _ROLES} | {"strong": "strong"}
+_LONGEST_STRIP = 20
+"""Most glyphs of a group, its brackets among them."""
 
 
 def place_words(
@@ -94,7 +98,19 @@ def sample_words(
         if len(mates) > 1:
             group = listing.groups[fact.group or ""]
             pieces.append((f"  group {group}: {mates.index(index) + 1}/{len(mates)}", "dim"))
+            pieces += _group_words(index, fact, listing, ascii_only=ascii_only)
         pieces.append((f"  {fact.length:,} characters", "dim"))
     if reading:
         pieces.insert(0, ("reading ... " if ascii_only else "reading … ", "warning"))
     return pieces
+
+
+def _group_words(
+    index: int, fact: SampleFacts, listing: SampleListing, *, ascii_only: bool
+) -> Pieces:
+    """Return a glyph per sample of the prompt, if they are few, and how many are right."""
+    strip = group_strip(listing, index, ascii_only=ascii_only)
+    strip = [(glyph, _STRIP_ROLES.get(role, "")) for glyph, role in strip]
+    shown: Pieces = [("  ", ""), *strip] if len(strip) <= _LONGEST_STRIP else []
+    words = listing.scores.group_words(fact.group)
+    return [*shown, (f"  {words}", "dim")] if words else shown

@@ -106,11 +106,14 @@ def _facts(
     group = f"{mates.index(index) + 1}/{len(mates)}" if len(mates) > 1 else ""
     score, short_score, role = _score(index, listing, ascii_only=ascii_only)
     scores = listing.scores
+    fact = listing.facts[index] if index < len(listing.facts) else None
+    of_group = scores.group_words(fact.group) if fact is not None else ""
     long = [
         (f"step {step}", "strong"),
         (f"sample {which}", ""),
         (score, role),
         (group and f"{group} in its group", ""),
+        (of_group, "dim"),
         ("validation" if place.validation else "", "label"),
         (f"step mean {compact(scores.mean)}" if scores.scored > 1 else "", "dim"),
     ]
@@ -119,9 +122,10 @@ def _facts(
         (which, ""),
         (short_score, role),
         (group and f"group {group}", ""),
+        (of_group, "dim"),
         ("val" if place.validation else "", "label"),
     ]
-    for words in (long, long[:5], short, short[:3]):
+    for words in (long, long[:6], short, short[:4], short[:3]):
         row = _joined(words, ascii_only=ascii_only)
         if _cells(row) <= width:
             return row
@@ -132,30 +136,48 @@ def _score(index: int, listing: SampleListing, *, ascii_only: bool) -> tuple[str
     """Write a sample's score, long and short, with its role; empty while it is unknown."""
     if index >= len(listing.facts):
         return "", "", ""
-    score = listing.facts[index].score
-    glyph, role = listing.scores.mark(score, ascii_only=ascii_only)
+    fact = listing.facts[index]
+    score = fact.score
+    glyph, role = listing.scores.mark(score, fact.group, ascii_only=ascii_only)
     if score is None:
         return "no score", f"{glyph} no score", role
     return f"{glyph} score {compact(score)}", f"{glyph} {compact(score)}", role
 
 
 def _glyph_row(listing: SampleListing, index: int, width: int, *, ascii_only: bool) -> Pieces:
-    """Return a glyph per score around the shown sample, with gaps between groups if they fit."""
+    """Return a glyph per score around the shown sample in brackets, with gaps between groups if
+    they fit.
+    """
     facts = listing.facts
-    first, last = _around(index, len(facts), width)
+    brackets = 2 if index < len(facts) else 0
+    first, last = _around(index, len(facts), width - brackets)
     gaps = _group_starts(facts) if last - first == len(facts) else set()
-    if len(facts) + len(gaps) > width:
+    if len(facts) + len(gaps) + brackets > width:
         gaps = set()
     mark = (ellipsis(ascii_only=ascii_only), "dim")
     row: Pieces = [mark] if first > 0 else []
     for at in range(first, last):
-        glyph, role = listing.scores.mark(facts[at].score, ascii_only=ascii_only)
         if at in gaps:
             row.append((" ", ""))
-        row.append((glyph, f"here-{role}" if at == index else role))
+        row.extend(_glyph(listing, at, shown=at == index, ascii_only=ascii_only))
     if last < len(facts):
         row.append(mark)
     return _cut(row, width)
+
+
+def group_strip(listing: SampleListing, index: int, *, ascii_only: bool) -> Pieces:
+    """Return a glyph per sample of the same prompt, the one at `index` in brackets."""
+    return [
+        piece
+        for at in listing.mates(index)
+        for piece in _glyph(listing, at, shown=at == index, ascii_only=ascii_only)
+    ]
+
+
+def _glyph(listing: SampleListing, at: int, *, shown: bool, ascii_only: bool) -> Pieces:
+    fact = listing.facts[at]
+    glyph, role = listing.scores.mark(fact.score, fact.group, ascii_only=ascii_only)
+    return [("[", "strong"), (glyph, f"here-{role}"), ("]", "strong")] if shown else [(glyph, role)]
 
 
 def _around(index: int, count: int, width: int) -> tuple[int, int]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import fsum, isfinite, sqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.rendering.text.numbers import compact, counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from verl_tui.records import SampleFacts
 
@@ -33,6 +33,17 @@ _ASCII_GLYPHS = {
 }
 
 
+class GroupScores(NamedTuple):
+    """The finite scores of the samples of one prompt."""
+
+    low: float
+    high: float
+    size: int
+    mean: float
+    right: int
+    """Number of scores above 0."""
+
+
 @dataclass(frozen=True, slots=True)
 class ScoreSummary:
     """The scores of a step's samples."""
@@ -48,22 +59,39 @@ class ScoreSummary:
     """Number of these prompts whose samples all score the same."""
     binary: bool = False
     """True if a score is only right or wrong."""
+    by_group: Mapping[str, GroupScores] = field(default_factory=dict)
+    """Scores of each prompt with more than one, by group."""
 
-    def mark(self, score: float | None, *, ascii_only: bool = False) -> tuple[str, str]:
-        """Return a glyph with its role: right or wrong, or above or below the mean."""
-        name, role = self._judged(score)
+    def mark(
+        self, score: float | None, group: str | None = None, *, ascii_only: bool = False
+    ) -> tuple[str, str]:
+        """Return a glyph with its role: right or wrong, else above or below the mean of its group,
+        or of the step where it has no group.
+        """
+        name, role = self._judged(score, group)
         return (_ASCII_GLYPHS if ascii_only else _GLYPHS)[name], role
 
-    def _judged(self, score: float | None) -> tuple[str, str]:
+    def group_words(self, group: str | None) -> str:
+        """Say how many of a prompt's samples are right, or their mean; empty without a group."""
+        scores = self.by_group.get(group or "")
+        if scores is None:
+            return ""
+        if self.binary:
+            return f"{scores.right} of {scores.size} right"
+        return f"mean {compact(scores.mean)} of {scores.size}"
+
+    def _judged(self, score: float | None, group: str | None) -> tuple[str, str]:
         if score is None:
             return "none", "even"
         if not isfinite(score):
             return "odd", "critical"
         if self.binary:
             return ("right", "good") if score > 0 else ("wrong", "critical")
-        if abs(score - self.mean) <= 1e-9 * max(1.0, abs(self.mean)):
+        scores = self.by_group.get(group or "")
+        mean = self.mean if scores is None else scores.mean
+        if abs(score - mean) <= 1e-9 * max(1.0, abs(mean)):
             return "even", "even"
-        if score > self.mean:
+        if score > mean:
             return "above", "good"
         return "below", "critical" if score < 0 else "warning"
 
@@ -98,19 +126,29 @@ def summarise(facts: Sequence[SampleFacts]) -> ScoreSummary:
         mean=mean,
         std=_std(scores, mean),
         groups=len(groups),
-        dead=sum(low == high for low, high in groups),
+        dead=sum(one.low == one.high for one in groups.values()),
         binary=different <= {0, 1} or different == {-1, 1},
+        by_group=groups,
     )
 
 
-def _several(scored: Sequence[tuple[str | None, float]]) -> list[tuple[float, float]]:
-    """Return the least and greatest score of each group of more than one sample."""
-    groups: dict[str, tuple[float, float, int]] = {}
+def _several(scored: Sequence[tuple[str | None, float]]) -> dict[str, GroupScores]:
+    """Return the scores of each group of more than one sample."""
+    groups: dict[str, list[float]] = {}
     for group, score in scored:
         if group is not None:
-            low, high, many = groups.get(group, (score, score, 0))
-            groups[group] = (min(low, score), max(high, score), many + 1)
-    return [(low, high) for low, high, many in groups.values() if many > 1]
+            groups.setdefault(group, []).append(score)
+    return {
+        group: GroupScores(
+            min(scores),
+            max(scores),
+            len(scores),
+            fsum(score / len(scores) for score in scores),
+            sum(score > 0 for score in scores),
+        )
+        for group, scores in groups.items()
+        if len(scores) > 1
+    }
 
 
 def _std(scores: Sequence[float], mean: float) -> float:

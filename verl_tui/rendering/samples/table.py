@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 
     from verl_tui.records import SampleFacts
     from verl_tui.rendering.samples.order import SampleOrder
+    from verl_tui.rendering.samples.previews import Preview
     from verl_tui.rendering.samples.score_summary import ScoreSummary
     from verl_tui.rendering.text.piece import Pieces
 
-ROLES = ("strong", "dim", "field", "good", "warning", "critical", "even")
+ROLES = ("strong", "dim", "field", "good", "warning", "critical", "even", "answer")
 
 _NUMBER = 7
 """Cells of a number."""
@@ -28,6 +29,10 @@ _WIDEST = 12
 _FIRST = {FILE: 0, "score": 1}
 """Columns on the left."""
 _OWN = (*_FIRST, "length", GROUP)
+PREVIEW = "preview"
+"""Column of the response's first or last words, which takes the room that numbers leave."""
+_LEAST_PREVIEW, _ROOM_FOR_PREVIEW = 8, 24
+"""Least cells of a preview, and those that further numbers leave it."""
 
 
 class TableColumn(NamedTuple):
@@ -50,7 +55,8 @@ def columns(fields: Iterable[str], count: int, order: SampleOrder, width: int) -
     """
     digits = max(2, len(str(count)))
     fixed = [TableColumn("score", "score", _NUMBER + 2), TableColumn(FILE, "#", digits)]
-    others = [TableColumn("length", "len", 5), TableColumn(GROUP, "grp", max(4, digits))]
+    length = TableColumn("length", "len", 5)
+    others = [length, TableColumn(GROUP, "grp", max(4, digits))]
     others += [
         TableColumn(name, name, min(_WIDEST, max(_NUMBER, cell_len(name))))
         for name in fields
@@ -61,11 +67,15 @@ def columns(fields: Iterable[str], count: int, order: SampleOrder, width: int) -
         fixed.insert(1, others.pop(0))
     chosen: list[TableColumn] = []
     for column in (*fixed, *others):
-        width -= column.width + 1
-        if chosen and width < 0:
+        spared = 0 if column in fixed else _LEAST_PREVIEW if column is length else _ROOM_FOR_PREVIEW
+        if chosen and width < column.width + 1 + spared:
             break
+        width -= column.width + 1
         chosen.append(column)
-    return sorted(chosen, key=lambda column: _FIRST.get(column.field, len(_FIRST)))
+    chosen.sort(key=lambda column: _FIRST.get(column.field, len(_FIRST)))
+    if width >= _LEAST_PREVIEW:
+        chosen.append(TableColumn(PREVIEW, "answer or end", width))
+    return chosen
 
 
 def heading(
@@ -76,6 +86,9 @@ def heading(
     row: Pieces = []
     for column in shown:
         sorts = column.field == order.field
+        if column.field == PREVIEW:
+            row.append((fit(column.title, column.width, mark), "dim"))
+            continue
         title = fit(column.title, column.width - sorts, mark)
         title += order.arrow(ascii_only=ascii_only) if sorts else ""
         padding = " " * (column.width - cell_len(title))
@@ -89,6 +102,7 @@ def line(
     scores: ScoreSummary,
     groups: dict[str, int],
     *,
+    preview: Preview | None = None,
     ascii_only: bool = False,
 ) -> Pieces:
     """Return the row of one sample.
@@ -98,12 +112,17 @@ def line(
         shown: The columns.
         scores: Scores of all samples of the step.
         groups: The number of each group.
+        preview: Words of its response, None while it is being read.
         ascii_only: Draw in ASCII.
     """
     row: Pieces = []
     for column in shown:
+        if column.field == PREVIEW:
+            if preview is not None:
+                row.append(preview.piece(column.width, ascii_only=ascii_only))
+            continue
         if column.field == "score":
-            glyph, role = scores.mark(fact.score, ascii_only=ascii_only)
+            glyph, role = scores.mark(fact.score, fact.group, ascii_only=ascii_only)
             number = compact(fact.score) if fact.score is not None else "-"
             row.append((f"{glyph} {number:>{_NUMBER}} ", role))
             continue
@@ -134,5 +153,5 @@ def score_words(
     fact: SampleFacts, scores: ScoreSummary, *, ascii_only: bool = False
 ) -> tuple[str, str]:
     """Return a sample's score with its glyph, and the role."""
-    glyph, role = scores.mark(fact.score, ascii_only=ascii_only)
+    glyph, role = scores.mark(fact.score, fact.group, ascii_only=ascii_only)
     return f"{glyph} {compact(fact.score) if fact.score is not None else 'no score'}", role

@@ -135,10 +135,12 @@ class SideBySide(Horizontal, RoleStyled):
 
     def _draw_list(self, *, ascii_only: bool) -> None:
         rows, listing, order = self.list, self._browse.listing, self._browse.order
-        width = rows.width
-        if not rows.display or width < 2:
+        width, page, previews = rows.width, self._browse.page, self._browse.previews
+        if not rows.display or width < 2 or page is None:
             return
-        key = (listing.revision, order, width, ascii_only, tuple(self.role_styles.values()))
+        previews.update(page)
+        styles = tuple(self.role_styles.values())
+        key = (listing.revision, previews.revision, order, width, ascii_only, styles)
         if key != self._drawn_list:
             self._drawn_list = key
             shown = table.columns(listing.fields, len(listing.facts), order, width)
@@ -157,7 +159,12 @@ class SideBySide(Horizontal, RoleStyled):
                     len(visible),
                     lambda at: self.inked(
                         table.line(
-                            facts[visible[at]], shown, standing, groups, ascii_only=ascii_only
+                            facts[visible[at]],
+                            shown,
+                            standing,
+                            groups,
+                            preview=previews.of(page, visible[at]),
+                            ascii_only=ascii_only,
                         )
                     ),
                 )
