@@ -170,7 +170,8 @@ async def test_what_is_seen(run: Path) -> None:
         assert "following" in shown[0]
         assert "6 rows · score 0.5 ± 0.5 · dead groups 0%" in shown[1]
         assert "group 1: 1/3" in shown[2]
-        assert "acc" in shown[2]
+        assert "[✗]✓✗  1 of 3 right" in shown[2]
+        await until(pilot, lambda: "answer 4-5" in text(app))  # a row of the list
         for words in (
             "1 prompt",
             "question 0",
@@ -190,7 +191,7 @@ async def test_a_side_pane_shows_the_sample_or_the_list(run: Path) -> None:
         assert "score" not in lines(app)[2]
         await press(pilot, "tab")
         assert "score" in lines(app)[2]
-        assert "answer" not in text(app)
+        assert "2 response" not in text(app)
         await press(pilot, "j", "j", "enter")
         await until(pilot, lambda: "answer 4-2" in text(app))
         check_layout(app)
