@@ -180,14 +180,21 @@ async def test_the_run_list_filters_runs_alone_and_keeps_the_focus(demo: Monitor
         await press(pilot)
         every, all_runs = charted(app), listed(app)
         await press(pilot, "f2", "slash")
-        assert "filter runs · enter keeps" in lines(app)[-1]
-        await press(pilot, *"entropy", "enter")
+        assert lines(app)[-1].strip().startswith("filter runs:")
+        assert lines(app)[-1].strip().endswith("esc leaves")
+        await press(pilot, *"entropy")
+        assert "nothing matches · enter keeps it · esc clears it" in lines(app)[-1]
+        await press(pilot, "enter")
         assert charted(app) == every
-        await press(pilot, "slash", *["backspace"] * 7, *"coll", "enter")
+        await press(pilot, "slash", *["backspace"] * 7, *"coll")
+        assert "1 of 3 runs · enter keeps it" in lines(app)[-1]
+        await press(pilot, "enter")
+        assert "filter: 1 of 3" in text(app), "in the frame of the runs"
         assert (charted(app), listed(app)) == (every, ["run_ppo_collapse"])
         assert focused_panel(app) == "runs"
         await press(pilot, "f3", "slash", *"entropy", "enter")
         assert charted(app) == ENTROPIES
+        assert "filter “entropy”: 3 of " in text(app), "in the frame of the charts"
         assert listed(app) == ["run_ppo_collapse"], "each has a filter of its own"
         assert focused_panel(app) == "charts"
         await press(pilot, "escape")

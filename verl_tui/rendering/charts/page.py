@@ -129,7 +129,12 @@ class ChartPage:
         words = [*look.words(view.run)]
         if filter_:
             left = any(one.matches(filter_) for one in self.listed)
-            words.append(f"filter: {filter_}" if left else f"no metric matches “{filter_}”")
+            total = len(list_charts(view, ChartFilter()))
+            words.append(
+                f"filter “{filter_}”: {len(self.listed)} of {total}"
+                if left
+                else f"no metric matches “{filter_}”"
+            )
         shown = len(self.charts)
         if len(self.listed) > shown:
             last = self.first + shown

@@ -194,7 +194,9 @@ def caption(view: View, listed: int, order: str, width: int) -> str:
     alone where there is no room for all.
     """
     total = len(view.monitor.runs)
-    words = [f"{listed} of {total}"] if listed < total else [str(total)] if total > 1 else []
+    words = (
+        [f"filter: {listed} of {total}"] if listed < total else [str(total)] if total > 1 else []
+    )
     if order != ORDERS[0]:
         words.append(f"by {order}")
     if count := len(view.selected):

@@ -76,8 +76,13 @@ def _written(run: Run) -> float:
 def matching(runs: Iterable[Run], wanted: str) -> list[Run]:
     """Return the runs whose name contains a text; all if none does, as it then filters metrics."""
     runs = list(runs)
+    return named_like(runs, wanted) or runs
+
+
+def named_like(runs: Iterable[Run], wanted: str) -> list[Run]:
+    """Return the runs whose name contains a text, in any case."""
     wanted = wanted.casefold()
-    return [run for run in runs if wanted in run.name.casefold()] or runs
+    return [run for run in runs if wanted in run.name.casefold()]
 
 
 def _is_none(run: Run, now: float) -> bool:

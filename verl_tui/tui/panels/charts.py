@@ -17,6 +17,7 @@ from verl_tui.rendering.charts.page import (
 )
 from verl_tui.rendering.charts.plan import ChartLook, chart_data
 from verl_tui.rendering.charts.values import in_sight, reading
+from verl_tui.rendering.filter_words import Matches
 from verl_tui.rendering.log.tail import has_log
 from verl_tui.tui.export import take_table
 from verl_tui.tui.keys.chart_keys import look_after, step_at, with_step_in_sight
@@ -132,6 +133,11 @@ class ChartsPanel(Panel):
     def listed(self, view: View) -> tuple[PlannedChart, ...]:
         """Return the charts that the shown run gets, in their order."""
         return list_charts(view, self._filter)
+
+    def matches(self, view: View) -> Matches:
+        """Return how many charts match the filter, of how many."""
+        found = list_charts(view, ChartFilter(self.filter))
+        return Matches(len(found), len(list_charts(view, ChartFilter())))
 
     @property
     def _filter(self) -> ChartFilter:

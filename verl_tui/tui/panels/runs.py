@@ -9,9 +9,10 @@ from rich.cells import cell_len
 from textual.binding import Binding
 from textual.message import Message
 
+from verl_tui.rendering.filter_words import Matches
 from verl_tui.rendering.run_list.entry_rows import ROLES, badges, signs
 from verl_tui.rendering.run_list.layout import ListRoom, RunListLayout, caption
-from verl_tui.rendering.run_list.order import ORDERS, matching, ordered
+from verl_tui.rendering.run_list.order import ORDERS, matching, named_like, ordered
 from verl_tui.rendering.session.selection import LETTERS
 from verl_tui.rendering.text import run_colours
 from verl_tui.tui.keys.help_section import HelpSection
@@ -165,6 +166,11 @@ class RunsPanel(TextPanel):
     def listed(self, view: View) -> list[Run]:
         """Return the runs that the filter leaves, in their order."""
         return ordered(matching(view.monitor.runs.values(), self._filter), self._order, view.now)
+
+    def matches(self, view: View) -> Matches:
+        """Return how many runs match the filter, of how many."""
+        runs = list(view.monitor.runs.values())
+        return Matches(len(named_like(runs, self._filter)), len(runs))
 
     def get_content_width(self, container: Size, viewport: Size) -> int:
         """Return the width in which no name is cut, as far as the charts leave it."""

@@ -8,6 +8,7 @@ from textual import on
 from textual.binding import Binding
 from textual.widgets import Input
 
+from verl_tui.rendering.filter_words import filter_label, filter_state
 from verl_tui.rendering.text.printable import printable
 from verl_tui.rendering.text.wrap import fit
 from verl_tui.tui.keys import chart_keys
@@ -18,7 +19,7 @@ from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.dashboard_layout import DashboardLayout
 from verl_tui.tui.widgets.chart import Chart
-from verl_tui.tui.widgets.input_line import InputLine
+from verl_tui.tui.widgets.filter_bar import FilterBar
 from verl_tui.tui.widgets.plot import READING
 
 if TYPE_CHECKING:
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
     from verl_tui.health.finding import Episode, Finding
     from verl_tui.rendering.charts.plan import ChartLook
 
-_FILTERED = ("runs", "charts")
-"""Panels that can be filtered."""
+_FILTERED = {"runs": "runs", "charts": "metrics"}
+"""Panels that can be filtered, and what of them is."""
 
 
 class Dashboard(DashboardLayout):
@@ -82,7 +83,7 @@ class Dashboard(DashboardLayout):
 
     def __init__(self) -> None:
         super().__init__()
-        self._filtered: tuple[str, ...] = _FILTERED
+        self._filtered: tuple[str, ...] = tuple(_FILTERED)
         """Panels that the typed filter is meant for."""
 
     def action_open(self) -> None:
@@ -301,22 +302,36 @@ class Dashboard(DashboardLayout):
         """Ask for a filter of the focused panel, of runs and metrics where neither list has the
         focus.
         """
-        box, panel = self.query_one("#filter", InputLine), self._focused_panel()
+        bar, panel = self.query_one(FilterBar), self._focused_panel()
         charts, runs = self.query_one(ChartsPanel), self.query_one(RunsPanel)
-        self._filtered = (panel.id,) if panel is not None and panel.id in _FILTERED else _FILTERED
-        what = " and ".join({"runs": "runs", "charts": "metrics"}[name] for name in self._filtered)
-        box.hint(f"filter {what} · enter keeps, esc clears")
-        with box.prevent(Input.Changed):
-            box.value = runs.filter if self._filtered == ("runs",) else charts.filter
+        self._filtered = (
+            (panel.id,) if panel is not None and panel.id in _FILTERED else tuple(_FILTERED)
+        )
+        with bar.input.prevent(Input.Changed):
+            bar.input.value = runs.filter if self._filtered == ("runs",) else charts.filter
         # Shown at once, before the stylesheet is applied next, so that fast typing loses no key.
-        box.display = True
+        bar.display = True
+        bar.label(filter_label([_FILTERED[name] for name in self._filtered]))
+        self._say_matches()
         self._arrange("-filtering", on=True)
-        self.set_focus(box, scroll_visible=False)
+        self.set_focus(bar.input, scroll_visible=False)
+
+    def _say_matches(self) -> None:
+        """Say beside the typed filter how much matches it."""
+        view = self._view
+        if view is None:
+            return
+        bar = self.query_one(FilterBar)
+        charts, runs = self.query_one(ChartsPanel), self.query_one(RunsPanel)
+        panels = {"runs": runs.matches, "charts": charts.matches}
+        counts = {_FILTERED[name]: panels[name](view) for name in self._filtered}
+        bar.state(filter_state(bar.input.value, counts, bar.room, ascii_only=view.ascii))
 
     @on(Input.Changed, "#filter")
     def _filter_changed(self, event: Input.Changed) -> None:
         if self.has_class("-filtering"):
             self._filter(event.value, *self._filtered)
+            self._say_matches()
 
     @on(Input.Submitted, "#filter")
     def _filter_kept(self, event: Input.Submitted) -> None:
@@ -326,14 +341,14 @@ class Dashboard(DashboardLayout):
 
     def _close_filter(self) -> None:
         if self.has_class("-filtering"):
-            self.query_one("#filter", Input).display = False
+            self.query_one(FilterBar).display = False
             self._arrange("-filtering", on=False)
 
     def _filter(self, text: str, *names: str) -> None:
         """Filter the named panels by a text, all that can be where none is named; with several, all
         charts stay where no metric matches.
         """
-        names = names or _FILTERED
+        names = names or tuple(_FILTERED)
         charts = self.query_one(ChartsPanel)
         if "charts" in names:
             charts.filter, charts.lenient = text.strip(), len(names) > 1

@@ -16,9 +16,9 @@ from verl_tui.tui.panels.health import HealthPanel
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
+from verl_tui.tui.widgets.filter_bar import FilterBar
 from verl_tui.tui.widgets.footer import Keys
 from verl_tui.tui.widgets.hint import Hint
-from verl_tui.tui.widgets.input_line import InputLine
 from verl_tui.tui.widgets.line import Line
 
 if TYPE_CHECKING:
@@ -74,8 +74,8 @@ class DashboardLayout(BufferedScreen[None]):
         layout: grid;
         grid-gutter: 0;
         & > #status { dock: top; background: $panel; padding: 0 1; }
-        & > #filter { dock: bottom; height: 1; border: none; padding: 0 1; display: none; }
-        &.-filtering > #filter { display: block; }
+        & > #filter-bar { dock: bottom; padding: 0 1; display: none; }
+        &.-filtering > #filter-bar { display: block; }
         &.-filtering > Keys, &.-welcoming > Keys { display: none; }
         & > #hint { dock: bottom; display: none; }
         &.-welcoming > #hint { display: block; }
@@ -144,7 +144,7 @@ class DashboardLayout(BufferedScreen[None]):
         """The order is the reading order of the wide layout; the stylesheet places it."""
         yield Line(id="status")
         yield from (panel(id=spec.name) for spec, panel in PANELS.items())
-        yield InputLine("filter runs and metrics · enter keeps, esc clears", id="filter")
+        yield FilterBar(id="filter-bar", input_id="filter")
         yield Hint(id="hint")
         yield Keys()
 
