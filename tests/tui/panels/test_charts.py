@@ -414,6 +414,9 @@ async def test_looks() -> None:
                 ("smoother", "smoothing 0.6"),
                 ("smoother", "smoothing 0.9"),
                 ("rougher", "smoothing 0.6"),
+                ("rougher", ""),
+                ("rougher", "raw values"),
+                ("rougher", "raw values"),
             ),
         ]:
             app.panel.change_look(what)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 AlarmRole = Literal["info", "warning", "critical"]
 ALARM_ROLES: tuple[AlarmRole, ...] = ("info", "warning", "critical")
 """By severity."""
+BEHIND = "-raw"
+"""Ending of their names for values behind an average, which are fainter."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -209,7 +211,8 @@ def alarmed_polylines(
     for alarm in alarms:
         stretch = _columns_of(alarm, window, window.columns)
         inside = [i for i, column in enumerate(x) if column in stretch]
-        for i in [i for i in inside if not ends[0] <= y[i] <= ends[1]] or inside:
+        outside = [i for i in inside if not ends[0] <= y[i] <= ends[1]]
+        for i in outside or inside:
             roles[i] = alarm.role
     found = [_polyline(role, (x, y, set(starts)), roles, ends) for role in ALARM_ROLES]
     return [one for one in found if one.x]

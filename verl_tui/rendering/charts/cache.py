@@ -4,6 +4,7 @@ quick and pictures stay still.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from dataclasses import replace
 from statistics import median_low
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ from verl_tui.rendering.charts.downsample import (
     usual_range,
     value_range,
 )
+from verl_tui.rendering.charts.noise import ENOUGH, weight_for
 
 if TYPE_CHECKING:
     from verl_tui.rendering.charts.chart_data import ChartData, Points
@@ -55,6 +57,8 @@ class ChartCache:
         """An envelope, where it was looked at, and whether it says nothing there."""
         self._few: tuple[object, bool] = (None, False)
         """The same of quantiles."""
+        self._noise: tuple[object, float] = (None, 0.0)
+        """A series, how long it was, and the smoothing for it."""
 
     def columns(self, points: Points, window: Window) -> DotColumns:
         """Return the dot columns of a series."""
@@ -121,6 +125,32 @@ class ChartCache:
             few = max(map(len, values)) <= _FEW and len(set().union(*values)) <= 2 * _FEW
             self._few = (subject, middle.seen > 1 and few)
         return self._few[1]
+
+    def smoothed_by_noise(self, data: ChartData, shown: tuple[int, int], cells: int) -> ChartData:
+        """Return a chart with the smoothing that its noise asks for, if it is to be chosen by that.
+
+        Of a single curve, and where its points are denser than the dots of so many cells: of
+        several only averages are drawn, which would hide spikes.
+        """
+        lines = [line for line in data.all_lines if line.kind == "line"]
+        if not data.by_noise or len(lines) != 1:
+            return data
+        points = lines[0].points
+        within = bisect_right(points.steps, shown[1]) - bisect_left(points.steps, shown[0])
+        weight = self._weight(points) if within > cells * 2 else 0.0
+        return replace(data, smoothing=weight, by_noise=weight > 0)
+
+    def _weight(self, points: Points) -> float:
+        """Return the smoothing for a series; found again when it has doubled, so that pictures
+        stay still.
+        """
+        pyramid = points.pyramid
+        octave = pyramid.seen.bit_length()
+        known = (pyramid, pyramid.revision, octave)
+        if self._noise[0] != known:
+            stop = 1 << octave >> 1
+            self._noise = (known, weight_for(points.values[max(0, stop - ENOUGH) : stop]))
+        return self._noise[1]
 
     def forget_unused(self) -> None:
         """Let go of series that have not been drawn since the last call."""

@@ -126,6 +126,8 @@ class ChartData:
     """True if the y axis leaves out outliers; an arrow at its edge shows where they are."""
     smoothing: float = 0.0
     """Weight of the past in an exponential moving average, 0 .. 1 exclusive; 0 = off."""
+    by_noise: bool = False
+    """True if the smoothing is chosen by the curve's noise, where points are denser than dots."""
     first_step: int | None = None
     """Left end of a zoom, None = where the data begins."""
     last_step: int | None = None

@@ -132,6 +132,10 @@ def _named_reading(
 def _sides(data: ChartData, cursor: int | None, symbols: Symbols, room: int) -> Iterator[_Parts]:
     """Yield what may stand at the right, from what is wanted most to what needs the least room."""
     notes = [(fit(note, len(note), symbols), "target") for note in data.notes]
+    smooth = _smoothed(data)
+    for note in notes if smooth else ():
+        yield [note, ("  ", ""), *smooth[-1]]
+    yield from smooth
     for note in notes[:1]:
         left = room - _cells([note]) - 2
         yield from (
@@ -139,6 +143,15 @@ def _sides(data: ChartData, cursor: int | None, symbols: Symbols, room: int) -> 
         )
     yield from ([note] for note in notes)
     yield from _named(data, cursor, symbols, _LEAST_LETTERS, room)
+
+
+def _smoothed(data: ChartData) -> list[_Parts]:
+    """Return the ways to say how a curve is smoothed that nobody chose, the longest first."""
+    if not data.by_noise or not data.smoothing:
+        return []
+    weight = f"{data.smoothing:g}"
+    texts = (f"smoothed {weight}, by its noise", f"smoothed {weight}", f"~{weight}")
+    return [[(text, "key")] for text in texts]
 
 
 def _named(
@@ -316,7 +329,8 @@ def _fitting(data: ChartData, width: int, cursor: int | None, symbols: Symbols) 
     bare = _reading(replace(data, unit=""), cursor, symbols)
     room = width - cell_len(data.title) - 2
     least, most = room - _cells(whole), room - _cells(bare)
-    note = min(map(len, data.notes), default=-2) + 2
+    said = [*data.notes, *(text for ((text, _),) in _smoothed(data))]
+    note = min(map(len, said), default=-2) + 2
     return bare if least < 2 or least < note <= most else whole
 
 

@@ -57,7 +57,8 @@ class ChartLook:
     log_y: bool = False
     usual_y: bool = False
     """True if outliers are left out of the y axis."""
-    smoothing: float = 0.0
+    smoothing: float | None = None
+    """Weight of the past, 0 for the values as they are, None for as much as the noise asks for."""
     span: ZoomSpan | None = None
     """The steps that are shown, None for all."""
 
@@ -76,8 +77,8 @@ class ChartLook:
         if self.span is not None and run is not None and (whole := run.reach) is not None:
             first, last = self.span.shown(whole)
             yield f"from step {first}" if last >= whole[1] else f"steps {first}–{last}"
-        if self.smoothing:
-            yield f"smoothing {self.smoothing:g}"
+        if self.smoothing is not None:
+            yield f"smoothing {self.smoothing:g}" if self.smoothing else "raw values"
 
     def _axis_words(self, run: Run | None) -> str:
         if run is None:
@@ -258,7 +259,8 @@ def chart_data(found: PlannedChart, view: View, look: ChartLook) -> ChartData:
         first_step=ends[0],
         last_step=ends[1],
         end=None if run.end is None else along(run.end),
-        smoothing=look.smoothing,
+        smoothing=look.smoothing or 0.0,
+        by_noise=look.smoothing is None,
     )
     return overlaid(data, found.indicator, view, look.axis)
 

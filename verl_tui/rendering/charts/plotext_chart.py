@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from verl_tui.rendering.charts.alarms import alarmed_polylines, healthy_rows
+from verl_tui.rendering.charts.alarms import BEHIND, alarmed_polylines, healthy_rows
 from verl_tui.rendering.charts.band_shade import on_band, rows_in_band
 from verl_tui.rendering.charts.braille import Glyph, fill_gaps, join
 from verl_tui.rendering.charts.cache import window_of
@@ -153,9 +153,11 @@ class PlotextChart:
                 None if edge is None else self._scale.fraction(edge) for edge in self._data.band
             )
             curve = (drawn.x, drawn.y, drawn.starts)
+            ending = BEHIND if drawn.role == "raw" else ""
             parts = alarmed_polylines(curve, self._data.alarms, self.window, (low, high))
             self._signals += [
-                Signal(part.role, drawn.glyph, part.x, part.y, part.starts) for part in parts
+                Signal(part.role + ending, drawn.glyph, part.x, part.y, part.starts)
+                for part in parts
             ]
 
     def _letters(self, line: ChartLine, sign: str, drawn: Signal) -> list[Signal]:

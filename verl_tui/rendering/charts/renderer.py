@@ -8,7 +8,7 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.charts import braille
-from verl_tui.rendering.charts.alarms import healthy_rows, parted
+from verl_tui.rendering.charts.alarms import BEHIND, healthy_rows, parted
 from verl_tui.rendering.charts.axis_labels import axis_rows, gutter, right_gutter
 from verl_tui.rendering.charts.band_shade import on_band, rows_in_band
 from verl_tui.rendering.charts.braille import DotLayer, Glyph, Text
@@ -78,6 +78,8 @@ class ChartRenderer:
         shown = extent(data)
         if height == 1:
             return [one_line(data, width, cursor, self.symbols, focus=focus)]
+        if shown is not None and height > 2:
+            data = self.cache.smoothed_by_noise(data, shown, width)
         title = title_row(data, width, cursor, self.symbols, focus=focus)
         if shown is None:
             return [title, *sentences(data.empty, width, height - 1, self.symbols)]
@@ -342,10 +344,11 @@ class _Picture:
         if line is not data.main or not data.alarms:
             self._layer(role, backdrop=behind).line(runs)
             return
-        calm, alarmed = parted(runs, columns, data.alarms, self._window, self._healthy, data.band)
+        alarms, healthy, window = data.alarms, self._healthy, self._window
+        calm, alarmed = parted(runs, columns, alarms, window, healthy, data.band, whole=not behind)
         self._layer(role, backdrop=behind).line(calm)
         for severity, pieces in alarmed.items():
-            layer = self._layer(severity, backdrop=behind)
+            layer = self._layer(severity + BEHIND * behind, backdrop=behind)
             for x, run in pieces:
                 layer.line((run,), x)
 

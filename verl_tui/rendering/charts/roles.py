@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from verl_tui.rendering.charts.alarms import ALARM_ROLES
+from verl_tui.rendering.charts.alarms import ALARM_ROLES, BEHIND
 from verl_tui.rendering.text.run_colours import RUNS
 
 ROLES = (
@@ -21,6 +21,13 @@ ROLES = (
         "healthy",
         "target",
     ),
-    *("validation", "odd", *ALARM_ROLES, "restart", "checkpoint"),
+    *(
+        "validation",
+        "odd",
+        *ALARM_ROLES,
+        *(role + BEHIND for role in ALARM_ROLES),
+        "restart",
+        "checkpoint",
+    ),
 )
 """The purpose of each style; the stylesheet's class of a role is `chart--` and the role."""

@@ -126,7 +126,7 @@ def _columns(
     traces: Iterable[_PlottedSeries],
     shown: Run,
     ends: tuple[int | None, int | None],
-    smoothing: float,
+    smoothing: float | None,
 ) -> list[CsvColumn]:
     """Return the times of each run, as far as they are known, then its series and their
     averages.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from textual.binding import Binding
 
 from verl_tui.rendering.charts import zoom_window
+from verl_tui.rendering.charts.noise import WEIGHTS
 from verl_tui.rendering.charts.x_axes import on_axis
 
 if TYPE_CHECKING:
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
     from verl_tui.rendering.charts.zoom_window import ZoomSpan
     from verl_tui.runs.run import Run
 
-SMOOTHINGS = (0.0, 0.6, 0.9, 0.97)
-"""Weights of the past that are offered, as in TensorBoard's slider."""
+SMOOTHINGS = (0.0, None, *WEIGHTS)
+"""Weights of the past that are offered, as in TensorBoard's slider; None is chosen by the noise."""
 _LEAST_POINTS = 8
 """Nobody zooms in on fewer."""
 KEYS = (
@@ -26,7 +27,7 @@ KEYS = (
         "Y", "look('usual')", "Y axis with or without outliers", show=False, id="look.outliers"
     ),
     Binding("s", "look('smoother')", "Smoother", show=False, id="look.smoother"),
-    Binding("S", "look('rougher')", "Less smooth", show=False, id="look.rougher"),
+    Binding("S", "look('rougher')", "Less smooth, then raw values", show=False, id="look.rougher"),
     Binding(
         "plus,equals_sign",
         "look('in')",

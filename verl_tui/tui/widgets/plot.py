@@ -94,6 +94,9 @@ class Plot(RoleStyled, can_focus=True):
         & > .chart--critical { color: $text-error; text-style: bold; }
         & > .chart--warning { color: $text-warning; text-style: bold; }
         & > .chart--info { color: $text-primary; text-style: bold; }
+        & > .chart--critical-raw { color: $text-error 70%; }
+        & > .chart--warning-raw { color: $text-warning 70%; }
+        & > .chart--info-raw { color: $text-primary 70%; }
         & > .chart--restart { color: $text-secondary; }
         & > .chart--checkpoint { color: $text-muted; }
     }

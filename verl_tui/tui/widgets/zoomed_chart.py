@@ -48,6 +48,7 @@ class ZoomedChart(Plot):
         shown = extent(data)
         if shown is not None:
             data = drawing.cache.without_flat_envelope(data, *shown)
+            data = drawing.cache.smoothed_by_noise(data, shown, width)
         if roomy and shown is not None:
             rows = self._draw_large(data, shown, width, height)
             if rows:
