@@ -345,7 +345,7 @@ class _Picture:
             self._layer(role, backdrop=behind).line(runs)
             return
         alarms, healthy, window = data.alarms, self._healthy, self._window
-        calm, alarmed = parted(runs, columns, alarms, window, healthy, data.band, whole=not behind)
+        calm, alarmed = parted(runs, columns, alarms, window, healthy, data.band)
         self._layer(role, backdrop=behind).line(calm)
         for severity, pieces in alarmed.items():
             layer = self._layer(severity + BEHIND * behind, backdrop=behind)
