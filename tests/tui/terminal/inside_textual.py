@@ -46,6 +46,8 @@ FRAME = 1.0
 """Seconds in which a screen is painted that nobody waits for."""
 LOOK = 0.004
 """Seconds in which a thread that works takes a fifth of the processor at least."""
+LAYOUTS = 3
+"""Layouts at most, in one wait, of screens that shine through the one in front."""
 MOST = 10.0
 """Seconds of waiting while something goes on and on."""
 _THREADS = threading.active_count()
@@ -61,6 +63,7 @@ async def wait_until_idle(min_sleep: float = 0.0, max_sleep: float = MOST) -> No
     """
     loop: Any = asyncio.get_running_loop()
     end = loop.time() + max_sleep
+    layouts = LAYOUTS
     while loop.time() < end:
         await asyncio.sleep(0)
         await asyncio.sleep(0)  # what other threads asked for is heard of here
@@ -70,7 +73,23 @@ async def wait_until_idle(min_sleep: float = 0.0, max_sleep: float = MOST) -> No
         if due - loop.time() < SOON:
             await asyncio.sleep(max(0.0, due - loop.time()))
         elif not await _threads_work():
-            break
+            if layouts == 0 or not _laid_out_behind():
+                break
+            layouts -= 1
+
+
+def _laid_out_behind() -> bool:
+    """Lay out the screens that shine through the one in front, if any waits for that; return
+    whether one did.
+    """
+    try:
+        behind: list[Any] = active_app.get().screen_stack[:-1]
+    except (LookupError, ScreenStackError):  # no app is open any more
+        return False
+    waiting = [one for one in behind if one._layout_required and one.is_current]
+    for screen in waiting:
+        screen._on_timer_update()
+    return bool(waiting)
 
 
 def _painted() -> bool:
