@@ -469,6 +469,24 @@ async def test_the_same_prompt_at_other_steps(run: Path) -> None:
         await until(pilot, lambda: at(app) == (2, True, 0))
 
 
+async def test_an_early_answer_stands_beside_the_chosen_one(run: Path) -> None:
+    app = loaded(run)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await start(pilot, app, "n", "h")
+        await until(pilot, lambda: "4 of 4 steps" in text(app))
+        await until(pilot, lambda: "step 1  ✗ 0" in text(app))
+        # The chosen one stays chosen while earlier steps are found.
+        titles = next(line for line in lines(app) if "step 1  " in line)
+        assert "│ step 4  ✓ 1" in titles
+        texts = next(line for line in lines(app) if "│ answer 4-1" in line)
+        assert texts.strip().startswith("answer 1-0")
+        await press(pilot, "g")
+        titles = next(line for line in lines(app) if "step 1  " in line)
+        assert "│ step 4  ✗ 0" in titles
+        await press(pilot, "tab", "j", "h")
+        assert "│ step 4" not in text(app)
+
+
 # -- folding ---------------------------------------------------------------------------------------
 
 

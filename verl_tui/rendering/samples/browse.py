@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.rendering.samples import order
 from verl_tui.rendering.samples.answer_rows import AnswerItem
+from verl_tui.rendering.samples.changes import Side
 from verl_tui.rendering.samples.chosen import (
     SampleChoice,
     index_of,
@@ -21,12 +22,14 @@ from verl_tui.rendering.samples.order import SampleOrder
 from verl_tui.rendering.samples.previews import Previews
 from verl_tui.rendering.samples.query import SampleQuery
 from verl_tui.rendering.samples.table import score_words
+from verl_tui.rendering.text.numbers import exact_step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from verl_tui.on_demand.samples import SampleBrowser, SamplePage
     from verl_tui.records import Sample, SampleFacts
+    from verl_tui.rendering.samples.history import PastAnswer
     from verl_tui.runs.samples import Place, Samples
 
 _AHEAD = (1, -1)
@@ -275,3 +278,20 @@ class Browse:
         facts = self.listing.facts
         mates = (index for index in self.listing.mates(self.mates) if index < len(facts))
         return [partial(mate, self.page, facts[index]) for index in mates]
+
+    def changes(self, at: int, *, ascii_only: bool = False) -> tuple[Side, Side] | None:
+        """Return an answer of a prompt's history beside the earliest one, or beside the newest if
+        it is of the earliest step; None without another step.
+        """
+        found = self.history.found if self.history is not None else []
+        if not 0 <= at < len(found) or found[0].place == found[-1].place:
+            return None
+        earliest = found[at].place == found[0].place
+        pair = (found[at], found[-1]) if earliest else (found[0], found[at])
+        first, second = (self._side(one, ascii_only=ascii_only) for one in pair)
+        return first, second
+
+    def _side(self, one: PastAnswer, *, ascii_only: bool) -> Side:
+        score, role = score_words(one.fact, self.listing.scores, ascii_only=ascii_only)
+        title = [(f"step {exact_step(one.place.step)}  ", "strong"), (score, role)]
+        return Side(title, one.answer)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _MOST_STEPS = 50
 """Most steps searched, those nearest."""
-_SHOWN = 400
+_SHOWN = 8000
 """Most characters kept of an answer."""
 
 

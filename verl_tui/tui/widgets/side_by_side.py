@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from textual import on
 from textual.containers import Horizontal, Vertical
 
-from verl_tui.rendering.samples import answer_rows, document, table
+from verl_tui.rendering.samples import answer_rows, changes, document, table
 from verl_tui.rendering.samples.document import Document
 from verl_tui.rendering.samples.header_lines import sample_words
 from verl_tui.tui.terminal.lazy_strips import LazyStrips
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from verl_tui.rendering.samples.answer_rows import AnswerItem
     from verl_tui.rendering.samples.browse import Browse
     from verl_tui.rendering.text.piece import Pieces
+    from verl_tui.runs.samples import Place
 
 _ROLES = tuple(dict.fromkeys((*document.ROLES, *table.ROLES)))
 
@@ -45,13 +47,15 @@ class SideBySide(Horizontal, RoleStyled):
         height: 1fr;
         & #side { width: 3fr; max-width: 72; border-right: vkey $panel-lighten-2; }
         & #titles { padding: 0; }
-        & #list, & #digest { height: 1fr; scrollbar-gutter: stable; }
+        & #list, & #digest, & #changes { height: 1fr; scrollbar-gutter: stable; }
         & #main { width: 5fr; }
         & #text { height: 1fr; scrollbar-gutter: stable; padding: 0 0 0 1; }
         & #sample { padding: 0 1; }
-        & #digest { display: none; }
+        & #answers { display: none; }
+        & #changes { display: none; padding: 0 0 0 1; border-top: hkey $panel-lighten-2; }
+        &.-history #changes { display: block; height: 2fr; }
         &.-digest {
-            & #digest { display: block; width: 1fr; }
+            & #answers { display: block; width: 1fr; }
             & #side, & #main { display: none; }
         }
         & > .browse--heading { color: $text-accent; text-style: bold; }
@@ -100,11 +104,14 @@ class SideBySide(Horizontal, RoleStyled):
         self._line = Line(id="sample")
         self.text = DocumentRows(id="text")
         self.digest = Rows(choosing=True, id="digest")
+        self.changes = Rows(id="changes")
         self._items: Sequence[Callable[[], AnswerItem]] = ()
         """The answers that are drawn."""
         self._drawn_list: object = None
         """Key of everything that the list was drawn from."""
         self._drawn_text: object = None
+        self._drawn_changes: object = None
+        self._ascii_only = False
 
     def compose(self) -> ComposeResult:
         """The list on the left, the sample on the right."""
@@ -114,12 +121,15 @@ class SideBySide(Horizontal, RoleStyled):
         with Vertical(id="main"):
             yield self._line
             yield self.text
-        yield self.digest
+        with Vertical(id="answers"):
+            yield self.digest
+            yield self.changes
 
     # -- drawing -----------------------------------------------------------------------------------
 
     def draw(self, *, ascii_only: bool) -> None:
         """Draw what is in sight of what is browsed."""
+        self._ascii_only = ascii_only
         if self._browse.answers:
             self._draw_digest(ascii_only=ascii_only)
         else:
@@ -232,6 +242,7 @@ class SideBySide(Horizontal, RoleStyled):
         width = rows.width
         if width < 2 or self._browse.page is None:
             return
+        chosen, known = self.item, len(self._items)
         items = self._items = self._browse.items(ascii_only=ascii_only)
         rows.set_strips(
             LazyStrips(
@@ -241,15 +252,35 @@ class SideBySide(Horizontal, RoleStyled):
                 ),
             )
         )
+        if chosen is not None and known != len(items):  # further steps have been searched
+            rows.chosen = self._index_of((chosen.place, chosen.row))
         if rows.chosen is None or rows.chosen >= len(items):
-            rows.chosen = self._own_item() if items else None
+            rows.chosen = self._index_of(self._browse.shown) if items else None
             if rows.chosen is not None:
                 rows.reveal(rows.chosen)
+        if steps:
+            self._draw_changes(ascii_only=ascii_only)
 
-    def _own_item(self) -> int:
-        """Return where the sample that one came from stands among the answers."""
+    def _draw_changes(self, *, ascii_only: bool) -> None:
+        """Draw the chosen answer beside an earlier or later one."""
+        rows, chosen = self.changes, self.digest.chosen
+        if not rows.display or rows.width < 2:
+            return
+        found = self._browse.changes(-1 if chosen is None else chosen, ascii_only=ascii_only)
+        key = (found, rows.width, ascii_only, tuple(self.role_styles.values()))
+        if key == self._drawn_changes:
+            return
+        self._drawn_changes = key
+        if found is None:
+            rows.set_strips([self.inked([("no other step has this prompt so far", "dim")])])
+            return
+        drawn = changes.change_rows(*found, rows.width - 1, ascii_only=ascii_only)
+        rows.set_strips([self.inked(row) for row in drawn])
+
+    def _index_of(self, shown: tuple[Place, int] | None) -> int:
+        """Return where a sample stands among the answers, 0 if it is none of them."""
         places = [(item.place, item.row) for item in (make() for make in self._items)]
-        return places.index(self._browse.shown) if self._browse.shown in places else 0
+        return places.index(shown) if shown in places else 0
 
     # -- what keys do here -------------------------------------------------------------------------
 
@@ -272,9 +303,21 @@ class SideBySide(Horizontal, RoleStyled):
         """Show the sample from its beginning."""
         self.text.scroll_home(animate=False, immediate=True)
 
+    def swap_answers(self) -> None:
+        """Move the focus between the answers to a prompt and two of them side by side."""
+        other = self.changes if self.digest.has_focus else self.digest
+        if other.display:
+            other.focus(scroll_visible=False)
+
+    @on(Rows.Chosen, "#digest")
+    def _answer_chosen(self) -> None:
+        if self._browse.history is not None:
+            self._draw_changes(ascii_only=self._ascii_only)
+
     def take_turns(self) -> None:
         """Show the answers or the sample, as what is browsed has it, and give it the focus."""
         self.set_class(self._browse.answers, "-digest")
+        self.set_class(self._browse.history is not None, "-history")
         self.digest.chosen = None
         (self.digest if self._browse.answers else self.text).focus(scroll_visible=False)
 

@@ -274,6 +274,7 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
         """Move the focus between list and sample; on a narrow screen show the one that has it."""
         body = self._body
         if self.browse.answers:
+            body.swap_answers()
             return
         to_list = self.focused is not body.list
         body.set_class(to_list, "-list")

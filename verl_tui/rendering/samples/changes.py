@@ -1,0 +1,113 @@
+"""An early and a late answer to one prompt side by side, words that changed marked."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from difflib import SequenceMatcher
+from itertools import islice, zip_longest
+from typing import TYPE_CHECKING, NamedTuple
+
+from rich.cells import cell_len
+
+from verl_tui.rendering.samples import marks
+from verl_tui.rendering.text.wrap import fit, spans
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from verl_tui.rendering.text.piece import Piece, Pieces
+
+CHANGED = "differs"
+"""Role of a word that the other text does not have there."""
+_WORD = re.compile(r"\w+|[^\w\s]")
+_MOST_PAIRS = 400_000
+"""Equal words of two texts, pair by pair, that are compared in order: some 0.2 s at worst."""
+_SIDE_BY_SIDE = 60
+"""Width from which on the texts stand side by side, in cells; below that one after the other."""
+_MOST_ROWS = 2000
+
+
+class Side(NamedTuple):
+    """One of two answers."""
+
+    title: Pieces
+    text: str
+
+
+def changed_words(first: str, second: str) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """Return the spans of the words in each text that the other does not have there.
+
+    Texts with too many equal words, as loops have, are compared without regard to order.
+    """
+    left, right = list(_WORD.finditer(first)), list(_WORD.finditer(second))
+    a, b = [word[0] for word in left], [word[0] for word in right]
+    counts = Counter(b)
+    if sum(counts[word] for word in a) > _MOST_PAIRS:
+        return _absent(left, set(b)), _absent(right, set(a))
+    gone: list[tuple[int, int]] = []
+    come: list[tuple[int, int]] = []
+    codes = SequenceMatcher(None, a, b, autojunk=False).get_opcodes()
+    for kind, start, end, other_start, other_end in codes:
+        if kind != "equal":
+            gone += _span(left[start:end])
+            come += _span(right[other_start:other_end])
+    return gone, come
+
+
+def _absent(words: Sequence[re.Match[str]], others: set[str]) -> list[tuple[int, int]]:
+    return [word.span() for word in words if word[0] not in others]
+
+
+def _span(words: Sequence[re.Match[str]]) -> list[tuple[int, int]]:
+    return [(words[0].start(), words[-1].end())] if words else []
+
+
+def change_rows(first: Side, second: Side, width: int, *, ascii_only: bool = False) -> list[Pieces]:
+    """Return two answers with their titles, words that changed marked.
+
+    Args:
+        first: The earlier answer, for the left.
+        second: The later answer.
+        width: Cells of a row.
+        ascii_only: Draw in ASCII.
+    """
+    if width < 1:
+        return []
+    changed = changed_words(first.text, second.text)
+    if width < _SIDE_BY_SIDE:
+        above, below = (
+            _column(side, words, width)
+            for side, words in zip((first, second), changed, strict=True)
+        )
+        return [*above, [], *below]
+    half = (width - 3) // 2
+    left, right = (
+        _column(side, words, half) for side, words in zip((first, second), changed, strict=True)
+    )
+    rule: Piece = (" | " if ascii_only else " │ ", "dim")
+    return [
+        [*_padded(one or [], half), rule, *(other or [])] for one, other in zip_longest(left, right)
+    ]
+
+
+def _column(side: Side, changed: Sequence[tuple[int, int]], width: int) -> list[Pieces]:
+    """Return one answer as rows of at most `width` cells."""
+    found = [(start, end, CHANGED) for start, end in changed]
+    text = side.text.strip("\n")
+    offset = side.text.find(text)
+    found = [(start - offset, end - offset, role) for start, end, role in found]
+    found = marks.over(marks.special(text), found)
+    title = fit("".join(words for words, _ in side.title), width)
+    roles = side.title[-1][1] if side.title else ""
+    rows: list[Pieces] = [[(title, roles)]]
+    if not text.strip():
+        return [*rows, [(fit("(empty)", width), "dim")]]
+    for start, end in islice(spans(text, width), _MOST_ROWS):
+        rows.append(marks.pieces(text, start, end, found, "response"))
+    return rows
+
+
+def _padded(row: Pieces, width: int) -> Pieces:
+    missing = width - sum(cell_len(text) for text, _ in row)
+    return [*row, (" " * missing, "")] if missing > 0 else row
