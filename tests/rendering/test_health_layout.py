@@ -32,7 +32,7 @@ def test_findings_start_where_the_layout_says() -> None:
     layout = laid_out(listed(COLLAPSE, KL))
     assert [words(layout)[at].split()[1] for at in layout.starts] == ["collapse", "kl-high"]
     assert layout.not_judged is not None
-    assert words(layout)[layout.not_judged].startswith("1 rule not judged")
+    assert words(layout)[layout.not_judged].startswith("1 rule not applicable")
 
 
 def test_a_consequence_is_listed_below_its_unfolded_cause() -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
-from verl_tui.health.finding import Severity
+from verl_tui.health.finding import Severity, unjudged
 from verl_tui.rendering.text.numbers import counted
 from verl_tui.rendering.text.printable import cut, middle, printable, wrapped
 from verl_tui.runs.views.state import State, is_evaluation, state
@@ -178,9 +178,9 @@ class FindingWriter:
 
     def not_judged(self, verdict: Verdict, *, reasons: bool) -> list[Pieces]:
         """Write the number of rules that were not judged, on request with names and reasons."""
-        words = f"{counted(len(verdict.not_judged), 'rule')} not judged"
+        words = unjudged([rule.reason for rule in verdict.not_judged])
         if not reasons:
-            more = f"{words} (v shows why)"
+            more = f"{words} (v: why)"
             words = more if cell_len(more) <= self.width else words
             return [[(part, "dim")] for part in wrapped(words, self.width)]
         rows: list[Pieces] = [[(middle(words, self.width, ascii_only=self._ascii), "dim")]]

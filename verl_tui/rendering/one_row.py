@@ -33,6 +33,8 @@ STATE_ROLES = {
 }
 """Roles of states; others are dim."""
 _STATE_PRIORITIES = {State.RUNNING: 34, State.STALLED: 84, State.CRASHED: 84}
+_GOES_ON = (State.WAITING, State.RUNNING, State.STALLED)
+"""States of runs whose end is still awaited."""
 _MARKS = {Severity.CRITICAL: "✖X", Severity.WARNING: "▲!", Severity.INFO: "•i"}
 _ROLES = {Severity.CRITICAL: "critical", Severity.WARNING: "warning", Severity.INFO: "accent"}
 _GAP = 2
@@ -125,15 +127,28 @@ def _identity(view: View, run: Run) -> Iterator[Part]:
         yield [_text(30, f"{runs.index(run.name) + 1}/{len(runs)}", "dim")]
     current = state(run, view.now)
     priority = _STATE_PRIORITIES.get(current, 56)
-    yield [_text(priority, current.value, STATE_ROLES.get(current, "dim"))]
+    role = STATE_ROLES.get(current, "dim")
+    words = [_text(priority, current.value, role)]
+    if current is State.STALLED and run.total_steps:
+        words.insert(0, Variant(18, ((current.value, role), (": no ETA", "dim"))))
+    yield words
     if run.step is not None:
-        yield _step(run.step, run.total_steps)
+        yield _step(run.step, run.total_steps, current)
 
 
-def _step(step: int, total: int | None) -> Part:
+def _step(step: int, total: int | None, current: State) -> Part:
+    """Return how far a run is, in long variants of how many steps."""
     if not total:
-        return [_text(24, f"step {step}"), _text(48, str(step)), _text(90, exact_step(step))]
-    whole = f"{step}/{total} {percent_done(step / total)}"
+        unknown = [_text(12, f"step {step}; total unknown")] if current in _GOES_ON else []
+        return [
+            *unknown,
+            _text(24, f"step {step}"),
+            _text(48, str(step)),
+            _text(90, exact_step(step)),
+        ]
+    if current is State.FINISHED and step >= total:
+        return [_text(24, f"all {total} steps"), _text(90, exact_step(step))]
+    whole = f"{step} of {total} ({percent_done(step / total)})"
     short = f"{exact_step(step)}/{exact_step(total)}"
     variants = [(24, f"step {whole}"), (48, whole), (72, short), (90, exact_step(step))]
     return [_text(priority, text) for priority, text in variants]

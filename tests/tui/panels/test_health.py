@@ -81,7 +81,7 @@ async def test_findings_with_their_message_and_step() -> None:
     assert "since step 4930" in text
     assert "The reward fell from 3.1 to 0.4" in text
     assert "kl_coef" not in text
-    assert "2 rules not judged (v shows why)" in text
+    assert "2 rules not applicable (v: why)" in text
     assert "the log has no" not in text
 
 
@@ -133,7 +133,7 @@ async def test_mouse() -> None:
         await pilot.double_click(HealthPanel, offset=(5, row))
         await pilot.pause()
         assert "Raise it." in app.text
-        row = next(i for i, line in enumerate(app.lines) if "not judged (v" in line)
+        row = next(i for i, line in enumerate(app.lines) if "not applicable (v" in line)
         await pilot.click(HealthPanel, offset=(5, row))
         await pilot.pause()
         assert "the log has no gpu-idle" in app.text

@@ -167,10 +167,10 @@ async def test_why_rules_were_not_judged_is_shown_wherever_the_focus_is(demo: Mo
     app = showing(demo)
     async with app.run_test(size=(140, 45)) as pilot:
         await press(pilot, "f2")
-        assert "not judged (v shows why)" in text(app)
+        assert "(v: why)" in text(app)
         await press(pilot, "v")
-        assert "not judged (v shows why)" not in text(app)
+        assert "(v: why)" not in text(app)
         await press(pilot, "v")
-        assert "not judged (v shows why)" in text(app)
+        assert "(v: why)" in text(app)
         await press(pilot, "f5", "z", "v")
         assert told(app) == ["the health panel is out of sight: F4 shows it"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -50,7 +52,7 @@ def test_every_width_is_kept_to(view: View, *, alone: bool) -> None:
     [
         (20, ("run", "8400", "✖1")),
         (50, ("8400", "✖ policy-collapse")),
-        (80, ("run_ppo_collapse", "8400/8400", "0.0631", "KL 0.315", "✖ policy-collapse")),
+        (80, ("run_ppo_collapse", "finished", "8400", "0.0631", "KL 0.315", "✖ policy-collapse")),
         (
             120,
             (
@@ -64,7 +66,7 @@ def test_every_width_is_kept_to(view: View, *, alone: bool) -> None:
         (
             200,
             (
-                "step 8400/8400 100%",
+                "finished  all 8400 steps",
                 "reward ▅▆▇",
                 "KL ▁▁▁",
                 "since 5000",
@@ -79,6 +81,24 @@ def test_the_most_important_is_said_at_every_width(
 ) -> None:
     row = words(one_row(view, width, alone=True))
     assert [part for part in expected if part not in row] == [], row
+
+
+def told(tmp_path: Path, total: int | None) -> str:
+    """Return the row of a run that has just made its thirtieth step."""
+    path = tmp_path / "verl_logs.jsonl"
+    lines = [{"scope": "rollout", "step": step, "reward_mean": 2.5} for step in range(1, 31)]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    os.utime(path, (NOW - 5.0, NOW - 5.0))
+    if total:
+        (tmp_path / "config.yaml").write_text(f"trainer: {{total_training_steps: {total}}}\n")
+    view = showing(load([str(tmp_path)], Config(), NOW))._view(NOW)
+    return words(one_row(view, 200, alone=True))
+
+
+def test_progress_is_said_as_a_colleague_would(tmp_path: Path) -> None:
+    assert "running  step 30; total unknown" in told(tmp_path, None)
+    assert "running  step 30 of 60 (50%)" in told(tmp_path, 60)
+    assert "finished  all 30 steps" in told(tmp_path, 30)
 
 
 def test_after_a_restart_the_value_is_of_the_newest_segment(tmp_path: Path) -> None:
