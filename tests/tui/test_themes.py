@@ -13,6 +13,7 @@ from watching import press, settle, showing
 from verl_tui.config import Config
 from verl_tui.rendering.session.preferences import StateFile, UserState
 from verl_tui.rendering.text import run_colours
+from verl_tui.rendering.text.family_colours import FAMILIES
 from verl_tui.tui.terminal import themes
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def test_everything_can_be_read_in_every_theme(theme: Theme) -> None:
         for role in themes.TEXT_ROLES:
             look = themes.seen(shown[role], ground)
             assert look is not None
-            assert themes.contrast(look, ground) >= themes.LEAST, (role, ground)
+            assert themes.contrast(look, ground) >= themes.LEAST_OF_TEXT, (role, ground)
     frame = themes.seen(shown[themes.FRAME], base)
     assert frame is not None
     assert themes.contrast(frame, base) >= themes.LEAST_OF_FRAMES
@@ -131,10 +132,41 @@ def test_curves_of_several_runs_can_be_seen_in_every_theme(theme: Theme) -> None
             assert themes.contrast(Color.parse(colour), ground) >= themes.LEAST
 
 
+@pytest.mark.parametrize("theme", ALL, ids=lambda theme: theme.name)
+def test_families_of_metrics_can_be_seen_in_every_theme_on_the_healthy_band(theme: Theme) -> None:
+    if theme.ansi:
+        return  # the terminal's own colours
+    shown = variables(theme)
+    ground = Color.parse(shown["background"])
+    band = ground.blend(Color.parse(shown["foreground"]), 0.08)
+    for role, hue in FAMILIES.items():
+        colour = Color.parse(hue.dark if theme.dark else hue.light)
+        assert themes.contrast(colour, ground) >= themes.LEAST, role
+        assert themes.contrast(colour, band) >= themes.LEAST, role
+
+
+@pytest.mark.parametrize("theme", ALL, ids=lambda theme: theme.name)
+def test_critical_is_red_warnings_are_amber_and_no_family_is_either(theme: Theme) -> None:
+    if theme.ansi:
+        return  # the terminal's own colours
+    shown = variables(theme)
+    for role, reds in (("text-error", (-12, 28)), ("text-warning", (28, 57))):
+        hue = Color.parse(shown[role]).hsl.h * 360
+        assert any(reds[0] - 4 <= turn <= reds[1] + 4 for turn in (hue, hue - 360)), (role, hue)
+        for family, colours in FAMILIES.items():
+            colour = colours.dark if theme.dark else colours.light
+            assert distance(shown[role], colour, "usual") >= APART, (role, family)
+
+
 def test_what_can_be_read_is_left_alone() -> None:
     theme = BUILTIN_THEMES["textual-dark"]
     before = {**theme.to_color_system().generate(), **theme.variables}
-    assert themes.readable(before) == before
+    read = themes.readable(before)
+    assert {name for name in before if read[name] != before[name]} == {
+        "text-error",
+        "text-disabled",
+        "text-secondary",
+    }
 
 
 def test_contrast_is_that_of_the_guidelines() -> None:

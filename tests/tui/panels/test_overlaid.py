@@ -66,7 +66,7 @@ def three(**more: Any) -> tuple[Run, Run, Run]:
 
 @pytest.mark.parametrize("selected", ["", "x-grpo", "x-ppo"])
 def test_with_fewer_than_two_selected_a_chart_is_as_ever(selected: str) -> None:
-    assert lines(reward(view_of(*three(), selected=selected))) == [("", "line", "reward")]
+    assert lines(reward(view_of(*three(), selected=selected))) == [("", "reward", "reward")]
 
 
 def test_the_shown_run_comes_first_and_each_has_the_letter_of_its_place() -> None:
@@ -118,7 +118,7 @@ def test_beginnings_lie_over_each_other_on_the_relative_axis_only() -> None:
 def test_a_run_without_times_is_missing_where_times_are_asked_for() -> None:
     timed, untimed = three()[0], make_run("untimed", 0)
     data = reward(view_of(timed, untimed, selected="x-grpo untimed"), ChartLook(axis="relative"))
-    assert lines(data) == [("", "line", "reward")]
+    assert lines(data) == [("", "reward", "reward")]
 
 
 @pytest.mark.parametrize("ascii_only", [False, True])

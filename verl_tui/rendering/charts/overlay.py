@@ -96,5 +96,5 @@ def _placed(series: Series, run: Run, data: ChartData, axis: str) -> Points | No
 def _marked(line: ChartLine, run: Run, view: View, names: dict[str, str]) -> ChartLine:
     place = view.selection.place(run.name)
     if place is None:
-        return replace(line, label=names[run.name], sign=_OTHER)
+        return replace(line, role="line", label=names[run.name], sign=_OTHER)
     return replace(line, role=RUNS[place], label=names[run.name], sign=LETTERS[place])

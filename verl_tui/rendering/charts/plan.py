@@ -13,6 +13,7 @@ from verl_tui.rendering.charts.alarms import ALARM_ROLES, alarms_of
 from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Mark
 from verl_tui.rendering.charts.overlay import overlaid
 from verl_tui.rendering.charts.x_axes import AXES, on_axis
+from verl_tui.rendering.text.family_colours import family_role
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.runs.time.rates import generation_latency, steps_per_minute
 from verl_tui.runs.views.checkpoints import checkpoints
@@ -268,7 +269,8 @@ def chart_data(found: PlannedChart, view: View, look: ChartLook) -> ChartData:
 def _lines(found: PlannedChart, run: Run, axis: XAxis) -> Iterator[ChartLine]:
     """Yield the metric itself, then what is drawn as points with it."""
     if (series := run.series(found.key)) is not None:
-        yield ChartLine(axis.points(series), label=found.label)
+        role = family_role(found.key, found.indicator)
+        yield ChartLine(axis.points(series), role=role, label=found.label)
     for number, key in enumerate(found.points):
         if (series := run.series(key)) is not None:
             role = "validation" if not number else f"line-{number + 1}"

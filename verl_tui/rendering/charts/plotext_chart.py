@@ -18,6 +18,7 @@ from verl_tui.rendering.charts.labels import beyond, layered, stamps
 from verl_tui.rendering.charts.line_styles import LINE_STYLES
 from verl_tui.rendering.charts.plotext_rows import crossed, pixel, split, written
 from verl_tui.rendering.charts.renderer import axis_marks
+from verl_tui.rendering.text.family_colours import FAMILIES
 from verl_tui.rendering.text.numbers import distinct_texts
 
 if TYPE_CHECKING:
@@ -137,7 +138,8 @@ class PlotextChart:
         smoothing = self._data.smoothing
         if 0 < smoothing < 1:
             if not line.sign or line is self._data.main:
-                behind = self._add("raw", columns, scale=scale)
+                faint = line.role + BEHIND if line.role in FAMILIES else "raw"
+                behind = self._add(faint, columns, scale=scale)
                 self._alarms(line, behind)
             average = cache.columns(cache.smoothed(line.points, smoothing), self.window)
             columns = average._replace(odds=columns.odds)
@@ -153,7 +155,7 @@ class PlotextChart:
                 None if edge is None else self._scale.fraction(edge) for edge in self._data.band
             )
             curve = (drawn.x, drawn.y, drawn.starts)
-            ending = BEHIND if drawn.role == "raw" else ""
+            ending = "" if drawn.role == line.role else BEHIND
             parts = alarmed_polylines(curve, self._data.alarms, self.window, (low, high))
             self._signals += [
                 Signal(part.role + ending, drawn.glyph, part.x, part.y, part.starts)

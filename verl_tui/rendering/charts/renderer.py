@@ -27,6 +27,7 @@ from verl_tui.rendering.charts.labels import (
     title_row,
 )
 from verl_tui.rendering.charts.line_styles import straight_lines
+from verl_tui.rendering.text.family_colours import FAMILIES
 
 if TYPE_CHECKING:
     from verl_tui.rendering.charts.axes import Scale, Window
@@ -341,6 +342,8 @@ class _Picture:
     ) -> None:
         """Draw runs, those that a finding is about in its colour; raw values behind averages."""
         behind, data = role == "raw", self._data
+        if behind and line.role in FAMILIES:
+            role = line.role + BEHIND
         if line is not data.main or not data.alarms:
             self._layer(role, backdrop=behind).line(runs)
             return

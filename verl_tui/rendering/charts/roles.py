@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from verl_tui.rendering.charts.alarms import ALARM_ROLES, BEHIND
+from verl_tui.rendering.text.family_colours import FAMILIES
 from verl_tui.rendering.text.run_colours import RUNS
 
 ROLES = (
@@ -13,6 +14,8 @@ ROLES = (
         "line-3",
         "line-4",
         *RUNS,
+        *FAMILIES,
+        *(family + BEHIND for family in FAMILIES),
         "right",
         "raw",
         "envelope",

@@ -35,10 +35,16 @@ TEXT_ROLES = (
 """Variables that colour text, the edge of the focused panel, or the healthy band."""
 GROUNDS = ("background", "surface", "panel")
 """Variables of the backgrounds."""
+LEAST_OF_TEXT = 4.5
+"""Least contrast of those to each background: WCAG 2.2, 1.4.3."""
 LEAST = 3.0
-"""Least contrast of those to each background: WCAG 2.2, 1.4.11 and 1.4.3 for large text, which
-terminals' bold cells are.
-"""
+"""Least contrast of curves to the background: WCAG 2.2, 1.4.11."""
+_REDS, _AMBERS = (-12.0, 28.0), (28.0, 57.0)
+"""Hues, in degrees, of what is critical and of what is a warning: Textual's own red is a pink."""
+_RED, _AMBER = ("#FF6B63", "#B3160F"), ("#FFB938", "#8A5200")
+"""What stands for them where a theme has others: on dark grounds, on light ones."""
+_VIVID = 0.45
+"""Least saturation of these: paler red is pink."""
 FRAME = "panel-lighten-2"
 """Variable that colours the edges of panels; lighter than a light background they would vanish."""
 LEAST_OF_FRAMES = 1.3
@@ -90,8 +96,8 @@ LIGHT = _theme(
     "colour-blind-light",
     dark=False,
     good="#005C43",
-    warning="#5F4200",
-    critical="#C04B00",
+    warning="#4A3300",
+    critical="#C22700",
     accent="#9A4F7A",
     line="#0072B2",
 )
@@ -158,14 +164,31 @@ def readable(variables: Mapping[str, str]) -> dict[str, str]:
     grounds = _grounds(variables)
     if not grounds:
         return changed
+    changed |= _severities(variables, grounds)
     for role in TEXT_ROLES:
-        changed[role] = _contrasting(variables[role], grounds)
+        changed[role] = _contrasting(changed[role], grounds, LEAST_OF_TEXT)
     changed[FRAME] = _contrasting(variables[FRAME], grounds[:1], LEAST_OF_FRAMES)
     ink, ground = _CURSOR
     below = _opaque(variables[ground], grounds[0])
     if below is not None:
         changed[ink] = _contrasting(variables[ink], [below])
     return changed
+
+
+def _severities(variables: Mapping[str, str], grounds: list[Color]) -> dict[str, str]:
+    """Return the colours of critical and warning where the theme's are no red and no amber."""
+    light = contrast(grounds[0], BLACK) > contrast(grounds[0], WHITE)
+    found: dict[str, str] = {}
+    for name, hues, ours in (("error", _REDS, _RED), ("warning", _AMBERS, _AMBER)):
+        own = seen(variables[f"text-{name}"], grounds[0])
+        fits = own is not None and own.hsl.s >= _VIVID and _is_within(own.hsl.h * 360, hues)
+        if own is not None and not fits:
+            found[f"text-{name}"] = ours[light]
+    return found
+
+
+def _is_within(hue: float, hues: tuple[float, float]) -> bool:
+    return hues[0] <= hue <= hues[1] or hues[0] <= hue - 360 <= hues[1]
 
 
 def contrast(one: Color, other: Color) -> float:

@@ -20,6 +20,7 @@ from verl_tui.rendering.charts.downsample import neighbour
 from verl_tui.rendering.charts.labels import ASCII
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.charts.roles import ROLES
+from verl_tui.rendering.text import family_colours
 from verl_tui.rendering.text.run_colours import rules
 from verl_tui.tui.terminal.styles import RoleStyled
 
@@ -77,9 +78,9 @@ class Plot(RoleStyled, can_focus=True):
         & > .chart--trend { color: $text-muted; }
         & > .chart--key { color: $text-disabled; }
         & > .chart--axis { color: $text-muted; }
-        & > .chart--cursor { color: $text-accent; text-style: bold; }
+        & > .chart--cursor { color: $foreground; text-style: bold; }
         & > .chart--line { color: $text-primary; }
-        & > .chart--line-2 { color: $text-warning; }
+        & > .chart--line-2 { color: $text-secondary; }
         & > .chart--line-3 { color: $text-success; }
         & > .chart--line-4 { color: $text-accent; }
         & > .chart--right { color: $text-success; }
@@ -89,7 +90,7 @@ class Plot(RoleStyled, can_focus=True):
         & > .chart--band { color: $success; }
         & > .chart--healthy { background: $foreground 8%; }
         & > .chart--target { color: $text-accent; }
-        & > .chart--validation { color: $text-warning; text-style: bold; }
+        & > .chart--validation { color: $foreground; text-style: bold; }
         & > .chart--odd { color: $text-error; text-style: bold; }
         & > .chart--critical { color: $text-error; text-style: bold; }
         & > .chart--warning { color: $text-warning; text-style: bold; }
@@ -100,7 +101,7 @@ class Plot(RoleStyled, can_focus=True):
         & > .chart--restart { color: $text-secondary; }
         & > .chart--checkpoint { color: $text-muted; }
     }
-    """ + rules("Plot", "chart")
+    """ + "\n".join((rules("Plot", "chart"), family_colours.rules("Plot", "chart")))
 
     _late = False
     """True while a slow drawing is left to a later frame."""

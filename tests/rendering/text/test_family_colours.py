@@ -1,0 +1,28 @@
+"""The families of metrics that have a colour."""
+
+from __future__ import annotations
+
+import pytest
+
+from verl_tui.rendering.text.family_colours import family_role
+
+
+@pytest.mark.parametrize(
+    ("key", "indicator", "role"),
+    [
+        ("critic/score/mean", "reward", "reward"),
+        ("train/reward", None, "reward"),
+        ("actor/ppo_kl", "policy_kl", "kl"),
+        ("actor/kl_loss", None, "kl"),
+        ("actor/pg_loss", "policy_loss", "loss"),
+        ("actor/entropy", "entropy", "entropy"),
+        ("actor/entropy_loss", None, "entropy"),
+        ("response_length/mean", "response_length", "length"),
+        ("timing_s/step", "step_time", "time"),
+        ("perf/throughput", "throughput", "time"),
+        ("actor/grad_norm", "grad_norm", "line"),
+        ("anything/[red]", None, "line"),
+    ],
+)
+def test_a_metric_has_the_colour_of_its_family(key: str, indicator: str | None, role: str) -> None:
+    assert family_role(key, indicator) == role
