@@ -111,11 +111,34 @@ def test_body() -> None:
         "          two",
         "response  response 1-1",
         "truth     42",
+        "pred      41  differs",
         "extras    acc 1 · format 0.5",
         "          pred: 41",
     ]
     assert texts(body_rows(shown, 30, 10))[:3] == ["prompt one", "two", "response response 1-1"]
     assert texts(body_rows(shown, 80, 40))[2] == ""  # where there is room, the parts stand apart
+
+
+def test_kinds_are_named_in_the_column_of_labels() -> None:
+    response = "hm\n</think>\n\nI add.\n\n```\n1+1\n```\nSo \\boxed{2}."
+    shown = sample(1, 1, response=response, ground_truth="2.0")
+    rows = body_rows(shown, 80, 10)
+    assert texts(rows)[1:] == [
+        "response  hm",
+        "          </think>",
+        "          ",
+        "assistant I add.",
+        "          ",
+        "code      ```",
+        "          1+1",
+        "          ```",
+        "answer    So \\boxed{2}.",
+        "truth     2.0",
+        "answer    2  equal numbers, written differently (heuristic)",
+    ]
+    assert rows[1][1] == ("hm", "thought")
+    assert ("\\boxed{2}", "answer") in rows[9]
+    assert texts(body_rows(shown, 40, 10))[1] == "response hm"
 
 
 def test_a_long_prompt_is_folded_to_its_end() -> None:

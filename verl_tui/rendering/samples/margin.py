@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from verl_tui.rendering.samples.answers import Answer
     from verl_tui.rendering.samples.stretches import Stretch
-    from verl_tui.rendering.text.piece import Pieces
+    from verl_tui.rendering.text.piece import Piece, Pieces
 
 ROLES = (SYSTEM, USER, ASSISTANT, TOOL, THOUGHT, CALL, RESULT, CODE, ANSWER)
 """Roles of the pieces of text: the speaker of plain text, else its kind."""
@@ -59,16 +59,21 @@ class Typed(NamedTuple):
         """
         if not self.width:
             return []
+        label, role = self.label(start, end, before)
+        rule = ("|" if ascii_only else "│") + " "
+        if not self.labels:
+            return [(rule, role)]
+        return [(f"{label:>{self.labels}} ", role), (rule, role)]
+
+    def label(self, start: int, end: int, before: int | None) -> Piece:
+        """Return the label of a row, empty where the row above has the same, and its role."""
         role = _role(self._at(start))
         above = None if before is None else _role(self._at(before))
         label = _LABELS.get(role, role) if role != above and start < end else ""
         at = bisect_right(self.answers, start - 1)
         if at < len(self.answers) and self.answers[at] < end:
             label = role = ANSWER
-        rule = ("|" if ascii_only else "│") + " "
-        if not self.labels:
-            return [(rule, role)]
-        return [(f"{label:>{self.labels}} ", role), (rule, role)]
+        return label, role
 
     def turn(self, start: int) -> int:
         """Return the number of the turn that a row belongs to."""

@@ -6,14 +6,16 @@ Widths are terminal cells.
 from __future__ import annotations
 
 from collections import deque
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
 
+from verl_tui.rendering.samples import answers, margin, marks
 from verl_tui.rendering.samples.document import prompt_end
+from verl_tui.rendering.samples.stretches import parse_both
 from verl_tui.rendering.text.numbers import compact, exact_step
-from verl_tui.rendering.text.wrap import ellipsis, fit, wrap
+from verl_tui.rendering.text.wrap import ellipsis, fit, spans, wrap
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -37,6 +39,10 @@ ROLES = (
     "warning",
     "critical",
     "even",
+    answers.DIFFERS,
+    marks.TAG,
+    marks.TOKEN_ROLE,
+    *margin.ROLES,
 )
 """Roles of the pieces of text."""
 HERE = tuple(f"here-{role}" for role in ("good", "warning", "critical", "even"))
@@ -209,12 +215,20 @@ def body_rows(
     """
     if width < 1:
         return []
-    parts = [
+    prompt, response = sample.prompt.strip("\n"), sample.response.strip("\n")
+    asked, answered = parse_both(prompt, response)
+    parts: list[Iterator[Pieces]] = [
         _prompt(sample.prompt, width, height, unfolded=unfolded, ascii_only=ascii_only),
-        _part("response", sample.response, "response", width),
+        _typed_part("response", response, margin.typed(response, answered.stretches, width), width),
     ]
+    if unfolded:
+        parts[0] = _typed_part(
+            "prompt", prompt, margin.typed(prompt, asked.stretches, width), width
+        )
     if sample.ground_truth is not None:
-        parts.append(_part("truth", sample.ground_truth, "truth", width))
+        compared = answers.judged(sample, answered.stretches)
+        below = _compared(compared, width) if compared is not None else ()
+        parts.append(chain(_part("truth", sample.ground_truth, "truth", width), below))
     if extras := _extras(sample.extras, ascii_only=ascii_only):
         parts.append(_part("extras", extras, "extras", width))
     rows: list[Pieces] = []
@@ -263,6 +277,33 @@ def _part(label: str, text: str, role: str, width: int) -> Iterator[Pieces]:
             yield [(line, role)]
     if next(lines, None) is not None:
         yield _cut([(" " * labels, ""), ("the rest is not shown", "dim")], width)
+
+
+def _typed_part(label: str, text: str, typed: margin.Typed, width: int) -> Iterator[Pieces]:
+    """Yield the rows of a text; where labels have a column, kinds of text are named in it."""
+    labels = _labels(width)
+    if not labels or not text.strip():
+        yield from _part(label, text, label, width)
+        return
+    rows = spans(text, width - labels)
+    before: int | None = 0
+    for at, (start, end) in enumerate(islice(rows, _MOST_ROWS)):
+        beside = typed.label(start, end, before) if typed.width else ("", "label")
+        name, role = beside if at else (label, "label")
+        before = start if end > start else before
+        yield [
+            (name.ljust(labels), role),
+            *marks.pieces(text, start, end, typed.marks, label),
+        ]
+    if next(rows, None) is not None:
+        yield _cut([(" " * labels, ""), ("the rest is not shown", "dim")], width)
+
+
+def _compared(compared: answers.Comparison, width: int) -> Iterator[Pieces]:
+    """Yield the row of the answer below the ground truth."""
+    label, *rest = answers.compared_row(compared)
+    name = label[0].strip()
+    yield _cut([(name.ljust(max(_labels(width), len(name) + 1)), "label"), *rest], width)
 
 
 def _extras(extras: Mapping[str, Any], *, ascii_only: bool) -> str:

@@ -74,7 +74,8 @@ def columns(fields: Iterable[str], count: int, order: SampleOrder, width: int) -
         chosen.append(column)
     chosen.sort(key=lambda column: _FIRST.get(column.field, len(_FIRST)))
     if width >= _LEAST_PREVIEW:
-        chosen.append(TableColumn(PREVIEW, "answer or end", width))
+        title = "answer or end" if width >= _WIDEST + 1 else "answer"
+        chosen.append(TableColumn(PREVIEW, title, width))
     return chosen
 
 

@@ -85,6 +85,18 @@ class SamplesPanel(Panel, RoleStyled):
         & > .samples--warning { color: $text-warning; }
         & > .samples--critical { color: $text-error; }
         & > .samples--even { color: $text-muted; }
+        & > .samples--system { color: $text-muted; }
+        & > .samples--user { color: $text-secondary; }
+        & > .samples--assistant { color: $foreground; }
+        & > .samples--tool { color: $text-secondary; }
+        & > .samples--thought { color: $text-muted; text-style: italic; }
+        & > .samples--call { color: $text-accent; }
+        & > .samples--result { color: $text-secondary; }
+        & > .samples--code { color: $text-accent; }
+        & > .samples--answer { color: $text-primary; text-style: bold; }
+        & > .samples--differs { color: $text-accent; text-style: bold underline; }
+        & > .samples--token { color: $text-disabled; text-style: dim; }
+        & > .samples--tag { color: $text-muted; text-style: italic; }
         & > .samples--here-good { color: $text-success; text-style: bold reverse; }
         & > .samples--here-warning { color: $text-warning; text-style: bold reverse; }
         & > .samples--here-critical { color: $text-error; text-style: bold reverse; }

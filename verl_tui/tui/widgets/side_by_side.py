@@ -254,6 +254,7 @@ class SideBySide(Horizontal, RoleStyled):
         )
         if chosen is not None and known != len(items):  # further steps have been searched
             rows.chosen = self._index_of((chosen.place, chosen.row))
+            rows.reveal(rows.chosen)
         if rows.chosen is None or rows.chosen >= len(items):
             rows.chosen = self._index_of(self._browse.shown) if items else None
             if rows.chosen is not None:
