@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from dataclasses import replace
+from shutil import rmtree
 from threading import current_thread
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -236,7 +237,7 @@ async def test_the_palette_does_what_the_keys_do(
         await press(pilot, *focus)
         before = text(app)
         await press(pilot, "ctrl+p", *wanted)
-        await until(pilot, lambda: f"\n  {wanted}" in text(app).lower())
+        await until(pilot, lambda: f"  {wanted}" in text(app).lower())
         await press(pilot, "enter")
         await until(pilot, lambda: not app.screen.is_modal or isinstance(app.screen, SourcesScreen))
         if wanted == "zoom panel":
@@ -515,6 +516,45 @@ async def test_r_reads_everything_again(tmp_path: Path) -> None:
         with log.open("a") as file:
             file.write(records(31, 31))
         await until(pilot, lambda: "step 31" in text(app))
+
+
+async def test_reading_again_ends_a_pause_and_says_so(tmp_path: Path) -> None:
+    app = live(write_run(tmp_path, "a", 30).parent)
+    async with app.run_test(size=(120, 40), notifications=True) as pilot:
+        await until(pilot, lambda: "step 30" in text(app))
+        await press(pilot, "p")
+        assert "PAUSED" in text(app)
+        await press(pilot, "r")
+        await until(pilot, lambda: "step 30" in text(app))
+        assert "PAUSED" not in text(app)
+        await until(pilot, lambda: "no longer paused" in text(app))
+
+
+async def test_a_run_that_is_deleted_while_shown_says_so_and_goes_when_all_is_read_again(
+    tmp_path: Path,
+) -> None:
+    for name in ("run_a", "run_b"):
+        write_run(tmp_path, name, 30)
+    app = live(tmp_path, poll_interval=0.05)
+    async with app.run_test(size=(140, 40)) as pilot:
+        await until(pilot, lambda: "step 30" in lines(app)[0] and "run_b" in text(app))
+        await press(pilot, "1")
+        shown = "run_a" if "run_a" in lines(app)[0] else "run_b"
+        rmtree(tmp_path / shown)
+        await until(pilot, lambda: "deleted from disk; r drops it" in lines(app)[0])
+        assert shown in lines(app)[0], "what was read can still be looked at"
+        await press(pilot, "r")
+        await until(pilot, lambda: shown not in text(app) and "step 30" in lines(app)[0])
+
+
+async def test_an_empty_directory_says_what_is_looked_for_and_what_to_do(tmp_path: Path) -> None:
+    app = live(tmp_path)
+    async with app.run_test(size=(140, 40)) as pilot:
+        await until(pilot, lambda: "no run yet" in text(app))
+        assert "looking for *.jsonl" in text(app)
+        assert "a run appears here as soon as it writes a log" in text(app)
+        write_run(tmp_path, "run_a", 30)
+        await until(pilot, lambda: "step 30" in lines(app)[0])
 
 
 async def test_what_the_first_large_chart_needs_is_loaded_in_time(

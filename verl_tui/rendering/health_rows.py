@@ -180,9 +180,10 @@ class FindingWriter:
         """Write the number of rules that were not judged, on request with names and reasons."""
         words = unjudged([rule.reason for rule in verdict.not_judged])
         if not reasons:
-            more = f"{words} (v: why)"
-            words = more if cell_len(more) <= self.width else words
-            return [[(part, "dim")] for part in wrapped(words, self.width)]
+            short = f"{counted(len(verdict.not_judged), 'rule')} not judged"
+            forms = (f"{words} (v: why)", f"{short} (v: why)", short)
+            fitting = next((form for form in forms if len(form) <= self.width), short)
+            return [[(part, "dim")] for part in wrapped(fitting, self.width)]
         rows: list[Pieces] = [[(middle(words, self.width, ascii_only=self._ascii), "dim")]]
         for rule in verdict.not_judged:
             rows += self._paragraph("", f"{rule.id}: {rule.reason}", "dim", hang=2)

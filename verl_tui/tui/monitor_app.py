@@ -175,12 +175,15 @@ class MonitorApp(TerminalApp):
             self.notify(sentence, severity="warning", timeout=15, markup=False)
 
     def action_reload(self) -> None:
-        """Forget everything and read it again."""
+        """Forget everything and read it again; drawing goes on where it was paused."""
         if self._reading is None:
             return
         if any(map(pipe.is_meant, self._specs)):
             self.notify("standard input cannot be read a second time")
             return
+        if self._paused:
+            self._paused = False
+            self.notify("reading everything again: no longer paused", timeout=4)
         self._reading.stop()
         self._forget()
         self._reading = self._new_reading()

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
 
+_COMES = "a run appears here as soon as it writes a log; ? has the keys, q quits"
+_GONE = "no such file or directory"
+"""Problem of a file that was there, and has been deleted."""
 _MOST_SOURCES = 4
 """Most sources listed where there is nothing else to show."""
 
@@ -27,7 +30,9 @@ def nothing_yet(view: View) -> str:
     monitor, run = view.monitor, view.run
     if run is None:
         sentences = [one_line(sentence, 400) for sentence in monitor.sentences]
-        return "\n".join(["looking for logs …" if view.loading else "no run yet", *sentences])
+        if view.loading:
+            return "\n".join(["looking for logs …", *sentences])
+        return "\n".join(["no run yet", *sentences, _COMES])
     statuses = _relevant(run)
     now = state(run, view.now)
     training = now is not State.NO_TRAINING
@@ -86,7 +91,9 @@ def source_pieces(run: Run) -> Iterator[tuple[str, str]]:
     """Yield the state of a run's sources as pieces of text with their roles, the worst first."""
     statuses = _relevant(run)
     down = [status for status in statuses if status.problem is not None]
-    if down:
+    if down and all(status.problem == _GONE for status in statuses):
+        yield " deleted from disk; r drops it", "critical"
+    elif down:
         yield f" {_problem(down)} (i)", "critical"
     if run.unreadable:
         yield f" {counted(run.unreadable, 'unreadable line')} (i)", "warning"
