@@ -103,10 +103,21 @@ class FindingList:
         unfolded = any(name_of(finding) in self.unfolded for finding in self.findings)
         return height <= (_BADGES_ONLY if self.reasons or unfolded else _BADGE_ROWS)
 
+    def needed(self, view: View, width: int) -> int:
+        """Return the rows that the findings take; one where nothing was found and nothing more is
+        asked for.
+        """
+        if not self.findings and not self.reasons:
+            return 1
+        writer = self._writer(view, width)
+        rows = len(self._all_rows(view, writer).rows)
+        if rows <= _BADGE_ROWS and self.shows_badges(rows):
+            return len(self._badge_rows(view, writer, _BADGE_ROWS))
+        return rows
+
     def lay_out(self, view: View, width: int, height: int) -> HealthLayout:
         """Return the rows of a panel of this size; those that must scroll are a cell narrower."""
-        acknowledged = {name_of(one) for one in self.findings if _acknowledged(view, one)}
-        writer = FindingWriter(width, self.unfolded, acknowledged, ascii_only=view.ascii)
+        writer = self._writer(view, width)
         if self.shows_badges(height):
             return HealthLayout(self._badge_rows(view, writer, height))
         layout = self._all_rows(view, writer, spaced=True)
@@ -117,11 +128,15 @@ class FindingList:
             layout = self._all_rows(view, writer)
         return layout
 
+    def _writer(self, view: View, width: int) -> FindingWriter:
+        acknowledged = {name_of(one) for one in self.findings if _acknowledged(view, one)}
+        return FindingWriter(width, self.unfolded, acknowledged, ascii_only=view.ascii)
+
     def _badge_rows(self, view: View, writer: FindingWriter, height: int) -> list[Pieces]:
         """Return a row of badges, the chosen one first, with its message below them."""
         findings = sorted(self.findings, key=lambda one: name_of(one) != self.chosen_name)
         if not findings:
-            return writer.beginning(writer.quiet(view), 1)
+            return [writer.quiet_row(view)]
         message = writer.message(findings[0], with_state=True)
         return [writer.badges(findings), *writer.beginning(message, height - 1)]
 

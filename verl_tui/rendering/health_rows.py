@@ -176,6 +176,18 @@ class FindingWriter:
             words = f"nothing found{number}"
         return self._paragraph(f"{mark} ", words, role, indent=0) or [[(mark[: self.width], role)]]
 
+    def quiet_row(self, view: View) -> Pieces:
+        """Say in one row why there is no finding, and how many rules were not judged if that
+        fits.
+        """
+        row = self.beginning(self.quiet(view), 1)[0]
+        rules = view.verdict.not_judged
+        if view.loading or view.run is None or view.run.step is None or not rules:
+            return row
+        more = f"{self.symbols.dot}{unjudged([rule.reason for rule in rules])} (v: why)"
+        fits = sum(cell_len(text) for text, _ in row) + cell_len(more) <= self.width
+        return [*row, (more, "dim")] if fits else row
+
     def not_judged(self, verdict: Verdict, *, reasons: bool) -> list[Pieces]:
         """Write the number of rules that were not judged, on request with names and reasons."""
         words = unjudged([rule.reason for rule in verdict.not_judged])

@@ -42,9 +42,9 @@ LAYOUTS = {
     (220, 60): {"runs", "charts", "health", "gpus", "samples"},
     (120, 40): {"runs", "charts", "health", "gpus", "samples"},
     (120, 24): {"runs", "charts", "health", "gpus"},
-    (80, 40): {"charts", "health", "samples"},
-    (80, 24): {"charts", "health"},
-    (60, 20): {"charts", "health"},
+    (80, 40): {"runs", "charts", "health", "samples"},
+    (80, 24): {"runs", "charts", "health"},
+    (60, 20): {"runs", "charts", "health"},
     (40, 12): {"charts", "health"},
 }
 GPUS = GpuReading(NOW, (Gpu("0", "H100", 97.0, 70 * 2**30, 80 * 2**30, 61.0, 650.0, 700.0),) * 2)
@@ -123,7 +123,7 @@ async def test_any_size_is_survived(gpus: Monitor) -> None:
         check_layout(app)
         assert in_sight(app) == LAYOUTS[120, 40]
         assert "reward" in text(app)
-        assert "clip fraction" in text(app)
+        assert "policy loss" in text(app)
 
 
 async def test_charts_come_back_after_quick_resizing(demo: Monitor) -> None:
@@ -427,7 +427,7 @@ async def test_a_filter_shows_its_first_matches(demo: Monitor) -> None:
         charts = app.screen.query_one(ChartsPanel)
         await press(pilot, "slash", *"timing")
         assert charts.charts[0].data.key == charts.planned[0].key
-        assert "1–8 of" in text(app)
+        assert "1–6 of" in text(app)
 
 
 async def test_what_is_typed_into_the_filter_is_no_key(demo: Monitor) -> None:

@@ -16,6 +16,7 @@ from verl_tui.rendering.run_list.entries import (
 )
 from verl_tui.rendering.run_list.entry_rows import glyph, pairs, singles, triples
 from verl_tui.rendering.run_list.order import ORDERS
+from verl_tui.rendering.run_list.strip import strip
 from verl_tui.rendering.run_list.table import table
 from verl_tui.rendering.session.source_status import not_reached, passed_over
 from verl_tui.rendering.text.printable import wrapped
@@ -122,6 +123,13 @@ class RunListLayout:
         return RunRows(
             heading if headed else None, above, tall, len(runs), lambda at: write(entry_at(at))
         )
+
+    def strip(self, view: View, runs: Sequence[Run], width: int) -> Pieces:
+        """Return the runs side by side in one row."""
+        names = [run.name for run in runs]
+        shown = runs.index(view.run) if view.run in runs else 0
+        entry_at = self._entry_at(view, runs, "")
+        return strip(names, shown, entry_at, width, ascii_only=view.ascii)
 
     def _table(
         self, view: View, runs: Sequence[Run], indent: int, width: int

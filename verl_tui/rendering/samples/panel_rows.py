@@ -334,6 +334,13 @@ def empty_rows(run: Run | None, width: int, *, loading: bool = False) -> list[Pi
     return [[(line, "dim")] for sentence in sentences for line in wrap(sentence, width)]
 
 
+def no_samples(run: Run | None, width: int, *, loading: bool = False) -> list[Pieces]:
+    """Say in one row that there is no sample, and how to get some."""
+    if run is None or loading:
+        return [[("Samples: none yet", "dim")]]
+    return [[(fit(f"Samples: none yet. {_where_samples_are(run)}", width), "dim")]]
+
+
 def _where_samples_are(run: Run) -> str:
     """Say where a run writes its samples, or how to have it write some."""
     settings = (run.settings.get(f"trainer.{kind}_data_dir") for kind in ("rollout", "validation"))

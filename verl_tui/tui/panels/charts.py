@@ -41,7 +41,6 @@ _AT_ONCE = 2
 """Charts that are drawn otherwise in the frame that answers a key; the others come in the next."""
 
 _PLACE = """
-    &.-wide > #charts, &.-huge > #charts { row-span: 2; }
     &.-tiny > #charts, &.-pair > #charts, &.-line > #charts { display: block; height: 1fr; }
     &.-line > #charts { display: none; }
 """

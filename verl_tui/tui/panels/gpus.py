@@ -64,6 +64,10 @@ class GpusPanel(TextPanel):
         """Return True if this host has GPUs."""
         return bool(view.monitor.gpus and view.monitor.gpus.gpus)
 
+    def needed(self, view: View, width: int, height: int) -> int:
+        """Return the rows of all devices and figures, one where there are none."""
+        return len(gpu_rows(view, width, height, zoomed=False))
+
     def show(self, view: View) -> None:
         """Show the newest reading and the newest logged values."""
         self._view = view
@@ -75,7 +79,10 @@ class GpusPanel(TextPanel):
         width, height = self._rows.size
         if view is None or width < 1 or height < 1:
             return
-        rows = gpu_rows(view, width, height, zoomed=self.has_class("-zoomed"))
+        zoomed = self.has_class("-zoomed")
+        rows = gpu_rows(view, width, height, zoomed=zoomed)
+        if self.has_class("-bare") and not zoomed and height == 1 and rows:
+            rows = [[("GPUs: ", "dim"), *rows[0]]]  # there is no frame to say so
         self._rows.set_strips(self.strips(rows))
         self.subtitle(_reading_age(view))
 

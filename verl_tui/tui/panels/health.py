@@ -87,6 +87,11 @@ class HealthPanel(TextPanel):
         """The finding that the user has chosen."""
         return self._list.chosen
 
+    def needed(self, view: View, width: int, height: int) -> int:
+        """Return the rows of all findings, one where nothing was found."""
+        self._list.view = view
+        return self._list.needed(view, width)
+
     def show(self, view: View) -> None:
         """Show the health of the shown run."""
         waiting = view.run is not None and view.run.step is None

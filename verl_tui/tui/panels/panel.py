@@ -33,6 +33,8 @@ class Panel(Container):
     """Name in the frame."""
     PANEL: ClassVar[PanelSpec | None] = None
     """Name, key and place of a panel of the dashboard; None of one that only a screen has."""
+    ABRIDGED: ClassVar[bool] = False
+    """True if it shows less in a row without a frame than with the focus, which needs more."""
     FOOTER: ClassVar[tuple[tuple[str, str], ...]] = ()
     """Keys that the last row of the screen begins with while the panel has the focus, and what they
     do.
@@ -45,6 +47,10 @@ class Panel(Container):
         &.-focused { border: round $accent; }
         &.-ascii { border: ascii $panel-lighten-2; }
         &.-ascii.-focused { border: ascii $accent; }
+        &.-bare { border: none; padding: 0 1; }
+        &.-bare.-focused { background: $accent; }
+        &.-bare.-zoomed { border: round $accent; padding: 0; }
+        &.-bare.-zoomed.-ascii { border: ascii $accent; }
         &:nocolor.-focused { border-title-style: bold reverse; }
     }
     """
@@ -79,6 +85,17 @@ class Panel(Container):
         for its class `-NAME`.
         """
         return False
+
+    def needed(self, view: View, width: int, height: int) -> int:
+        """Return how many rows there are to show: 1 for a sentence, for which no frame is drawn;
+        0 for a panel that takes the room it is left.
+
+        Args:
+            view: The state to show.
+            width: Cells of a row.
+            height: Rows of the whole dashboard.
+        """
+        return 0
 
     def make_room(self, view: View) -> bool:
         """Ask for another layout where its contents need one; return True if they do."""

@@ -9,6 +9,7 @@ from rich.cells import cell_len
 from textual.binding import Binding
 from textual.message import Message
 
+from verl_tui.rendering.dashboard_rows import has_column
 from verl_tui.rendering.filter_words import Matches
 from verl_tui.rendering.run_list.entry_rows import ROLES, badges, signs
 from verl_tui.rendering.run_list.layout import ListRoom, RunListLayout, caption
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 _BESIDE = 10
 """Cells beside a name: frame, scroll bar, number, badge, count, and the sign of the state."""
+_LISTED = 30
+"""Least height of a dashboard with a row for each run above the charts."""
 _SPARED = 100
 """Cells left to the charts: two columns with their axes."""
 
@@ -45,9 +48,13 @@ def _signs(*, ascii_only: bool) -> tuple[str, ...]:
 
 
 _PLACE = """
-    &.-wide > #runs, &.-huge > #runs { row-span: 2; min-width: 26; max-width: 40; }
-    &.-huge > #runs { min-width: 34; max-width: 56; }
-    &.-medium > #runs, &.-narrow > #runs { display: none; }
+    & > #runs { display: none; }
+    &.-runs > #runs { display: block; }
+    &.-narrow > #runs { display: none; }
+    &.-narrow.-tall.-runs > #runs { display: block; }
+    &.-column.-runs > #runs { row-span: 3; min-width: 26; max-width: 40; }
+    &.-huge.-column.-runs > #runs { min-width: 34; max-width: 56; }
+    &.-tiny.-runs > #runs, &.-pair.-runs > #runs, &.-line.-runs > #runs { display: none; }
 """
 """Its place in each layout of the dashboard."""
 
@@ -58,6 +65,7 @@ class RunsPanel(TextPanel):
     TITLE = "runs"
     PANEL = PanelSpec("runs", "f2", "Runs", rank=10, tab=50, css=_PLACE)
     FOOTER = (("runs.select", "Select"), ("runs.sort", "Sort"), ("compare", "Compare"))
+    ABRIDGED = True
     PREFIX = "runs"
     STYLED_ROLES = ROLES
     GROUNDED = frozenset({"bar"})
@@ -134,6 +142,17 @@ class RunsPanel(TextPanel):
         yield self._head
         yield self._rows
 
+    def has_content(self, view: View) -> bool:
+        """Return True if there are several runs: of one the status line says all."""
+        return len(view.monitor.runs) > 1
+
+    def needed(self, view: View, width: int, height: int) -> int:
+        """Return a row a run and one for the heading; one row for all on a low screen, unless they
+        fill a column.
+        """
+        rows = len(view.monitor.runs) + 1
+        return rows if height >= _LISTED or has_column(rows, width, height) else 1
+
     def make_room(self, view: View) -> bool:
         """Lay the screen out again if the longest name has changed; return whether it has."""
         longest = max(map(cell_len, view.monitor.runs), default=0)
@@ -206,6 +225,11 @@ class RunsPanel(TextPanel):
         if view is None or width < 1 or height < 1:
             return
         runs = self.listed(view)
+        if height == 1 and runs and not self.has_class("-zoomed") and not self._head.display:
+            self._names = []
+            self._rows.set_entries([self.strip(self._layout.strip(view, runs, width))], (), 1)
+            self._rows.choose(None)
+            return
         room = ListRoom(
             width,
             height + self._head.display,

@@ -24,6 +24,7 @@ from verl_tui.rendering.samples.panel_rows import (
     empty_rows,
     header_height,
     header_rows,
+    no_samples,
 )
 from verl_tui.rendering.samples.query import SampleQuery
 from verl_tui.tui.keys.help_section import HelpSection
@@ -46,12 +47,11 @@ if TYPE_CHECKING:
     from verl_tui.runs.samples import Place, Samples
 
 
+_LEAST = 6
+"""Rows kept for a sample that has not been read yet."""
 _PLACE = """
-    &.-wide > #samples, &.-huge > #samples { column-span: 3; }
-    &.-wide.-low > #samples, &.-wide.-flat > #samples,
-    &.-huge.-low > #samples, &.-huge.-flat > #samples { display: none; }
-    &.-medium > #samples, &.-narrow > #samples { display: none; }
-    &.-medium.-tall > #samples { display: block; }
+    &.-column > #samples { column-span: 2; }
+    &.-low > #samples, &.-flat > #samples, &.-narrow > #samples { display: none; }
 """
 """Its place in each layout of the dashboard."""
 
@@ -153,6 +153,12 @@ class SamplesPanel(Panel, RoleStyled):
     def has_content(self, view: View) -> bool:
         """Return True if any run has samples."""
         return any(run.samples.places for run in view.monitor.runs.values())
+
+    def needed(self, view: View, width: int, height: int) -> int:
+        """Return the rows of the sample and of its header, one where the shown run has none."""
+        if view.run is None or not view.run.samples.places:
+            return 1
+        return max(_LEAST, len(self._body.strips) + 2)
 
     def show(self, view: View) -> None:
         """Draw the chosen sample of the shown run."""
@@ -287,7 +293,9 @@ class SamplesPanel(Panel, RoleStyled):
     def _instead(self, view: View, width: int) -> list[Pieces]:
         """Return the rows to show while there is no sample."""
         if self._page is None:
-            return empty_rows(view.run, width, loading=view.loading)
+            short = self.has_class("-bare") and not self.has_class("-zoomed")
+            write = no_samples if short else empty_rows
+            return write(view.run, width, loading=view.loading)
         reading = "reading ..." if view.ascii else "reading …"
         return [[(self._page.problem or reading, "dim")]]
 

@@ -8,6 +8,7 @@ from textual.binding import Binding
 from textual.css.scalar import Scalar, Unit
 from textual.layouts.vertical import VerticalLayout
 
+from verl_tui.rendering.dashboard_rows import has_column, rows_of_panels
 from verl_tui.rendering.status_line import status
 from verl_tui.tui.keys.commands import bindings, keys_of
 from verl_tui.tui.panels.catalog import PANELS
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
+    from verl_tui.rendering.dashboard_rows import PanelRows
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
 
@@ -38,6 +40,8 @@ _FIRST = (
     ("metrics", "all metrics"),
 )
 """Keys to know at the first start, by their names in the configuration."""
+_FEW = 2
+"""Rows in which a panel is hardly in sight, unless that is all it has to show."""
 _LEFT, _WHOLE = Scalar(1, Unit.FRACTION, Unit.HEIGHT), Scalar(100, Unit.WIDTH, Unit.WIDTH)
 """Height and most width of a panel that fills the screen: the room that the lines around leave, and
 all of it.
@@ -81,44 +85,13 @@ class DashboardLayout(BufferedScreen[None]):
         &.-welcoming > #hint { display: block; }
         &.-filtering > #hint { display: none; }
 
-        &.-wide, &.-huge {
-            grid-size: 3 3;
-            grid-columns: auto 1fr 36;
-            grid-rows: 1fr 7 5;
-            &.-gpus { grid-rows: 5fr 2fr 5; }
-            &.-samples { grid-rows: 7fr 7 3fr; }
-            &.-gpus.-samples { grid-rows: 5fr 2fr 3fr; }
-        }
-        &.-huge { grid-columns: auto 1fr 48; }
-        &.-wide.-low, &.-wide.-flat, &.-huge.-low, &.-huge.-flat {
-            grid-size: 3 2;
-            grid-rows: 1fr 5;
-            &.-flat { grid-rows: 1fr 3; }
-            &.-gpus { grid-rows: 2fr 1fr; }
-        }
-        &.-medium {
-            grid-size: 1 2;
-            grid-rows: 1fr 8;
-        }
-        &.-medium.-tall {
-            grid-size: 1 3;
-            grid-rows: 1fr 9 5;
-            &.-samples { grid-rows: 5fr 8 2fr; }
-        }
-        &.-medium.-low { grid-rows: 1fr 6; }
-        &.-medium.-flat { grid-rows: 1fr 3; }
+        grid-size: 1;
+        &.-column { grid-size: 2; grid-columns: auto 1fr; }
         &.-narrow {
-            grid-size: 1 2;
-            grid-rows: 1fr 2;
             & > #status { padding: 0; }
             & > Keys { display: none; }
-            & > Panel { border: none; }
+            & > Panel { border: none; padding: 0; }
         }
-        &.-narrow.-gpus {
-            grid-size: 1 3;
-            grid-rows: 1fr 2 3;
-        }
-        &.-narrow.-flat.-gpus { grid-rows: 1fr 1 2; }
         &.-tiny, &.-pair, &.-line {
             layout: vertical;
             & > #status { padding: 0; }
@@ -139,6 +112,12 @@ class DashboardLayout(BufferedScreen[None]):
         self._view: View | None = None
         self._drawn: Run | None = None
         """The run that was drawn last."""
+        self._needs_of: tuple[str, object] = "", None
+        """The run and the size that the needs are of."""
+        self._needs: dict[str, int] = {}
+        """Most rows that each panel has needed so far."""
+        self._division: object = None
+        """How the rows are divided now."""
 
     def compose(self) -> ComposeResult:
         """The order is the reading order of the wide layout; the stylesheet places it."""
@@ -247,7 +226,9 @@ class DashboardLayout(BufferedScreen[None]):
         self.call_after_refresh(self._focus_in, panel)
 
     def _in_sight(self, panel: Panel) -> bool:
-        return bool(panel.display and panel.size.height > 2)
+        shown = panel.size.height if panel.display else 0
+        whole = not panel.ABRIDGED and self._needs.get(panel.id or "", _FEW + 1) <= shown
+        return shown > _FEW or whole
 
     def _focus_in(self, panel: Panel) -> None:
         inner = next((widget for widget in panel.query("*") if widget.focusable), None)
@@ -298,9 +279,57 @@ class DashboardLayout(BufferedScreen[None]):
                 self._arrange(name, on=filled)
                 changed = True
             changed |= panel.make_room(view)
+        changed |= self._divide(view)
         if changed:
             self._after_layout()
         return changed
+
+    def _divide(self, view: View) -> bool:
+        """Give each panel the rows that it needs; return whether any has got others.
+
+        Panels of a run only grow: the screen must not jump with every finding that comes and goes.
+        """
+        width, rows = self.size
+        rows -= 1 + self.query_one(Keys).display + self.query_one(Hint).display
+        narrow = self.has_class("-narrow")
+        of = view.run.name if view.run is not None else "", self.size
+        if of != self._needs_of:
+            self._needs_of, self._needs = of, {}
+        needs: dict[str, int] = {}
+        for panel in self.query(Panel):
+            name = panel.id or ""
+            if self._displayed(panel) and (need := panel.needed(view, max(1, width - 2), rows)):
+                needs[name] = self._needs[name] = max(need, self._needs.get(name, 0))
+        column = has_column(needs.get("runs", 0), width - 2, rows)
+        stacked = {name: need for name, need in needs.items() if not (column and name == "runs")}
+        given = rows_of_panels(rows, stacked, frames=not narrow)
+        division = column, tuple(given.items())
+        if division == self._division:
+            return False
+        self._division = division
+        self._apply_division(given, column=column)
+        return True
+
+    def _displayed(self, panel: Panel) -> bool:
+        """Return whether the stylesheet displays a panel where none fills the screen."""
+        return bool(panel.styles.base.display != "none")
+
+    def _apply_division(self, given: dict[str, PanelRows], *, column: bool) -> None:
+        if column is not self.has_class("-column"):
+            self._arrange("-column", on=column)
+        for panel in self.query(Panel):
+            rows = given.get(panel.id or "")
+            bare = rows is not None and not rows.framed
+            if bare is not panel.has_class("-bare"):
+                panel.set_class(bare, "-bare", update=False)
+                self.app.stylesheet.apply(panel)
+        stacked = ("charts", *given)
+        heights = [given.get(name) for name in (spec.name for spec in PANELS) if name in stacked]
+        scalars = [
+            _LEFT if one is None else Scalar(one.height, Unit.CELLS, Unit.HEIGHT) for one in heights
+        ]
+        self.styles.set_rule("grid_rows", tuple(scalars))
+        self.refresh(layout=True, repaint=False)
 
     def _arrange(self, name: str, *, on: bool) -> None:
         """Add or remove a class that changes how panels are arranged.
