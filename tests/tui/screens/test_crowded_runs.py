@@ -82,7 +82,9 @@ async def test_the_list_gives_the_room_back(sweep: Path) -> None:
 
 
 async def test_short_names_take_no_more_than_usual(tmp_path: Path) -> None:
-    app = loaded(write_run(tmp_path, "short", 3).parent)
+    for number in range(30):  # so many that they fill a column
+        write_run(tmp_path, f"r{number:02}", 3)
+    app = loaded(tmp_path)
     async with app.run_test(size=(140, 45)) as pilot:
         await settle(pilot)
         assert dashboard(app).query_one(RunsPanel).outer_size.width == 26
