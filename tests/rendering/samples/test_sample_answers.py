@@ -38,6 +38,7 @@ def answer(text: str) -> str | None:
         (r"<answer>it is \boxed{3}</answer>", "3"),
         ("**Final answer:** 1,000", "1,000"),
         ("Answer: B", "B"),
+        ("#### 18 #### #### 17 #### #### ", "17"),
         ("#### Step 1: add\nmore", None),
         (r"open \boxed{41", None),
         ("nothing", None),

@@ -280,7 +280,7 @@ def test_marks_are_against_the_mean_of_the_group() -> None:
     stands = summarise([fact(at, one, group=name) for at, (name, one) in enumerate(scores)])
     assert [stands.mark(score, group)[0] for score, group in ((0.4, "a"), (0.8, "b"))] == ["▲", "▼"]
     assert stands.mark(0.5)[0] == "▼"  # without a group, against the step's mean of 0.575
-    assert stands.group_words("a") == "mean 0.3 of 2"
+    assert stands.group_words("a") == "group mean 0.3"
     assert stands.group_words(None) == ""
     binary = summarise([fact(0, 1.0, group="a"), fact(1, 0.0, group="a"), fact(2, 1.0, group="c")])
     assert binary.group_words("a") == "1 of 2 right"

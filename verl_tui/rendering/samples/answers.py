@@ -28,7 +28,7 @@ DIFFERS = "differs"
 """Role of what differs from the ground truth."""
 
 _BRACES = re.compile(r"(?P<boxed>\\(?:boxed|fbox)\s{0,3}\{)|\\.|[{}]", re.DOTALL)
-_HASHES = re.compile(r"####[^\S\n]*(?P<answer>\$?-?\d[\d.,]*|\S[^\n]{0,80}\s*\Z)")
+_HASHES = re.compile(r"####[^\S\n]*(?P<answer>\$?-?\d[\d.,]*|[^\s#][^\n#]{0,80}\s*\Z)")
 _LINE = re.compile(
     r"^[*_ ]{0,4}(?:final )?answer[*_ ]{0,4}[:：][*_ ]{0,4}(?P<answer>\S[^\n]{0,200})$",
     re.MULTILINE | re.IGNORECASE,

@@ -78,7 +78,7 @@ class ScoreSummary:
             return ""
         if self.binary:
             return f"{scores.right} of {scores.size} right"
-        return f"mean {compact(scores.mean)} of {scores.size}"
+        return f"group mean {compact(scores.mean)}"
 
     def _judged(self, score: float | None, group: str | None) -> tuple[str, str]:
         if score is None:
