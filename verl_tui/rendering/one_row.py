@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 STATE_ROLES = {
     State.RUNNING: "good",
-    State.FINISHED: "accent",
+    State.FINISHED: "good",
     State.STALLED: "warning",
     State.CRASHED: "critical",
 }

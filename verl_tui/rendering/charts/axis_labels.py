@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.rendering.charts.braille import join
+from verl_tui.rendering.charts.braille import Glyph, join
 from verl_tui.rendering.text.numbers import distinct_texts
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
     from verl_tui.rendering.charts.axes import Scale, Window
-    from verl_tui.rendering.charts.braille import Glyph, Text
-    from verl_tui.rendering.charts.chart_data import Axis
+    from verl_tui.rendering.charts.braille import Text
+    from verl_tui.rendering.charts.chart_data import Axis, Mark
     from verl_tui.rendering.charts.labels import Symbols
+
+_RANK = {"critical": 0, "warning": 1, "info": 2, "restart": 3, "checkpoint": 4}
+"""Of several marks in one column the first of these shows."""
 
 
 def gutter(scale: Scale | None, height: int, symbols: Symbols) -> list[Text]:
@@ -99,3 +102,20 @@ def _placed_labels(
             continue
         yield min(cell, width - 1), start, label
         free = stop + 1
+
+
+def axis_marks(
+    marks: tuple[Mark, ...], window: Window, cells: int, symbols: Symbols
+) -> dict[int, Glyph]:
+    """Return what happened, by cell of the x axis."""
+    glyphs = {
+        "breach": symbols.breach,
+        "restart": symbols.restart,
+        "checkpoint": symbols.checkpoint,
+    }
+    at: dict[int, Mark] = {}
+    for mark in marks:
+        cell = window.column(mark.step) // 2
+        if 0 <= cell < cells and (cell not in at or _RANK[mark.style] < _RANK[at[cell].style]):
+            at[cell] = mark
+    return {cell: Glyph(glyphs[mark.role], mark.style) for cell, mark in at.items()}

@@ -118,6 +118,8 @@ class ChartData:
     marks: tuple[Mark, ...] = ()
     alarms: tuple[Alarm, ...] = ()
     """When findings about the metric held, the mildest first."""
+    best: Literal["", "highest", "lowest"] = ""
+    """Which value of the main line is marked as the best; none where empty."""
     cursor: int | None = None
     """Step to read values at. Only a change of it moves the chart's own cursor."""
     axis: Axis = STEPS

@@ -55,6 +55,7 @@ class Symbols(NamedTuple):
     points: str = "◆◇◈▫"
     broken: str = "✗"
     single: str = "●"
+    best: str = "★"
     cursor: str = "│"
     ellipsis: str = "…"
     rule: str = "─"
@@ -68,7 +69,7 @@ class Symbols(NamedTuple):
 
 UNICODE = Symbols()
 ASCII = Symbols(
-    "^", "v", "=", "^", "R", "#", "o%@&", "!", "*", "|", "~", "-", "+", "|", "+", "+", "+", ">"
+    "^", "v", "=", "^", "R", "#", "o%@&", "!", "*", "B", "|", "~", "-", "+", "|", "+", "+", "+", ">"
 )
 
 

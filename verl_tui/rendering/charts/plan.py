@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from verl_tui.health.limits import response_limit
 from verl_tui.indicators import INDICATORS, factor, validation_keys
@@ -16,6 +16,7 @@ from verl_tui.rendering.charts.x_axes import AXES, on_axis
 from verl_tui.rendering.text.family_colours import family_role
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.runs.time.rates import generation_latency, steps_per_minute
+from verl_tui.runs.views.best import is_better_low
 from verl_tui.runs.views.checkpoints import checkpoints
 from verl_tui.runs.views.targets import reached
 from verl_tui.text import one_line
@@ -253,6 +254,7 @@ def chart_data(found: PlannedChart, view: View, look: ChartLook) -> ChartData:
             if (at := along(mark.step)) is not None
         ),
         alarms=tuple(_alarms(found, view, along)),
+        best=_best(found),
         cursor=None if view.cursor is None else along(view.cursor),
         axis=axis.axis,
         log_y=look.log_y,
@@ -275,6 +277,13 @@ def _lines(found: PlannedChart, run: Run, axis: XAxis) -> Iterator[ChartLine]:
         if (series := run.series(key)) is not None:
             role = "validation" if not number else f"line-{number + 1}"
             yield ChartLine(axis.points(series), "points", role, describe(key).label)
+
+
+def _best(found: PlannedChart) -> Literal["", "highest", "lowest"]:
+    """Return which value of a metric is marked as its best: of rewards and validation."""
+    if found.indicator != "reward" and describe(found.key).group != "validation":
+        return ""
+    return "lowest" if is_better_low(found.indicator or found.key, found.key) else "highest"
 
 
 def _envelope(found: PlannedChart, run: Run, axis: XAxis) -> tuple[Points, Points] | None:

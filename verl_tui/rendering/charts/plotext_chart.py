@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.rendering.charts.alarms import BEHIND, alarmed_polylines, healthy_rows
+from verl_tui.rendering.charts.axis_labels import axis_marks
 from verl_tui.rendering.charts.band_shade import on_band, rows_in_band
 from verl_tui.rendering.charts.braille import Glyph, fill_gaps, join
 from verl_tui.rendering.charts.cache import window_of
@@ -17,7 +18,6 @@ from verl_tui.rendering.charts.downsample import beyond_edge
 from verl_tui.rendering.charts.labels import beyond, layered, stamps
 from verl_tui.rendering.charts.line_styles import LINE_STYLES
 from verl_tui.rendering.charts.plotext_rows import crossed, pixel, split, written
-from verl_tui.rendering.charts.renderer import axis_marks
 from verl_tui.rendering.text.family_colours import FAMILIES
 from verl_tui.rendering.text.numbers import distinct_texts
 
@@ -167,8 +167,9 @@ class PlotextChart:
         stamped = {cell * 2 for cell in stamps(line.sign, self._cells)}
         x, y, before = drawn.x, drawn.y, [-1, *drawn.x]
         at = [i for i, column in enumerate(x) if column in stamped and before[i] != column]
-        if sign and x:
+        if x and (sign or line.kind == "line"):
             at.append(len(x) - 1)
+            sign = sign or self._symbols.single
         return [Signal(line.role, sign, [x[i] for i in at], [y[i] for i in at], [])] if at else []
 
     def _spread(self, quantiles: tuple[Points, ...], cache: ChartCache) -> None:

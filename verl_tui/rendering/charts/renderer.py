@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from verl_tui.rendering.charts import braille
 from verl_tui.rendering.charts.alarms import BEHIND, healthy_rows, parted
-from verl_tui.rendering.charts.axis_labels import axis_rows, gutter, right_gutter
+from verl_tui.rendering.charts.axis_labels import axis_marks, axis_rows, gutter, right_gutter
 from verl_tui.rendering.charts.band_shade import on_band, rows_in_band
 from verl_tui.rendering.charts.braille import DotLayer, Glyph, Text
 from verl_tui.rendering.charts.cache import ChartCache, extent, window_of
-from verl_tui.rendering.charts.downsample import DotColumns, beyond_edge
+from verl_tui.rendering.charts.downsample import DotColumns, best_point, beyond_edge
 from verl_tui.rendering.charts.labels import (
     ASCII,
     UNICODE,
@@ -32,7 +32,7 @@ from verl_tui.rendering.text.family_colours import FAMILIES
 if TYPE_CHECKING:
     from verl_tui.rendering.charts.axes import Scale, Window
     from verl_tui.rendering.charts.braille import Run
-    from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Mark, Points
+    from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Points
 
 _APART = 3
 """Cells from one sign of a point to the next."""
@@ -42,10 +42,10 @@ _AXIS_FROM = 24
 """Narrower charts have no y axis."""
 _DENSE = 2
 """Dots from one to the next in the shade of the middle half; others are four apart."""
+_SOME = 3
+"""Of fewer points none is marked as the best."""
 _LOOK_BACK = 100
 """A line that ended in so many values that are no numbers has no sign at its end."""
-_RANK = {"critical": 0, "warning": 1, "info": 2, "restart": 3, "checkpoint": 4}
-"""Of several marks in one column the first of these shows."""
 
 
 class ChartRenderer:
@@ -138,23 +138,6 @@ class ChartRenderer:
         return left, right_gutter(other, height, main.role, self.symbols)
 
 
-def axis_marks(
-    marks: tuple[Mark, ...], window: Window, cells: int, symbols: Symbols
-) -> dict[int, Glyph]:
-    """Return what happened, by cell of the x axis."""
-    glyphs = {
-        "breach": symbols.breach,
-        "restart": symbols.restart,
-        "checkpoint": symbols.checkpoint,
-    }
-    at: dict[int, Mark] = {}
-    for mark in marks:
-        cell = window.column(mark.step) // 2
-        if 0 <= cell < cells and (cell not in at or _RANK[mark.style] < _RANK[at[cell].style]):
-            at[cell] = mark
-    return {cell: Glyph(glyphs[mark.role], mark.style) for cell, mark in at.items()}
-
-
 class _Picture:
     """The plot itself, being drawn: layers of dots and the glyphs on top of them."""
 
@@ -208,7 +191,7 @@ class _Picture:
             for x, odd in enumerate(columns.odds):
                 if odd:
                     self._put(self._dots - 1, x, Glyph(self._symbols.broken, "odd"))
-        self._line_ends()
+        self._line_ends(cache)
 
     def point_at(self, cursor: int | None) -> None:
         """Draw the cursor at a step."""
@@ -372,17 +355,32 @@ class _Picture:
                     self._put(dot, x, glyph)
             free = x // 2 - _APART if signed else free
 
-    def _line_ends(self) -> None:
-        """Mark the ends of several lines by their letters, and a line of one point by a dot that
-        can be seen.
+    def _best(self) -> None:
+        """Mark the best value, where it is in the window and on the y axis."""
+        line, scale = self._data.main, self._scale
+        if not self._data.best or line is None or scale is None or len(line.points.steps) < _SOME:
+            return
+        found = best_point(line.points, lowest=self._data.best == "lowest")
+        if found is None or not self._window.start <= found[0] <= self._window.end:
+            return
+        if not scale.beyond(found[1]):
+            dot = scale.dots([found[1]], self._dots)[0] or 0
+            self._put(dot, self._window.column(found[0]), Glyph(self._symbols.best, line.role))
+
+    def _line_ends(self, cache: ChartCache) -> None:
+        """Mark the ends of several lines by their letters, that of a single one by a dot that can
+        be seen, and the best value.
         """
         for line, sign in layered(self._data, self._symbols):
             if line.kind == "line" and sign:
                 self._line_end(line, sign, 2)
-            elif line.kind == "line" and len(line.points.steps) == 1:
-                self._line_end(line, self._symbols.single, 0)
+            elif line.kind == "line":
+                self._line_end(line, self._symbols.single, 0, cache)
+        self._best()
 
-    def _line_end(self, line: ChartLine, text: str, beside: int) -> None:
+    def _line_end(
+        self, line: ChartLine, text: str, beside: int, cache: ChartCache | None = None
+    ) -> None:
         """Put a sign so many dot columns beside the last number in the window, if it is among the
         last points.
         """
@@ -392,10 +390,20 @@ class _Picture:
             self._window,
             self._scales[line.right],
         )
-        stop = bisect_right(steps, window.end)
+        if cache is not None and 0 < self._data.smoothing < 1:
+            average = cache.smoothed(line.points, self._data.smoothing)
+            average.pyramid  # noqa: B018 - it reads what has come since
+            values = average.values
+        stop = min(bisect_right(steps, window.end), len(values))
         for i in range(stop - 1, max(0, stop - _LOOK_BACK) - 1, -1):
             if scale and isfinite(values[i]) and steps[i] >= window.start:
                 dot = scale.dots([values[i]], self._dots)[0] or 0
                 column = min(self._size[0] * 2 - 1, window.column(steps[i]) + beside)
-                self._put(dot, column, Glyph(text, line.role))
+                own = line.role if beside else self._style_at(dot, column) or line.role
+                self._put(dot, column, Glyph(text, own))
                 return
+
+    def _style_at(self, dot: int, column: int) -> str:
+        """Return the style of the nearest dots in a cell, which a finding may have coloured."""
+        y, x = dot // 4, column // 2
+        return next((one.style for one in reversed(self._layers) if one.rows[y][x]), "")

@@ -44,9 +44,26 @@ _GROUPS = {
 """The family of each group of metrics that has one."""
 
 
+_INDICATORS = {
+    "reward": "reward",
+    "policy_kl": "kl",
+    "reference_kl": "kl",
+    "policy_loss": "loss",
+    "value_loss": "loss",
+    "entropy": "entropy",
+    "response_length": "length",
+    "step_time": "time",
+    "generation_time": "time",
+    "throughput": "time",
+}
+"""The family of each indicator that has one, whatever a log calls it."""
+
+
 def family_role(key: str, indicator: str | None = None) -> str:
     """Return the role that colours a metric: its family's, or that of any line."""
-    if indicator == "entropy" or key.rpartition("/")[2].startswith("entropy"):
+    if indicator in _INDICATORS:
+        return _INDICATORS[indicator]
+    if key.rpartition("/")[2].startswith("entropy"):
         return "entropy"
     return _GROUPS.get(describe(key).group, "line")
 

@@ -1,0 +1,58 @@
+"""Where a curve ends, and where it was best."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import nan
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_braille import Column
+
+from verl_tui.rendering.charts.alarms import Alarm
+from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
+from verl_tui.rendering.charts.downsample import best_point
+from verl_tui.rendering.charts.renderer import ChartRenderer
+
+
+@given(st.lists(st.floats(), max_size=300), st.booleans())
+def test_the_best_point_is_the_first_of_the_best(values, lowest):
+    known = [v for v in values if v - v == 0]
+    found = best_point(Column(range(len(values)), values), lowest=lowest)
+    if not known:
+        assert found is None
+    else:
+        top = min(known) if lowest else max(known)
+        assert found == (values.index(top), top)
+
+
+VALUES = [0.0, 0.2, 0.9, 0.4, 0.3, 0.5]
+DATA = ChartData("r", lines=(ChartLine(Column(range(6), VALUES), role="reward"),))
+
+
+def signs(data: ChartData, sign: str, *, ascii_only: bool = False) -> list[str]:
+    """Return the styles of a sign in the plot."""
+    rows = ChartRenderer(ascii_only=ascii_only).rows(data, 50, 12)[1:-2]
+    return [style for row in rows for text, style in row if sign in text]
+
+
+@pytest.mark.parametrize(("ascii_only", "end", "best"), [(False, "●", "★"), (True, "*", "B")])
+def test_the_end_and_the_best_value_are_marked(ascii_only, end, best):
+    data = replace(DATA, best="highest")
+    assert signs(data, end, ascii_only=ascii_only) == ["reward"]
+    assert signs(data, best, ascii_only=ascii_only) == ["reward"]
+    assert signs(DATA, best, ascii_only=ascii_only) == []
+
+
+def test_an_end_that_a_finding_is_about_has_its_colour():
+    assert signs(replace(DATA, band=(None, 0.45), alarms=(Alarm(2, 1),)), "●") == ["critical"]
+
+
+def test_the_end_is_the_last_number():
+    points = Column(range(7), [*VALUES, nan])
+    assert signs(replace(DATA, lines=(ChartLine(points),)), "●") == ["line"]
+
+
+def test_the_best_value_out_of_sight_is_not_marked():
+    assert signs(replace(DATA, best="highest", first_step=3, last_step=5), "★") == []
