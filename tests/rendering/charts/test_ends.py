@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from test_braille import Column
 
 from verl_tui.rendering.charts.alarms import Alarm
+from verl_tui.rendering.charts.best_value import best_point
 from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
-from verl_tui.rendering.charts.downsample import best_point
 from verl_tui.rendering.charts.renderer import ChartRenderer
 
 

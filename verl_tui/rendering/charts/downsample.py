@@ -253,26 +253,6 @@ def value_at(points: Points, step: int) -> tuple[int, float] | None:
     return (points.steps[i], points.values[i]) if i >= 0 else None
 
 
-def best_point(points: Points, *, lowest: bool = False) -> tuple[int, float] | None:
-    """Return step and value of the first of the highest, or lowest, finite values; None without
-    any. It looks at few points, whatever their number.
-    """
-    steps, seen = points.steps, points.pyramid.seen
-    bounds = points.pyramid.bounds(steps[0], steps[seen - 1]) if seen else None
-    if bounds is None:
-        return None
-    top = bounds[not lowest]
-    first, last = 0, seen - 1
-    while first < last:
-        middle = (first + last) // 2
-        half = points.pyramid.bounds(steps[first], steps[middle])
-        if half is not None and half[not lowest] == top:
-            last = middle
-        else:
-            first = middle + 1
-    return steps[first], top
-
-
 def neighbour(points: Points, step: int, window: Window, direction: int) -> int | None:
     """Return the step of the last point in the next column left (-1) or right (1) of that of
     `step`, None if none.

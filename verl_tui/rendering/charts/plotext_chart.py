@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from verl_tui.rendering.charts.alarms import BEHIND, alarmed_polylines, healthy_rows
 from verl_tui.rendering.charts.axis_labels import axis_marks
 from verl_tui.rendering.charts.band_shade import on_band, rows_in_band
+from verl_tui.rendering.charts.best_value import best_in
 from verl_tui.rendering.charts.braille import Glyph, fill_gaps, join
 from verl_tui.rendering.charts.cache import window_of
 from verl_tui.rendering.charts.downsample import beyond_edge
@@ -120,7 +121,7 @@ class PlotextChart:
             else:
                 drawn = self._line(line, columns, scale, cache)
                 letters += self._letters(line, sign, drawn)
-        self._signals += letters + arrows
+        self._signals += letters + arrows + self._best()
         self.below = [row for row in (self._broken_row(), self._marks_row()) if row]
         self._plot_size = (self._plot_size[0], self._plot_size[1] - len(self.below))
 
@@ -171,6 +172,15 @@ class PlotextChart:
             at.append(len(x) - 1)
             sign = sign or self._symbols.single
         return [Signal(line.role, sign, [x[i] for i in at], [y[i] for i in at], [])] if at else []
+
+    def _best(self) -> list[Signal]:
+        """Return the sign of the best value, where it is in the window and on the y axis."""
+        data = self._data
+        found = best_in(data, self.window, self._scale)
+        if data.main is None or found is None:
+            return []
+        x, y = self.window.column(found[0]), self._scale.fraction(found[1])
+        return [Signal(data.main.role, self._symbols.best, [x], [y], [])]
 
     def _spread(self, quantiles: tuple[Points, ...], cache: ChartCache) -> None:
         """Shade what lies between the quantiles of a distribution, and draw the median where the

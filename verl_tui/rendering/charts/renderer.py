@@ -11,9 +11,10 @@ from verl_tui.rendering.charts import braille
 from verl_tui.rendering.charts.alarms import BEHIND, healthy_rows, parted
 from verl_tui.rendering.charts.axis_labels import axis_marks, axis_rows, gutter, right_gutter
 from verl_tui.rendering.charts.band_shade import on_band, rows_in_band
+from verl_tui.rendering.charts.best_value import best_in
 from verl_tui.rendering.charts.braille import DotLayer, Glyph, Text
 from verl_tui.rendering.charts.cache import ChartCache, extent, window_of
-from verl_tui.rendering.charts.downsample import DotColumns, best_point, beyond_edge
+from verl_tui.rendering.charts.downsample import DotColumns, beyond_edge
 from verl_tui.rendering.charts.labels import (
     ASCII,
     UNICODE,
@@ -42,8 +43,6 @@ _AXIS_FROM = 24
 """Narrower charts have no y axis."""
 _DENSE = 2
 """Dots from one to the next in the shade of the middle half; others are four apart."""
-_SOME = 3
-"""Of fewer points none is marked as the best."""
 _LOOK_BACK = 100
 """A line that ended in so many values that are no numbers has no sign at its end."""
 
@@ -356,14 +355,10 @@ class _Picture:
             free = x // 2 - _APART if signed else free
 
     def _best(self) -> None:
-        """Mark the best value, where it is in the window and on the y axis."""
+        """Mark the best value."""
         line, scale = self._data.main, self._scale
-        if not self._data.best or line is None or scale is None or len(line.points.steps) < _SOME:
-            return
-        found = best_point(line.points, lowest=self._data.best == "lowest")
-        if found is None or not self._window.start <= found[0] <= self._window.end:
-            return
-        if not scale.beyond(found[1]):
+        found = best_in(self._data, self._window, scale)
+        if line is not None and scale is not None and found is not None:
             dot = scale.dots([found[1]], self._dots)[0] or 0
             self._put(dot, self._window.column(found[0]), Glyph(self._symbols.best, line.role))
 
