@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 _BESIDE = 10
 """Cells beside a name: frame, scroll bar, number, badge, count, and the sign of the state."""
+_HEADED = 4
+"""So many runs have a heading."""
 _LISTED = 30
 """Least height of a dashboard with a row for each run above the charts."""
 _SPARED = 100
@@ -150,7 +152,8 @@ class RunsPanel(TextPanel):
         """Return a row a run and one for the heading; one row for all on a low screen, unless they
         fill a column.
         """
-        rows = len(view.monitor.runs) + 1
+        rows = len(view.monitor.runs)
+        rows += rows >= _HEADED
         return rows if height >= _LISTED or has_column(rows, width, height) else 1
 
     def make_room(self, view: View) -> bool:

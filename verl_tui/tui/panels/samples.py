@@ -158,7 +158,9 @@ class SamplesPanel(Panel, RoleStyled):
         """Return the rows of the sample and of its header, one where the shown run has none."""
         if view.run is None or not view.run.samples.places:
             return 1
-        return max(_LEAST, len(self._body.strips) + 2)
+        # Rows that were wrapped for another width say nothing about this one.
+        wrapped = self._body.is_mounted and self._body.size.width == width
+        return max(_LEAST, len(self._body.strips) + 2) if wrapped else _LEAST
 
     def show(self, view: View) -> None:
         """Draw the chosen sample of the shown run."""

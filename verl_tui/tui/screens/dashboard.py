@@ -216,7 +216,8 @@ class Dashboard(DashboardLayout):
 
     def _reads(self, health: HealthPanel) -> bool:
         """Return True if the message of the chosen finding can be read in the panel."""
-        return bool(self.zoomed in (None, health) and health.display and health.size.height > 1)
+        seen = health.display and (health.size.height > 1 or not health.findings)
+        return bool(self.zoomed in (None, health) and seen)
 
     def _say(self, sentence: str) -> None:
         """Notify in one line, in place of earlier notifications: keys may be pressed fast."""
@@ -254,6 +255,8 @@ class Dashboard(DashboardLayout):
         health = self._health()
         if self._reads(health):
             health.action_not_judged()
+            self._needs.pop("health", None)  # the reasons take rows, and give them back
+            self.redraw()
         else:
             self._say("the health panel is out of sight: F4 shows it")
 
