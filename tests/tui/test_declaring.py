@@ -65,7 +65,7 @@ def seen(run: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) -> S
 def test_a_screen_opens_on_its_key(seen: Seen) -> None:
     assert "notes about run" in seen["screen"]
     assert "learning rate halved" in seen["screen"]
-    assert "Notes about the run" in seen["dashboard"].splitlines()[-1]
+    assert "B Notes" in seen["wide"].splitlines()[-1]
 
 
 def test_a_screen_is_in_help_palette_and_keys(seen: Seen) -> None:

@@ -17,7 +17,7 @@ from verl_tui.tui.widgets.rows import Rows
 
 async def palette(app, words):
     hits = [hit async for hit in ActionSearch(app.screen).search(words)]
-    return [str(hit.match_display) for hit in hits]
+    return [hit.text for hit in hits]
 
 
 async def helped(app, pilot):

@@ -286,8 +286,8 @@ async def test_a_chart_zoomed_in_all_metrics_goes_through_those_listed(demo: Mon
 
 
 async def told(app: VerlApp, *keys: str) -> dict[str, str]:
-    """Return what the help says once keys have been pressed, by section."""
-    async with app.run_test(size=WIDE) as pilot:
+    """Return what the help says in one column once keys have been pressed, by section."""
+    async with app.run_test(size=(120, 45)) as pilot:
         await press(pilot, *keys, "question_mark")
         said = "\n".join(strip.text.rstrip() for strip in app.screen.query_one(Rows).strips)
     return {part.split("\n", 1)[0]: part for part in said.split("\n\n")}

@@ -30,11 +30,16 @@ class Palette(CommandPalette):
     def __init__(self) -> None:
         """Make it with a prompt that a narrow terminal has room for."""
         super().__init__(placeholder="what to do")
+        self._width = 0
 
     def on_resize(self, event: Resize) -> None:
-        """Close where there is no room, once the palette is on the screen: before, Textual still
-        looks at the screen below.
+        """Write the rows for another width; close where there is no room, once the palette is on
+        the screen: before, Textual still looks at the screen below.
         """
+        typed = self.query_one(Input)
+        if self._width not in (0, event.size.width):
+            typed.post_message(Input.Changed(typed, typed.value))
+        self._width = event.size.width
         if event.size.height < ROWS:
             self.dismiss()
 

@@ -6,15 +6,20 @@ from itertools import islice
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.segment import Segment
+from textual import on
 from textual.binding import Binding
 from textual.containers import Container
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.strip import Strip
+from textual.widgets import Input
 
+from verl_tui.rendering.filter_words import Matches, filter_state
+from verl_tui.tui.screens.help.arrange import GAP, by_section, in_columns, with_words
 from verl_tui.tui.screens.help.rows import ROOMY, help_rows
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.terminal.lazy_strips import LazyStrips
+from verl_tui.tui.widgets.filter_bar import FilterBar
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
@@ -22,15 +27,21 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
     from textual.binding import BindingType
+    from textual.geometry import Size
 
     from verl_tui.tui.screens.help.rows import HelpRow
+
+
+_COLUMNS = 130
+"""Columns of a screen from which on the help has two columns."""
 
 
 class HelpScreen(BufferedScreen[None], ModalScreen[None]):
     """A list of all keys: of the screen in front, everywhere, then place by place."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,question_mark", "dismiss", "Back", show=False)
+        Binding("escape,q,question_mark", "back", "Back", show=False),
+        Binding("slash", "search", "Search the keys", show=False),
     ]
     DEFAULT_CSS = """
     HelpScreen {
@@ -47,6 +58,7 @@ class HelpScreen(BufferedScreen[None], ModalScreen[None]):
             background: $surface;
             padding: 0 1;
         }
+        &.-columns > Container { width: 168; }
         &.-narrow > Container { height: 100%; }
         &.-line > Container, &.-pair > Container { border: none; height: 100%; }
     }
@@ -57,10 +69,46 @@ class HelpScreen(BufferedScreen[None], ModalScreen[None]):
         with Container() as frame:
             frame.border_title = "keys"
             yield Rows(id="help")
+            yield FilterBar(id="help-bar", input_id="help-search")
 
     def on_mount(self) -> None:
         """Listen to the keys at once."""
+        self.query(FilterBar).set(display=False)
         self.query(Rows).focus()  # none where the app ends meanwhile
+
+    def fit(self, size: Size) -> None:
+        """Take room for two columns where there is some."""
+        if (size.width >= _COLUMNS) != self.has_class("-columns"):
+            self.set_class(size.width >= _COLUMNS, "-columns", update=False)
+            if self.is_mounted:
+                for node in (self, *self.children):
+                    self.app.stylesheet.apply(node)
+
+    def action_search(self) -> None:
+        """Ask for words to look for."""
+        bar = self.query_one(FilterBar)
+        bar.display = True
+        bar.label("search the keys: ")
+        bar.state("esc leaves")
+        self.set_focus(bar.input)
+
+    def action_back(self) -> None:
+        """Leave the search, or the help."""
+        bar = self.query_one(FilterBar)
+        if not bar.display:
+            self.dismiss()
+            return
+        bar.display = False
+        bar.input.value = ""
+        self.query(Rows).focus()
+
+    @on(Input.Changed)
+    def _searched(self) -> None:
+        self.redraw()
+
+    @on(Input.Submitted)
+    def _kept(self) -> None:
+        self.query(Rows).focus()
 
     def redraw(self) -> None:
         """Fill the rows: those in sight, and once the screen is seen all of them."""
@@ -69,7 +117,12 @@ class HelpScreen(BufferedScreen[None], ModalScreen[None]):
         names = (
             " · the names are for [keys] in the configuration" if rows.size.width > ROOMY else ""
         )
-        self.query_one(Container).border_subtitle = Content(f"esc closes{names}")
+        self.query_one(Container).border_subtitle = Content(f"/ searches · esc closes{names}")
+        wanted = self.query_one(FilterBar).input.value.strip()
+        columns = 2 if rows.size.width >= 2 * ROOMY + GAP + 1 else 1
+        if wanted or columns > 1:
+            self._arranged(rows, wanted, columns)
+            return
         # One cell is the scroll bar's, which there always is but on the tallest of screens.
         lines = help_rows(self.app, max(1, rows.size.width - 1))
         if rows.virtual_size.height:
@@ -78,6 +131,20 @@ class HelpScreen(BufferedScreen[None], ModalScreen[None]):
             first = list(islice(lines, rows.size.height))
             _fill(rows, first)
             self.call_later(lambda: _fill(rows, [*first, *lines]))
+
+    def _arranged(self, rows: Rows, wanted: str, columns: int) -> None:
+        """Fill the rows with the sections side by side, and with what is looked for alone."""
+        width = (rows.size.width - 1 - (columns - 1) * GAP) // columns
+        every = by_section(help_rows(self.app, width))
+        found = with_words(every, wanted) if wanted else every
+        if wanted:
+            bar = self.query_one(FilterBar)
+            counts = Matches(*(sum(len(one) - 1 for one in ones) for ones in (found, every)))
+            ascii_only = bool(getattr(self.app, "ascii_only", False))
+            bar.state(filter_state(wanted, {"lines": counts}, bar.room, ascii_only=ascii_only))
+        _fill(rows, [*in_columns(found, columns, width)])
+        if wanted:
+            rows.scroll_home(animate=False)
 
 
 def _fill(rows: Rows, lines: Sequence[HelpRow]) -> None:

@@ -1,0 +1,41 @@
+"""The help: sections side by side where there is room, and a search."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from watching import check_layout, dashboard, lines, press, showing, text
+
+if TYPE_CHECKING:
+    from verl_tui.monitor import Monitor
+
+
+@pytest.mark.parametrize(("size", "columns"), [((160, 45), 2), ((220, 60), 2), ((100, 30), 1)])
+async def test_sections_stand_side_by_side_where_there_is_room(
+    demo: Monitor, size: tuple[int, int], columns: int
+) -> None:
+    app = showing(demo)
+    async with app.run_test(size=size) as pilot:
+        await press(pilot, "f4", "question_mark")
+        check_layout(app)
+        titles = [row for row in lines(app) if "health, while" in row and "lists, while" in row]
+        assert bool(titles) == (columns == 2)
+
+
+async def test_the_help_is_searched_and_left_step_by_step(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await press(pilot, "question_mark")
+        assert "/ searches" in text(app)
+        await press(pilot, "slash", *"outliers")
+        found = [row for row in lines(app) if "outliers" in row]
+        assert any("Y axis with or without outliers" in row for row in found)
+        assert "Zoom out" not in text(app)
+        assert any("lines" in row and "esc" in row for row in found), "how much, how to leave"
+        await press(pilot, *["backspace"] * 8, *"zzzz")
+        assert "nothing matches" in text(app)
+        await press(pilot, "escape")
+        assert "Quit" in text(app)
+        await press(pilot, "escape")
+        assert app.screen is dashboard(app)
