@@ -28,7 +28,7 @@ SAID = {
     "csv": {"Write the points in sight to a CSV file"},
     "theme": {"Theme"},
     "colo": {"Theme"},
-    "smooth": {"Smoother", "Less smooth"},
+    "smooth": {"Smoother", "Less smooth, then raw values"},
     "log scale": {"Log scale"},
     "filter": {"Filter"},
     "Search": {"Filter"},
