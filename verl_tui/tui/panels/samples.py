@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from verl_tui.runs.samples import Place, Samples
 
 
-_LEAST = 6
-"""Rows kept for a sample that has not been read yet."""
+_USUAL = 12
+"""Rows of a sample of the usual length."""
 _PLACE = """
     &.-column > #samples { column-span: 2; }
     &.-low > #samples, &.-flat > #samples, &.-narrow > #samples { display: none; }
@@ -155,12 +155,10 @@ class SamplesPanel(Panel, RoleStyled):
         return any(run.samples.places for run in view.monitor.runs.values())
 
     def needed(self, view: View, width: int, height: int) -> int:
-        """Return the rows of the sample and of its header, one where the shown run has none."""
-        if view.run is None or not view.run.samples.places:
-            return 1
-        # Rows that were wrapped for another width say nothing about this one.
-        wrapped = self._body.is_mounted and self._body.size.width == width
-        return max(_LEAST, len(self._body.strips) + 2) if wrapped else _LEAST
+        """Return the same for any sample, so that nothing jumps; one where the shown run has
+        none.
+        """
+        return 1 if view.run is None or not view.run.samples.places else _USUAL
 
     def show(self, view: View) -> None:
         """Draw the chosen sample of the shown run."""
