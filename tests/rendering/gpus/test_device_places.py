@@ -74,3 +74,11 @@ def test_rows_that_must_scroll_leave_a_cell_for_the_bar(width: int, zoomed: bool
         rows = gpu_rows(view, width, height, zoomed=zoomed)
         longest = max(sum(len(text) for text, _ in row) for row in rows)
         assert longest <= (max(1, width - 1) if len(rows) > height else width)
+
+
+def test_devices_that_fit_have_a_row_each_before_the_figures_below() -> None:
+    run = make_run(steps=30, columns={"perf/max_memory_allocated_gb": [40.0] * 30})
+    view = make_view(run, gpus=read_on("node1"))
+    rows = ["".join(text for text, _ in row) for row in gpu_rows(view, 80, 5, zoomed=False)]
+    assert ["H100" in row for row in rows[:5]] == [True] * 4 + [False]
+    assert "as logged by the run" in rows[4:][0] + rows[4:][1]

@@ -67,13 +67,17 @@ def _all_rows(view: View, width: int, height: int, *, zoomed: bool) -> list[Piec
 def _height_of_each(places: Sequence[DevicePlace], height: int, *, zoomed: bool) -> int:
     """Return the rows for the devices of each place that has some.
 
-    Zoomed, the rows below the devices stay in sight; a small panel scrolls to them.
+    Zoomed, the rows below the devices stay in sight; a small panel scrolls to them, and gives each
+    device of a single place its own row where all of them fit.
     """
+    occupied = [place for place in places if place.devices]
+    needed = len(occupied[0].devices) if len(occupied) == 1 and not zoomed else 0
+    least = needed if needed <= height else 1
     if len(places) > 1 or any(place.heading for place in places):
         height -= 2 * len(places) - 1
     if zoomed:
         height -= sum(len(place.below) for place in places)
-    return max(1, height) // max(1, sum(bool(place.devices) for place in places))
+    return max(least, 1, height // max(1, len(occupied)))
 
 
 def device_places(view: View, width: int) -> list[DevicePlace]:
