@@ -17,6 +17,7 @@ from verl_tui.health.finding import Episode, Finding, Severity, Verdict
 from verl_tui.monitor import Monitor
 from verl_tui.prometheus_names import named
 from verl_tui.records import Batch, Gpu, GpuReading, MetricRows, SourceStatus
+from verl_tui.runs.views.state import State
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -147,7 +148,7 @@ def test_one_state_of_all_is_the_run_s(monitor: Monitor) -> None:
     feed(monitor, "a", {"actor/ppo_kl": [0.01, 0.02, 0.01]})
     states = scraped(monitor)["verl_run_state"]
     assert [dict(labels)["state"] for labels, value in states.items() if value] == ["running"]
-    assert len(states) == 7
+    assert len(states) == len(State)
 
 
 def test_findings_are_told_by_cause_and_those_that_are_over_are_0(monitor: Monitor) -> None:

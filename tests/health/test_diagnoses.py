@@ -51,7 +51,7 @@ def test_crash_tells_line_text_step_and_what_helps() -> None:
         ("[Rank 7] Watchdog caught collective operation timeout: WorkNCCL(", "timed out"),
         ("Error executing job with overrides: ['a=b']", "HYDRA_FULL_ERROR"),
         ("ValueError: Total available GPUs 4 is less than total desired GPUs 8", "fewer GPUs"),
-        ("KeyError: 'x'", "first error"),
+        ("KeyError: 'x'", "the first one names the cause"),
     ],
 )
 def test_advice_by_kind(text: str, words: str) -> None:
@@ -63,12 +63,12 @@ def test_advice_on_a_report_of_a_failure_only_where_the_cause_is_not_known() -> 
         "Error executing job with overrides: ['a=b']",
         "ray.exceptions.RayTaskError(KeyError): ray::f()",
     )
-    assert "first error" in advice("KeyError: 'x'", *reports)
+    assert "the first one names the cause" in advice("KeyError: 'x'", *reports)
     assert "traceback below" in advice(reports[0])
     assert "end of the traceback" in advice(reports[1])
     died = "ray.exceptions.RayTaskError(ActorDiedError): ray::TaskRunner.run() (pid=7)"
     assert "Ray worker died" in advice(died)
-    assert "first error" in advice("TypeError: got multiple values", died), (
+    assert "the first one names the cause" in advice("TypeError: got multiple values", died), (
         "its own exception is the cause"
     )
 

@@ -150,7 +150,8 @@ def run_of(name: str, reward: float | None = None, last: float | None = None) ->
     series = (
         SimpleNamespace(key="critic/score/mean", last_finite=point) if reward is not None else None
     )
-    run = SimpleNamespace(name=name, last_record=last, indicators={"reward": "critic/score/mean"})
+    indicators = {"reward": "critic/score/mean"}
+    run = SimpleNamespace(name=name, last_record=last, indicators=indicators, step=1)
     run.present = lambda _: series
     return cast("Run", run)
 

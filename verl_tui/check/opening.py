@@ -67,7 +67,7 @@ def opening(described: Mapping[str, Any], run: Run, judged: int, now: float) -> 
 
 
 def _headline(described: Mapping[str, Any], run: Run, word: str, now: float) -> Text:
-    evaluation = is_evaluation(run) and not word
+    evaluation = is_evaluation(run) and not described["findings"]
     head = _evaluated(run) if evaluation else word or "no verdict yet"
     at = "" if evaluation else _at(described)
     return Text.assemble(

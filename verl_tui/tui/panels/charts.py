@@ -90,12 +90,12 @@ class ChartsPanel(Panel):
         self._laid_out = ((0, 0), 0, 0)
         """Grid of the last layout, tiles that it shows, and tiles that there were."""
         self._tiles = Tiles(self._lay_out)
-        self._log = StartLog()
+        self._start_log = StartLog()
 
     def compose(self) -> ComposeResult:
         """The tiles are filled when their size is known."""
         yield self._tiles
-        yield self._log
+        yield self._start_log
 
     # -- from a view to the charts -----------------------------------------------------------------
 
@@ -121,8 +121,8 @@ class ChartsPanel(Panel):
         run = view.run
         instead = run is not None and not self._filter.text and not run.keys and has_log(run)
         if instead is self._tiles.display:
-            self._tiles.display, self._log.display = not instead, instead
-        self._log.show(view if instead else None)
+            self._tiles.display, self._start_log.display = not instead, instead
+        self._start_log.show(view if instead else None)
 
     @property
     def planned(self) -> tuple[PlannedChart, ...]:
