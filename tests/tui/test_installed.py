@@ -140,16 +140,25 @@ def restored(output: bytes) -> bool:
     ))  # fmt: skip
 
 
-def test_from_the_first_frame_to_the_last(run, log):
-    terminal = run(log.parent)
+def test_from_the_first_frame_to_the_last(run, log, tmp_path):
+    # Two runs, the shown one with a sample: each panel that has something to show has a frame.
+    sample = {"scope": "sample", "step": 49, "prompt": "1+1?", "response": "two", "reward": 1.0}
+    (log.parent / "samples.jsonl").write_text(json.dumps(sample) + "\n")
+    other = tmp_path / "run_b" / "log.jsonl"
+    other.parent.mkdir()
+    other.write_text(line(1))
+    terminal = run(log.parent, other.parent)
     # Every layout is reached by resizing alone.
-    terminal.until("runs", "charts", "health", "gpus", "samples")
+    everything = ("─ runs ─", "─ charts ─", "nothing found by", "─ samples ─", "? Help")
+    terminal.until(*everything)
+    assert "gpus" in "\n".join(terminal.screen.display).casefold(), "one row where there are none"
     terminal.resize(80, 24)
-    terminal.until("charts", "health", gone="gpus")
+    terminal.until("─ charts ─", "nothing found by", "? Help", gone="─ runs ─")
+    terminal.until("─ charts ─", gone="GPUs:")
     terminal.resize(40, 12)
-    terminal.until("reward", gone="charts")
+    terminal.until("reward", "nothing found by", gone="─ charts ─")
     terminal.resize(120, 40)
-    terminal.until("runs", "charts", "health", "gpus", "samples")
+    terminal.until(*everything)
     # Bytes that are no text are no keys.
     terminal.until("run_a", "step 49", "reward", "0.49")
     terminal.press(b"\xff\xfe\xc3m")
@@ -383,7 +392,7 @@ def test_an_end_is_told(run, tmp_path):
     config = tmp_path / "config.toml"
     config.write_text('bell = true\nnotify = "osc9"\n')
     terminal = run("--config", config, path.parent)
-    terminal.until("58/60")
+    terminal.until("step 58 of 60 (96%)")
     terminal.read_for(SETTLED)
     with path.open("a") as file:
         file.write("".join(bar.format(n, n) + step.format(n) for n in (59, 60)))
