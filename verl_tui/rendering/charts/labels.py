@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from dataclasses import replace
-from itertools import chain, cycle
+from itertools import chain, cycle, product
 from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,6 +28,7 @@ _Parts = list[tuple[str, str]]
 """Texts with their roles."""
 _READING = 10
 """Cells kept for value and trend in a chart of one row."""
+_GAP = ("  ", "")
 _OF = " of "
 _LEAST_NAME = 6
 """Cells below which the name of a run says nothing."""
@@ -134,6 +135,9 @@ def _sides(data: ChartData, cursor: int | None, symbols: Symbols, room: int) -> 
     """Yield what may stand at the right, from what is wanted most to what needs the least room."""
     notes = [(fit(note, len(note), symbols), "target") for note in data.notes]
     smooth = _smoothed(data)
+    if smooth and data.run:  # a chart over the full screen, with the only place for the key
+        for named, how in product(_named(data, cursor, symbols, _ENOUGH, room), smooth):
+            yield [*named, *(part for note in notes[:1] for part in (_GAP, note)), _GAP, *how]
     for note in notes if smooth else ():
         yield [note, ("  ", ""), *smooth[-1]]
     yield from smooth
