@@ -149,6 +149,22 @@ async def test_a_step_costs_little_on_every_screen(log: Path) -> None:
     assert all(costs[name] == 0 for name in ("samples", "config", "history", "help"))
 
 
+async def test_a_frame_that_changes_no_cell_writes_nothing(log: Path) -> None:
+    app = loaded(log)
+    async with emulated(app, SIZE) as pilot:
+        for keys in (), ("o",), ("escape", "question_mark"):
+            await press(pilot, *keys)
+            await quiet(pilot)
+            bytes_written(app)
+            app.screen.refresh(repaint=True, layout=True)
+            await settle(pilot)
+            assert not bytes_written(app), "not even where the cursor is"
+            app.cursor_position += (1, 1)
+            app.screen.refresh(repaint=True, layout=True)
+            await settle(pilot)
+            assert bytes_written(app), "it has moved"
+
+
 async def test_the_whole_screen_is_written_where_the_terminal_was_somebody_elses(log: Path) -> None:
     app = loaded(log)
     async with emulated(app, SIZE) as pilot:

@@ -252,6 +252,17 @@ class _Changes(CompositorUpdate):
         return self._written.changes(self._update, _system(console))
 
 
+class Written(CompositorUpdate):
+    """An update of which is known already what it writes."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def render_segments(self, console: Console) -> str:
+        """Write that."""
+        return self._text
+
+
 def _system(console: Console) -> ColorSystem:
     return COLOR_SYSTEMS.get(console.color_system or "", ColorSystem.TRUECOLOR)
 

@@ -11,7 +11,7 @@ from textual.app import App, ReturnType
 from textual.filter import Monochrome, NoColor
 
 from verl_tui.tui.terminal.ascii_filter import AsciiOnly
-from verl_tui.tui.terminal.cell_diff import Cells
+from verl_tui.tui.terminal.cell_diff import Cells, Written
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,7 +47,25 @@ class TerminalOutput(App[ReturnType]):
         return [*filters, self._ascii] if self.ascii_only else filters
 
     def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
-        super()._display(screen, self._cells.diffed(renderable))
+        update: Any = self._cells.diffed(renderable)
+        if update is not renderable and self._is_written():
+            text = update.render_segments(self.console)
+            if not text and not self._cursor_moved():
+                return  # Textual would write where the cursor is, though it is there already
+            update = Written(text)
+        super()._display(screen, update)
+
+    def _is_written(self) -> bool:
+        """Return whether Textual writes a frame now, or drops it."""
+        app: Any = self
+        live = app._running and not app._closed and app._driver is not None
+        return live and not app._batch_count and not self.is_headless
+
+    def _cursor_moved(self) -> bool:
+        """Return whether the terminal's cursor is to be elsewhere than it was last."""
+        app: Any = self
+        place = self.screen.outer_size.clamp_offset(self.cursor_position)
+        return bool(place != app._previous_cursor_position)
 
     def write_all_cells(self) -> None:
         """Write the whole screen again: the terminal may have lost part of it."""
