@@ -177,9 +177,9 @@ async def test_the_footer_cuts_no_key(demo: Monitor) -> None:
             await pilot.resize_terminal(width, 24)
             await settle(pilot)
             shown = lines(app)[-1].split()
-            assert "Next" in shown
+            assert "Panel" in shown
             assert " ".join(shown[-2:]) in whole
-            await pilot.resize_terminal(140, 24)
+            await pilot.resize_terminal(160, 24)
             await settle(pilot)
             assert "Pause" in lines(app)[-1]
 

@@ -78,7 +78,8 @@ async def test_what_was_cleared_says_when(tmp_path: Path) -> None:
 
 async def test_acknowledged_findings_step_back(tmp_path: Path) -> None:
     write_run(tmp_path, "run", 40, kl_div=0.3, response_length_mean=300.0)
-    app = loaded(tmp_path / "run")
+    write_run(tmp_path, "sane", 40)
+    app = loaded(tmp_path)
     async with app.run_test(size=(200, 50)) as pilot:
         await press(pilot)
         assert "1 ✖2 run" in text(app)
