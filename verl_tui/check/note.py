@@ -254,13 +254,7 @@ def _read(sources: Iterable[Mapping[str, Any]], run: Run, text_is: str = "") -> 
         run: Their run.
         text_is: What they are called instead of their format, empty for that.
     """
-    groups: dict[tuple[Path, str], list[Mapping[str, Any]]] = {}
-    for source in sources:
-        if text_is and not run.sources[source["path"]].status.size:
-            continue  # a directory, in which nothing was found either
-        called = text_is or source["program"] or source["format"]
-        groups.setdefault((Path(source["path"]).parent, called), []).append(source)
-    for (directory, called), group in groups.items():
+    for (directory, called), group in _by_directory(sources, run, text_is).items():
         path = group[0]["path"] if len(group) == 1 else f"{len(group):,} files in {directory}"
         records = counted(sum(source["records"] for source in group), "record")
         text = Text(f"read {one_line(path, 1000)}: {called}, {records}", "dim")
@@ -268,6 +262,19 @@ def _read(sources: Iterable[Mapping[str, Any]], run: Run, text_is: str = "") -> 
             text.append(f", {counted(unreadable, 'unreadable line')}", "not dim yellow")
         yield _NoteLine(2, text)
         yield from _trouble(run.sources[source["path"]] for source in group)
+
+
+def _by_directory(
+    sources: Iterable[Mapping[str, Any]], run: Run, text_is: str
+) -> dict[tuple[Path, str], list[Mapping[str, Any]]]:
+    """Group sources by their directory and by what they are called."""
+    groups: dict[tuple[Path, str], list[Mapping[str, Any]]] = {}
+    for source in sources:
+        if text_is and not run.sources[source["path"]].status.size:
+            continue  # a directory, in which nothing was found either
+        called = text_is or source["program"] or source["format"]
+        groups.setdefault((Path(source["path"]).parent, called), []).append(source)
+    return groups
 
 
 def _trouble(sources: Iterable[SourceState]) -> Iterator[_NoteLine]:

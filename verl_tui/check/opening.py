@@ -167,19 +167,25 @@ def _lowered(sentence: str) -> str:
 
 def _checkpoint_before(finding: Mapping[str, Any], run: Run) -> str:
     """Name the checkpoint to go back to or to resume from, where that is what to do."""
-    since, saved = finding["since_step"], run.saved_step
-    steps = [at for at in usable(run) if saved is None or at <= saved]
+    paths = _complete_checkpoints(run)
     if finding["id"] == "crash":
-        if not steps:
+        newest = max(paths, default=None)
+        if newest is None:
             return ""
-        return f". The newest checkpoint is of step {max(steps)}: {usable(run)[max(steps)]}"
+        return f". The newest checkpoint is of step {newest}: {paths[newest]}"
+    since = finding["since_step"]
     if since is None or not _GO_BACK.search(finding["advice"]):
         return ""
-    before = max((at for at in steps if at < since), default=None)
+    before = max((at for at in paths if at < since), default=None)
     if before is None:
         return f". No checkpoint from before step {since} is known"
-    path = usable(run)[before]
-    return f". The newest checkpoint from before step {since} is of step {before}: {path}"
+    return f". The newest checkpoint from before step {since} is of step {before}: {paths[before]}"
+
+
+def _complete_checkpoints(run: Run) -> dict[int, str]:
+    """Return the paths of a run's usable checkpoints by step, up to the last that it has saved."""
+    saved = run.saved_step
+    return {at: path for at, path in usable(run).items() if saved is None or at <= saved}
 
 
 def _worth_keeping(best: Mapping[str, Any] | None) -> str:

@@ -70,14 +70,22 @@ def _height_of_each(places: Sequence[DevicePlace], height: int, *, zoomed: bool)
     Zoomed, the rows below the devices stay in sight; a small panel scrolls to them, and gives each
     device of a single place its own row where all of them fit.
     """
-    occupied = [place for place in places if place.devices]
-    needed = len(occupied[0].devices) if len(occupied) == 1 and not zoomed else 0
-    least = needed if needed <= height else 1
+    occupied = [place.devices for place in places if place.devices]
+    least = 1
+    if len(occupied) == 1 and not zoomed and len(occupied[0]) <= height:
+        least = len(occupied[0])
+    left = height - _rows_beside(places, zoomed=zoomed)
+    return max(least, left // max(1, len(occupied)))
+
+
+def _rows_beside(places: Sequence[DevicePlace], *, zoomed: bool) -> int:
+    """Return the rows of headings and gaps, zoomed also those below the devices."""
+    rows = 0
     if len(places) > 1 or any(place.heading for place in places):
-        height -= 2 * len(places) - 1
+        rows += 2 * len(places) - 1
     if zoomed:
-        height -= sum(len(place.below) for place in places)
-    return max(least, 1, height // max(1, len(occupied)))
+        rows += sum(len(place.below) for place in places)
+    return rows
 
 
 def device_places(view: View, width: int) -> list[DevicePlace]:

@@ -56,12 +56,16 @@ def first_to_show(monitor: Monitor, now: float) -> str | None:
     """Return the name of the run that needs a look first: with a critical finding, then the newest
     written; of those written at about the same time the first that was found.
     """
-    critical = {name for name, one in monitor.verdicts.items() if _is_critical(one)}
-    runs = [run for run in monitor.runs.values() if run.name in critical]
-    runs = runs or [run for run in monitor.runs.values() if run.step is not None]
+    runs = _critical(monitor) or [run for run in monitor.runs.values() if run.step is not None]
     runs = runs or ordered(monitor.runs.values(), ORDERS[0], now)
     newest = max(map(_written, runs), default=0.0)
     return next((run.name for run in runs if _written(run) >= newest - _TOGETHER), None)
+
+
+def _critical(monitor: Monitor) -> list[Run]:
+    """Return the runs with a critical finding."""
+    names = {name for name, one in monitor.verdicts.items() if _is_critical(one)}
+    return [run for run in monitor.runs.values() if run.name in names]
 
 
 def _is_critical(verdict: Verdict) -> bool:

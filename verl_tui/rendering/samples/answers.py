@@ -17,7 +17,7 @@ from verl_tui.rendering.samples.template import ANSWER, ASSISTANT, CODE, THOUGHT
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from verl_tui.records import Sample
     from verl_tui.rendering.samples.marks import MarkedSpan
@@ -79,13 +79,17 @@ def find_answers(text: str, stretches: Sequence[Stretch]) -> list[Answer]:
         if one.kind == ANSWER and not one.token
     ]
     marked = sorted((*_boxed(text), *_matched(_HASHES, text), *_matched(_LINE, text)))
+    return sorted((*found, *_beginning_in(spoken, marked)))
+
+
+def _beginning_in(stretches: Sequence[Stretch], answers: Iterable[Answer]) -> Iterator[Answer]:
+    """Yield the answers whose content begins in one of the stretches; both are ascending."""
     at = 0
-    for answer in marked:
-        while at < len(spoken) and spoken[at].end <= answer.first:
+    for answer in answers:
+        while at < len(stretches) and stretches[at].end <= answer.first:
             at += 1
-        if at < len(spoken) and spoken[at].start <= answer.first:
-            found.append(answer)
-    return sorted(found)
+        if at < len(stretches) and stretches[at].start <= answer.first:
+            yield answer
 
 
 def final_answer(text: str, stretches: Sequence[Stretch]) -> str | None:
@@ -178,17 +182,22 @@ def _truths(truth: str) -> list[str]:
     """Return the accepted answers: those of a JSON document, the final one of a solution, or the
     text itself.
     """
-    found: object = truth
-    if truth.lstrip()[:1] in ("{", "["):
-        try:
-            found = json.loads(truth)
-        except (ValueError, RecursionError):
-            found = truth
+    found = _document(truth)
     if isinstance(found, dict):
         found = next((found[key] for key in _TRUTH_KEYS if key in found), truth)
     several = found[:_MOST_TRUTHS] if isinstance(found, list) else [found]
     texts = [str(one).strip() for one in several if isinstance(one, (str, int, float))]
     return [_last_marked(text) or text for text in texts]
+
+
+def _document(truth: str) -> object:
+    """Return the JSON object or list that a ground truth is, else its text."""
+    if truth.lstrip()[:1] not in ("{", "["):
+        return truth
+    try:
+        return json.loads(truth)
+    except (ValueError, RecursionError):
+        return truth
 
 
 def _last_marked(text: str) -> str:

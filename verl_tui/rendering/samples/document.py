@@ -160,30 +160,35 @@ class Document:
     def row(self, at: int) -> Pieces:
         """Return a row that is known."""
         line = self._lines[at]
-        name, text = self._parts[line.part]
-        if line.kind == "heading":
-            return _cut(self._heading(line.part), self._width)
-        if line.kind == "note":
-            where = "above" if line.start < 0 else "more"
-            note = (
-                "(empty)"
-                if not text.strip()
-                else f"{'...' if self._ascii else '…'} {line.end:,} characters {where}"
-            )
-            return [(fit(note, self._width), "dim")]
-        if line.kind == "turn":
-            return _cut([(self._turn_row(line), "dim")], self._width)
-        if line.kind == "compared":
-            return _cut(self._compared_row(), self._width)
         if line.kind:
-            return []
+            return _cut(self._row_beside_text(line), self._width)
         beside = self._margin(at)
         if line.end <= line.start:
             return beside
+        name, text = self._parts[line.part]
         found = self._marks_of(line.part)
         if self.here is not None and self.here.part == line.part:
             found = marks.over(found, [(self.here.start, self.here.end, "here")])
         return [*beside, *marks.pieces(text, line.start, line.end, found, name)]
+
+    def _row_beside_text(self, line: _DocumentRow) -> Pieces:
+        """Return a row that is not of a text, however long."""
+        match line.kind:
+            case "heading":
+                return self._heading(line.part)
+            case "note":
+                return [(self._note(line), "dim")]
+            case "turn":
+                return [(self._turn_row(line), "dim")]
+            case "compared":
+                return self._compared_row()
+        return []
+
+    def _note(self, line: _DocumentRow) -> str:
+        if not self._parts[line.part][1].strip():
+            return "(empty)"
+        where = "above" if line.start < 0 else "more"
+        return f"{'...' if self._ascii else '…'} {line.end:,} characters {where}"
 
     # -- speakers, thoughts, tools and answers -----------------------------------------------------
 

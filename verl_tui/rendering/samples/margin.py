@@ -21,7 +21,7 @@ from verl_tui.rendering.samples.template import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from verl_tui.rendering.samples.answers import Answer
     from verl_tui.rendering.samples.stretches import Stretch
@@ -86,27 +86,47 @@ class Typed(NamedTuple):
 def typed(text: str, stretches: Sequence[Stretch], width: int) -> Typed:
     """Return a text with its margin; a text of one kind has none."""
     answers = find_answers(text, stretches)
-    said = [one for one in stretches if not one.token and text[one.start : one.end].strip()]
-    plain = all(one.kind == TEXT and one.speaker == said[0].speaker for one in said)
+    words = _words(text, stretches)
+    plain = all(one.kind == TEXT and one.speaker == words[0].speaker for one in words)
+    found = _marks(text, stretches, plain=plain)
+    inline = [(answer.start, answer.end, ANSWER) for answer in _outermost(answers)]
+    starts = [answer.start for answer in answers]
+    labels, margin = 0, 0
+    if answers or not plain:
+        roles = {_role(one) for one in words}
+        labels, margin = _widths(roles | {ANSWER} if answers else roles, width)
+    return Typed(stretches, marks.over(found, inline), starts, labels, margin)
+
+
+def _words(text: str, stretches: Sequence[Stretch]) -> list[Stretch]:
+    """Return the stretches that are neither tokens nor blank."""
+    return [one for one in stretches if not one.token and text[one.start : one.end].strip()]
+
+
+def _marks(text: str, stretches: Sequence[Stretch], *, plain: bool) -> list[marks.MarkedSpan]:
+    """Return the roles of tokens, and of the words between them unless those are plain text."""
     found: list[marks.MarkedSpan] = []
     for one in stretches:
         if one.token:
-            tag = one.kind != TEXT and not text.startswith(("<|", "<｜"), one.start)
-            found.append((one.start, one.end, marks.TAG if tag else marks.TOKEN_ROLE))
+            found.append((one.start, one.end, _token_role(text, one)))
         elif one.kind != TEXT or not plain:
             found.append((one.start, one.end, _role(one)))
-    inline = [(answer.start, answer.end, ANSWER) for answer in _outermost(answers)]
-    labels = {_role(one) for one in said} | ({ANSWER} if answers else set())
-    widest = max((len(_LABELS.get(label, label)) for label in labels), default=0)
-    shown = bool(stretches) and not (plain and not answers)
-    labelled = shown and width >= _LABELLED
-    return Typed(
-        stretches,
-        marks.over(found, inline),
-        [answer.start for answer in answers],
-        widest if labelled else 0,
-        widest + 3 if labelled else 2 if shown and width >= _RULED else 0,
-    )
+    return found
+
+
+def _token_role(text: str, one: Stretch) -> str:
+    """Return the role of a tag that opens or closes a block, or of a token of the template."""
+    if one.kind == TEXT or text.startswith(("<|", "<｜"), one.start):
+        return marks.TOKEN_ROLE
+    return marks.TAG
+
+
+def _widths(roles: Iterable[str], width: int) -> tuple[int, int]:
+    """Return the cells of a label and of the whole margin beside a text in rows of `width`."""
+    if width >= _LABELLED:
+        widest = max(len(_LABELS.get(role, role)) for role in roles)
+        return widest, widest + 3
+    return 0, 2 if width >= _RULED else 0
 
 
 def _role(one: Stretch) -> str:

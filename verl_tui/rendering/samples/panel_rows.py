@@ -108,12 +108,9 @@ def _facts(
 ) -> Pieces:
     """Return the longest description of the sample that fits."""
     step, which = exact_step(place.step), f"{index + 1}/{count}"
-    mates = listing.mates(index)
-    group = f"{mates.index(index) + 1}/{len(mates)}" if len(mates) > 1 else ""
+    group, of_group = _group(index, listing)
     score, short_score, role = _score(index, listing, ascii_only=ascii_only)
     scores = listing.scores
-    fact = listing.facts[index] if index < len(listing.facts) else None
-    of_group = scores.group_words(fact.group) if fact is not None else ""
     long = [
         (f"step {step}", "strong"),
         (f"sample {which}", ""),
@@ -136,6 +133,14 @@ def _facts(
         if _cells(row) <= width:
             return row
     return _cut(_joined([(step, "strong"), *short[1:3]], ascii_only=ascii_only), width)
+
+
+def _group(index: int, listing: SampleListing) -> tuple[str, str]:
+    """Return a sample's number among those of its group, and words on the group; empty for none."""
+    mates = listing.mates(index)
+    number = f"{mates.index(index) + 1}/{len(mates)}" if len(mates) > 1 else ""
+    known = index < len(listing.facts)
+    return number, listing.scores.group_words(listing.facts[index].group) if known else ""
 
 
 def _score(index: int, listing: SampleListing, *, ascii_only: bool) -> tuple[str, str, str]:

@@ -53,21 +53,8 @@ def columns(fields: Iterable[str], count: int, order: SampleOrder, width: int) -
         order: Order of the list.
         width: Cells of a row.
     """
-    digits = max(2, len(str(count)))
-    fixed = [TableColumn("score", "score", _NUMBER + 2), TableColumn(FILE, "#", digits)]
-    length = TableColumn("length", "len", 5)
-    others = [length, TableColumn(GROUP, "grp", max(4, digits))]
-    others += [
-        TableColumn(name, name, min(_WIDEST, max(_NUMBER, cell_len(name))))
-        for name in fields
-        if name not in _OWN
-    ]
-    others.sort(key=lambda column: column.field != order.field)
-    if others[0].field == order.field:
-        fixed.insert(1, others.pop(0))
     chosen: list[TableColumn] = []
-    for column in (*fixed, *others):
-        spared = 0 if column in fixed else _LEAST_PREVIEW if column is length else _ROOM_FOR_PREVIEW
+    for column, spared in _by_importance(fields, max(2, len(str(count))), order):
         if chosen and width < column.width + 1 + spared:
             break
         width -= column.width + 1
@@ -77,6 +64,28 @@ def columns(fields: Iterable[str], count: int, order: SampleOrder, width: int) -
         title = "answer or end" if width >= _WIDEST + 1 else "answer"
         chosen.append(TableColumn(PREVIEW, title, width))
     return chosen
+
+
+def _by_importance(
+    fields: Iterable[str], digits: int, order: SampleOrder
+) -> list[tuple[TableColumn, int]]:
+    """Return all columns, the most important first, each with the cells to spare for a preview."""
+    found = [
+        (TableColumn("score", "score", _NUMBER + 2), 0),
+        (TableColumn(FILE, "#", digits), 0),
+        (TableColumn("length", "len", 5), _LEAST_PREVIEW),
+        (TableColumn(GROUP, "grp", max(4, digits)), _ROOM_FOR_PREVIEW),
+    ]
+    for name in fields:
+        if name not in _OWN:
+            cells = min(_WIDEST, max(_NUMBER, cell_len(name)))
+            found.append((TableColumn(name, name, cells), _ROOM_FOR_PREVIEW))
+    for at, (column, _) in enumerate(found[2:], 2):
+        if column.field == order.field:
+            del found[at]
+            found.insert(1, (column, 0))
+            break
+    return found
 
 
 def heading(

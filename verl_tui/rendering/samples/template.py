@@ -154,18 +154,25 @@ def _speaker(name: str) -> str:
 
 def _plain_turns(text: str, speaker: str) -> Iterator[Sign]:
     """Yield turns that are told by words only; heuristic, so a word alone is none."""
-    own = list(_OWN_LINE.finditer(text))
-    if _converse(text, own, speaker):
-        turns = own
-        if own and own[0].start() == 0 and text.startswith(f"{own[0]['role']}\n\n"):
-            turns = [*own, *(found for found in _GLUED.finditer(text) if found.start())]
-    else:
-        turns = list(_BEFORE_COLON.finditer(text))
-        if not _converse(text, turns, speaker):
-            return
+    turns = _on_own_lines(text, speaker) or _before_colons(text, speaker)
     for start, found in {found.start(): found for found in turns}.items():
         name = found.groupdict().get("model") or found["role"]
         yield Sign(start, found.end(), TURN, _speaker(name))
+
+
+def _on_own_lines(text: str, speaker: str) -> list[re.Match[str]]:
+    """Return speakers on lines of their own, in Llama 3's form also those glued to a text."""
+    own = list(_OWN_LINE.finditer(text))
+    if not _converse(text, own, speaker):
+        return []
+    if own[0].start() == 0 and text.startswith(f"{own[0]['role']}\n\n"):
+        own += (found for found in _GLUED.finditer(text) if found.start())
+    return own
+
+
+def _before_colons(text: str, speaker: str) -> list[re.Match[str]]:
+    turns = list(_BEFORE_COLON.finditer(text))
+    return turns if _converse(text, turns, speaker) else []
 
 
 def _converse(text: str, turns: list[re.Match[str]], speaker: str) -> bool:

@@ -90,19 +90,24 @@ def _so_far(status: SourceStatus, now: float, *, training: bool) -> str:
 def source_pieces(run: Run) -> Iterator[tuple[str, str]]:
     """Yield the state of a run's sources as pieces of text with their roles, the worst first."""
     statuses = _relevant(run)
-    down = [status for status in statuses if status.problem is not None]
-    if down and all(status.problem == _GONE for status in statuses):
-        yield " deleted from disk; r drops it", "critical"
-    elif down:
-        yield f" {_problem(down)} (i)", "critical"
+    problem = _problem(statuses)
+    if problem:
+        yield f" {problem}", "critical"
     if run.unreadable:
         yield f" {counted(run.unreadable, 'unreadable line')} (i)", "warning"
-    if statuses and not (down or run.unreadable):
+    if statuses and not (problem or run.unreadable):
         yield f" {counted(len(statuses), 'source')} ok", "dim"
 
 
-def _problem(down: Sequence[SourceStatus]) -> str:
-    """Describe the problem of the first source, and count the others."""
+def _problem(statuses: Sequence[SourceStatus]) -> str:
+    """Describe the problem of the first source that has one, and count the others; empty for
+    none.
+    """
+    down = [status for status in statuses if status.problem is not None]
+    if not down:
+        return ""
+    if all(status.problem == _GONE for status in statuses):
+        return "deleted from disk; r drops it"
     name = one_line(PurePath(down[0].path).name, 24)
     more = f", {len(down) - 1} more" if len(down) > 1 else ""
-    return f"{name}: {one_line(down[0].problem or '', 40)}{more}"
+    return f"{name}: {one_line(down[0].problem or '', 40)}{more} (i)"

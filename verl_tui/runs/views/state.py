@@ -14,6 +14,7 @@ from verl_tui.runs.views.signs_of_life import evidence, gpus_work, unattended, w
 from verl_tui.runs.views.worker_errors import worker_errors
 
 if TYPE_CHECKING:
+    from verl_tui.records import SourceStatus
     from verl_tui.runs.run import Run
 
 _ENDED_AFTER = 3600.0
@@ -150,7 +151,7 @@ def _before_first_step(run: Run, now: float) -> State | None:
     if run.step is not None and not starts(run.sources.values(), run.last_record or 0.0):
         return None
     idle = _idle(run, now)
-    if has_no_training(run) and ((idle or 0.0) > _STALL_UNKNOWN or _unheld(run)):
+    if has_no_training(run) and _abandoned(run, idle):
         return State.NO_TRAINING
     waits = idle is None or idle <= _ENDED_AFTER or writer(run) is not None
     return State.WAITING if waits else State.ENDED
@@ -180,15 +181,25 @@ def has_no_training(run: Run) -> bool:
     """
     if run.step is not None or run.events or writer(run) is not None:
         return False
-    read = [source.status for source in run.sources.values()]
-    return any(one.size and one.format == _CONSOLE for one in read) and all(
-        not (one.records or one.unreadable or one.problem) and one.bytes_read >= one.size
-        for one in read
+    statuses = [source.status for source in run.sources.values()]
+    return any(one.size and one.format == _CONSOLE for one in statuses) and all(
+        map(_read_in_vain, statuses)
     )
 
 
-def _unheld(run: Run) -> bool:
-    """Return whether no process of this host holds any of the files, all of which are its own."""
+def _read_in_vain(status: SourceStatus) -> bool:
+    """Return whether a source has been read whole, and nothing of a training was in it."""
+    if status.records or status.unreadable or status.problem:
+        return False
+    return status.bytes_read >= status.size
+
+
+def _abandoned(run: Run, idle: float | None) -> bool:
+    """Return whether files have not changed for long, or no process of this host, to which all of
+    them belong, holds any.
+    """
+    if idle is not None and idle > _STALL_UNKNOWN:
+        return True
     return all(one.status.unheld for one in run.sources.values() if one.status.size)
 
 
