@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from verl_tui.health.finding import Verdict
+    from verl_tui.health.finding import Episode, Finding, Verdict
     from verl_tui.rendering.charts.axes import Scale, Window
     from verl_tui.rendering.charts.braille import Run
     from verl_tui.rendering.charts.downsample import DotColumns
@@ -42,23 +42,17 @@ class Alarm:
         return ALARM_ROLES[self.severity]
 
 
-def alarms_of(found: PlannedChart, verdict: Verdict) -> list[Alarm]:
+def alarms_of(chart: PlannedChart, verdict: Verdict) -> list[Alarm]:
     """Return when findings about a chart's metric held, over steps; the worst last."""
-    past = (
-        (one.severity, one.since_step, one.cleared_step)
-        for one in verdict.history
-        if one.key is not None and found.shows(one.key)
-    )
-    present = (
-        (one.severity, one.since_step, None)
-        for one in verdict.findings
-        if one.key is not None and found.shows(one.key)
-    )
-    told = {(*one,) for told in (past, present) for one in told}
-    return sorted(
-        (Alarm(int(severity), since, end) for severity, since, end in told if since is not None),
-        key=lambda alarm: (alarm.severity, alarm.first, alarm.last or inf),
-    )
+    found: list[tuple[Episode | Finding, int | None]]
+    found = [(one, one.cleared_step) for one in verdict.history]
+    found += [(one, None) for one in verdict.findings]
+    alarms: set[Alarm] = set()
+    for finding, end in found:
+        since, key = finding.since_step, finding.key
+        if since is not None and key is not None and chart.shows(key):
+            alarms.add(Alarm(int(finding.severity), since, end))
+    return sorted(alarms, key=lambda alarm: (alarm.severity, alarm.first, alarm.last or inf))
 
 
 class Healthy(NamedTuple):
@@ -156,8 +150,7 @@ def _outside(
     band: tuple[float | None, float | None],
 ) -> Iterator[tuple[int, Run | None, list[Run]]]:
     """Yield the dot columns that reach out of the band: column, what is within, what is outside."""
-    least = -inf if band[0] is None else band[0]
-    most = inf if band[1] is None else band[1]
+    least, most = _ends(band)
     for x in stretch:
         run = runs[x]
         if run is None:
@@ -169,6 +162,12 @@ def _outside(
         low, high = columns.lows[x], columns.highs[x]
         if low is not None and high is not None and (low < least or high > most):
             yield x, None, [run]
+
+
+def _ends(band: tuple[float | None, float | None]) -> tuple[float, float]:
+    """Return the ends of a band, an open one infinite."""
+    low, high = band
+    return -inf if low is None else low, inf if high is None else high
 
 
 def _whole(
@@ -206,16 +205,23 @@ def alarmed_polylines(
         band: Heights of the edges of the healthy band.
     """
     x, y, starts = drawn
-    ends = (-inf if band[0] is None else band[0], inf if band[1] is None else band[1])
+    ends = _ends(band)
     roles: list[AlarmRole | None] = [None] * len(x)
     for alarm in alarms:
         stretch = _columns_of(alarm, window, window.columns)
-        inside = [i for i, column in enumerate(x) if column in stretch]
-        outside = [i for i in inside if not ends[0] <= y[i] <= ends[1]]
-        for i in outside or inside:
+        for i in _points_of(stretch, x, y, ends):
             roles[i] = alarm.role
     found = [_polyline(role, (x, y, set(starts)), roles, ends) for role in ALARM_ROLES]
     return [one for one in found if one.x]
+
+
+def _points_of(
+    stretch: range, x: Sequence[float], y: Sequence[float], ends: tuple[float, float]
+) -> list[int]:
+    """Return the points of a stretch that are outside the band, all of them where none is."""
+    least, most = ends
+    within = [i for i, column in enumerate(x) if column in stretch]
+    return [i for i in within if not least <= y[i] <= most] or within
 
 
 def _polyline(

@@ -139,18 +139,15 @@ def connect(runs: Sequence[Run | None], breaks: Sequence[bool] = ()) -> list[Run
         breaks: Where true, whatever the line bridges ends: something there is no number.
     """
     joined = list(runs)
-    previous: int | None = None
+    at, before = 0, None
     for x, run in enumerate(runs):
-        if previous is not None and x < len(breaks) and breaks[x]:
-            previous = None
+        if x < len(breaks) and breaks[x]:
+            before = None
         if run is None:
             continue
-        before = runs[previous] if previous is not None else None
-        if before is not None and previous is not None:
-            touch = previous + 1 == x and before[0] <= run[1] and run[0] <= before[1]
-            if not touch:
-                _bridge(joined, previous, x, before, run)
-        previous = x
+        if before is not None and (at + 1 != x or before[0] > run[1] or run[0] > before[1]):
+            _bridge(joined, at, x, before, run)
+        at, before = x, run
     return joined
 
 
@@ -172,17 +169,16 @@ def _bridge(joined: list[Run | None], x0: int, x1: int, before: Run, run: Run) -
 def fill_gaps(runs: Sequence[Run | None]) -> list[Run | None]:
     """Fill the empty columns between runs with runs that lead over evenly, as for an area."""
     filled = list(runs)
-    previous: int | None = None
+    at, before = 0, None
     for x, run in enumerate(runs):
         if run is None:
             continue
-        before = runs[previous] if previous is not None else None
-        if previous is not None and before is not None:
-            for i in range(previous + 1, x):
-                share = (i - previous) / (x - previous)
+        if before is not None:
+            for i in range(at + 1, x):
+                share = (i - at) / (x - at)
                 top, bottom = (round(a + (b - a) * share) for a, b in zip(before, run, strict=True))
                 filled[i] = (top, bottom)
-        previous = x
+        at, before = x, run
     return filled
 
 

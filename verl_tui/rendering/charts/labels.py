@@ -138,16 +138,19 @@ def _sides(data: ChartData, cursor: int | None, symbols: Symbols, room: int) -> 
     if smooth and data.run:  # a chart over the full screen, with the only place for the key
         for named, how in product(_named(data, cursor, symbols, _ENOUGH, room), smooth):
             yield [*named, *(part for note in notes[:1] for part in (_GAP, note)), _GAP, *how]
-    for note in notes if smooth else ():
-        yield [note, ("  ", ""), *smooth[-1]]
+    for note in notes:
+        yield from _behind(note, smooth[-1:])
     yield from smooth
     for note in notes[:1]:
         left = room - _cells([note]) - 2
-        yield from (
-            [note, ("  ", ""), *side] for side in _named(data, cursor, symbols, _ENOUGH, left)
-        )
+        yield from _behind(note, _named(data, cursor, symbols, _ENOUGH, left))
     yield from ([note] for note in notes)
     yield from _named(data, cursor, symbols, _LEAST_LETTERS, room)
+
+
+def _behind(note: tuple[str, str], sides: Iterable[_Parts]) -> Iterator[_Parts]:
+    """Return what may stand at the right, each behind a note."""
+    return ([note, _GAP, *side] for side in sides)
 
 
 def _smoothed(data: ChartData) -> list[_Parts]:

@@ -165,13 +165,18 @@ class PlotextChart:
 
     def _letters(self, line: ChartLine, sign: str, drawn: Signal) -> list[Signal]:
         """Return the letters that stand on a line and at its end."""
-        stamped = {cell * 2 for cell in stamps(line.sign, self._cells)}
-        x, y, before = drawn.x, drawn.y, [-1, *drawn.x]
-        at = [i for i, column in enumerate(x) if column in stamped and before[i] != column]
+        x, y = drawn.x, drawn.y
+        at = self._stamped(line, x)
         if x and (sign or line.kind == "line"):
             at.append(len(x) - 1)
             sign = sign or self._symbols.single
         return [Signal(line.role, sign, [x[i] for i in at], [y[i] for i in at], [])] if at else []
+
+    def _stamped(self, line: ChartLine, x: list[int] | list[float]) -> list[int]:
+        """Return the first points in the dot columns at which a letter stands on a line."""
+        stamped = {cell * 2 for cell in stamps(line.sign, self._cells)}
+        pairs = enumerate(zip((-1, *x), x, strict=False))
+        return [i for i, (before, column) in pairs if column in stamped and column != before]
 
     def _best(self) -> list[Signal]:
         """Return the sign of the best value, where it is in the window and on the y axis."""
