@@ -11,6 +11,7 @@ from verl_tui.health.finding import Severity
 from verl_tui.rendering.charts.downsample import TREND_POINTS, trend
 from verl_tui.rendering.charts.labels import ASCII, UNICODE
 from verl_tui.rendering.charts.sparkline import sparkline
+from verl_tui.rendering.charts.validation import newest_and_best
 from verl_tui.rendering.session.source_status import not_reached, passed_over, source_pieces
 from verl_tui.rendering.text.numbers import compact, exact_step, percent_done
 from verl_tui.rendering.text.printable import middle
@@ -69,8 +70,7 @@ def one_row(view: View, width: int, *, alone: bool) -> list[Piece]:
     run = view.run
     assert run is not None
     parts = list(_identity(view, run))
-    if alone:
-        parts += _figures(view, run)
+    parts += _figures(view, run) if alone else [_scores(view, run)]
     parts += [*_reading(view), *_forecast(view, run), *_sources(view, run)]
     return fitting([part for part in parts if part], width)
 
@@ -155,13 +155,29 @@ def _step(step: int, total: int | None, current: State) -> Part:
 
 
 def _figures(view: View, run: Run) -> Iterator[Part]:
-    """Yield reward, KL, the worst finding and the GPUs."""
+    """Yield reward, validation, KL, the worst finding and the GPUs."""
     yield _metric(view, run, "reward", "reward", "r", (70, 58, 54))
+    yield [
+        _text(priority, words)
+        for priority, words in zip((28, 29, 53), newest_and_best(run), strict=False)
+    ]
     found = next((name for name in _KL if name in run.indicators), None)
     if found is not None:
         yield _metric(view, run, found, "KL", "KL", (60, 52, 46))
     yield _finding(view, run)
     yield _devices(view)
+
+
+def _scores(view: View, run: Run) -> Part:
+    """Return the reward and the validation score beside it, of runs that have both."""
+    reward, words = run.present(run.indicators.get("reward")), [*newest_and_best(run)]
+    if reward is None or not words:
+        return []
+    figure = f"reward {compact(reward.values[-1])} {'-' if view.ascii else '·'} "
+    return [
+        _text(priority, figure + text)
+        for priority, text in zip((19, 20, 21), words[-3:], strict=False)
+    ]
 
 
 def _reading(view: View) -> Iterator[Part]:

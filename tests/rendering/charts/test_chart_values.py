@@ -49,7 +49,7 @@ def write(directory: Path, steps: int, shift: float) -> None:
             "step": step,
             "timestamp": NOW - 10_000 + 1000 * shift + 10 * step,
             REWARD: value(step, shift),
-            **({VALIDATION: step / 100} if step % 4 == 0 else {}),
+            **({VALIDATION: step / 4} if step % 4 == 0 else {}),
         }
         for step in range(1, steps + 1)
     ]
@@ -97,7 +97,7 @@ def test_the_newest_values_are_copied_without_a_cursor(monitor: Monitor) -> None
     assert reading(chart(view, KL), None, view, ChartLook()) == f"{KL} step 40 0.04"
     assert reading(chart(view, REWARD), None, view, ChartLook()).splitlines() == [
         f"{REWARD} step 40 {40 / 3!r}",
-        f"{VALIDATION} step 40 0.4",
+        f"{VALIDATION} step 40 10",
     ]
 
 
@@ -125,7 +125,7 @@ def test_the_cursors_values_are_copied_on_every_axis(monitor: Monitor, axis: str
         chart(view, REWARD), chart(view, KL), view, ChartLook(axis=axis)
     ).splitlines() == [
         f"{REWARD} step 11 {11 / 3!r}",
-        f"{VALIDATION} step 8 0.08",
+        f"{VALIDATION} step 8 2",
         f"{KL} step 11 0.011",
     ]
 

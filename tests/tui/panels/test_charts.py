@@ -41,13 +41,14 @@ if TYPE_CHECKING:
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
 
+VALIDATION = "val-core/gsm8k/acc/mean@1"
 KEYS = (
     "actor/ppo_kl",
     "actor/pg_loss",
     "actor/entropy",
     "my/own",
     "timing_s/gen",
-    "val-core/gsm8k/acc/mean@1",
+    VALIDATION,
 )
 
 
@@ -76,10 +77,10 @@ async def drawn(pilot: Pilot[None]) -> None:
 
 
 def rich_run(steps: int = 60, **more: Any) -> Run:
-    """Return a run with a handful of metrics, validation among them."""
-    return make_run(
-        steps=steps, columns={key: [0.1 + n % 7 for n in range(steps)] for key in KEYS}, **more
-    )
+    """Return a run with a handful of metrics, validation on the reward's scale among them."""
+    columns = {key: [0.1 + n % 7 for n in range(steps)] for key in KEYS}
+    columns[VALIDATION] = [0.1 + n % 7 / 10 for n in range(steps)]
+    return make_run(steps=steps, columns=columns, **more)
 
 
 def view_of(run: Run | None, **more: Any) -> View:
@@ -152,12 +153,20 @@ def test_wanted_charts_come_first() -> None:
 def test_validation_points_stand_in_the_reward_chart() -> None:
     run = rich_run()
     found = plan_charts(run, ())[0]
-    assert found.points == ("val-core/gsm8k/acc/mean@1",)
-    assert found.shows("val-core/gsm8k/acc/mean@1")
+    assert found.points == (VALIDATION,)
+    assert found.shows(VALIDATION)
     assert [line.kind for line in chart_data(found, view_of(run), ChartLook()).lines] == [
         "line",
         "points",
     ]
+
+
+def test_validation_on_another_scale_has_the_chart_after_the_rewards() -> None:
+    run = make_run(steps=60, columns={VALIDATION: [50.0] * 60, "actor/ppo_kl": [0.1] * 60})
+    shown = plan_charts(run, ())
+    assert [one.key for one in shown[:3]] == ["critic/score/mean", VALIDATION, "actor/ppo_kl"]
+    assert shown[0].points == ()
+    assert chart_data(shown[0], view_of(run), ChartLook()).beside == ()
 
 
 def test_a_family_is_one_chart_with_an_envelope() -> None:

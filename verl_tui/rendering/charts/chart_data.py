@@ -37,7 +37,7 @@ class ChartLine:
 
     points: Points
     kind: Literal["line", "points"] = "line"
-    """Joined by a line, or each point with its own marker (validation)."""
+    """A curve, or points that have a marker each and are joined (validation)."""
     role: str = "line"
     """Component class that colours it: `line`, `line-2` .. `line-4`, `run-1` .. `run-6`,
     `validation`.
@@ -114,6 +114,10 @@ class ChartData:
     notes: tuple[str, ...] = ()
     """A few words about the target, from the longest way to say it to the shortest; they come
     before the key.
+    """
+    beside: tuple[str, ...] = ()
+    """Words about the first of the points beside the main line, from the longest way to say it to
+    the shortest.
     """
     marks: tuple[Mark, ...] = ()
     alarms: tuple[Alarm, ...] = ()

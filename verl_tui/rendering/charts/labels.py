@@ -13,6 +13,7 @@ from rich.cells import cell_len, set_cell_size
 from verl_tui.rendering.charts.braille import join
 from verl_tui.rendering.charts.downsample import TREND_POINTS, trend, value_at
 from verl_tui.rendering.charts.sparkline import BROKEN, spark_column, sparkline
+from verl_tui.rendering.charts.validation import score_beside_curve
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.printable import middle, wrapped
 
@@ -38,6 +39,8 @@ name.
 """
 _STAMP = 18
 """Cells from one letter on a line to its next."""
+_SPARK = 24
+"""Cells of a sparkline from which on it gives way to the score beside it."""
 _UNITS = 56
 """Cells from which on a chart of one row has room for the unit."""
 
@@ -133,6 +136,19 @@ def _named_reading(
 
 def _sides(data: ChartData, cursor: int | None, symbols: Symbols, room: int) -> Iterator[_Parts]:
     """Yield what may stand at the right, from what is wanted most to what needs the least room."""
+    beside = score_beside_curve(data, cursor, symbols)
+    for words in beside:
+        left = room - _cells(words) - 2
+        asides = _asides(data, cursor, symbols, left)
+        yield from ([*words, _GAP, *aside] for aside in asides if _cells(aside) <= left)
+        if not _smoothed(data):  # how it is smoothed is said before all else
+            yield words
+    yield from _asides(data, cursor, symbols, room)
+    yield from beside
+
+
+def _asides(data: ChartData, cursor: int | None, symbols: Symbols, room: int) -> Iterator[_Parts]:
+    """Yield what else may stand there: target, smoothing, key or legend."""
     notes = [(fit(note, len(note), symbols), "target") for note in data.notes]
     smooth = _smoothed(data)
     if smooth and data.run:  # a chart over the full screen, with the only place for the key
@@ -260,10 +276,12 @@ def one_line(
         name = middle(name, name_width, ascii_only=symbols is ASCII)
     else:
         name = fit(name, name_width, symbols)
-    spark = spark_row(data, room, symbols)
+    score = score_beside_curve(data, cursor, symbols)[-1:]
+    score = [[*words, _GAP] for words in score if room - _cells(words) - len(_GAP[0]) >= _SPARK]
+    spark = spark_row(data, room - sum(map(_cells, score)), symbols)
     gap = width - name_width - 1 - room - _cells(reading)
     title = (set_cell_size(name, name_width + 1), "focused" if focus else "title")
-    return (title, *spark, (" " * gap, ""), *reading)
+    return (title, *spark, (" " * gap, ""), *chain(*score), *reading)
 
 
 def spark_row(data: ChartData, width: int, symbols: Symbols) -> Text:

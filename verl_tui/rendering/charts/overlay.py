@@ -45,7 +45,12 @@ def overlaid(data: ChartData, indicator: str | None, view: View, axis: str) -> C
     lines = [_marked(ChartLine(points), run, view, labels) for run, _, points in found]
     # One kind of points at most: the markers of more would hide the many lines.
     points = [line for line in data.lines if line.kind == "points"][:1]
-    return replace(data, lines=(_marked(main, shown, view, labels), *lines, *points), right=None)
+    return replace(
+        data,
+        lines=(_marked(main, shown, view, labels), *lines, *points),
+        right=None,
+        beside=(),
+    )
 
 
 def counterpart(run: Run, key: str, indicator: str | None, other: Run) -> Series | None:

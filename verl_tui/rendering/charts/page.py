@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.health.finding import Verdict
 from verl_tui.rendering.charts.chart_data import ChartData
 from verl_tui.rendering.charts.plan import ChartLook, plan_charts
+from verl_tui.rendering.charts.validation import score_beside
 from verl_tui.rendering.session.source_status import nothing_yet
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ class ChartList(NamedTuple):
     filter: ChartFilter = ChartFilter()
     wanted: tuple[str, ...] = ()
     pins: tuple[str, ...] = ()
+    beside: str | None = None
+    """The validation score that is drawn into the chart of the reward."""
 
 
 class PageContent(NamedTuple):
@@ -58,8 +61,9 @@ class PageContent(NamedTuple):
     def of(cls, view: View, look: ChartLook, filter_: ChartFilter) -> PageContent:
         """Return the content of a view."""
         run, wanted = view.run, tuple(view.monitor.config.charts)
+        keys, beside = (len(run.keys), score_beside(run)) if run is not None else (0, None)
         return cls(
-            ChartList(run, len(run.keys) if run else 0, filter_, wanted, view.pins),
+            ChartList(run, keys, filter_, wanted, view.pins, beside),
             look,
             run.revision if run else 0,
             view.cursor,

@@ -12,6 +12,7 @@ from verl_tui.metrics import describe, family, place, shown
 from verl_tui.rendering.charts.alarms import ALARM_ROLES, alarms_of
 from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Mark
 from verl_tui.rendering.charts.overlay import overlaid
+from verl_tui.rendering.charts.validation import newest_and_best, score_beside
 from verl_tui.rendering.charts.x_axes import AXES, on_axis
 from verl_tui.rendering.text.family_colours import family_role
 from verl_tui.rendering.text.numbers import compact
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from verl_tui.runs.series import Series
 
 DEFAULT_ORDER = (
-    "reward", "policy_kl", "reference_kl", "policy_loss", "value_loss", "entropy",
+    "reward", "validation", "policy_kl", "reference_kl", "policy_loss", "value_loss", "entropy",
     "response_length", "grad_norm", "clip_fraction", "throughput", "reward_std", "step_time",
     "generation_time", "truncated_share", "engine_mismatch", "gpu_utilization", "gpu_memory",
     "log_prob",
@@ -46,8 +47,6 @@ _GROUPS = (
     "reward", "validation", "loss", "kl", "optimisation", "length", "samples", "throughput",
     "timing", "engine", "async", "memory", "system", "data", "other",
 )  # fmt: skip
-_SOLE_VALIDATIONS = 3
-"""Validation metrics that are drawn as points in the reward chart; more would hide each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +102,7 @@ class PlannedChart:
     envelope: tuple[str, str] | None = None
     """Keys of the least and the greatest."""
     points: tuple[str, ...] = ()
-    """Keys of validation metrics, drawn as points."""
+    """Keys of what is drawn as joined points with it: the validation score with the reward."""
     spread: Spread | None = None
     """The distribution that the metric is of."""
 
@@ -156,7 +155,8 @@ class _ChartPlanner:
         key = self._run.indicators.get(name, name if name in self._keys else None)
         if key is None or self._in_a_chart(key):
             return
-        points = self._validations[:_SOLE_VALIDATIONS] if name == "reward" else ()
+        beside = score_beside(self._run) if name == "reward" else None
+        points = (beside,) if beside is not None else ()
         indicator = name if name in INDICATORS else None
         self.made.append(_plan(self._run, key, indicator, self._families, points))
 
@@ -248,6 +248,7 @@ def chart_data(found: PlannedChart, view: View, look: ChartLook) -> ChartData:
         band=_band(found, view),
         target=target,
         notes=notes or _rate(found, run),
+        beside=tuple(newest_and_best(run)) if found.points else (),
         marks=tuple(
             replace(mark, step=at)
             for mark in _marks(found, view)

@@ -109,7 +109,8 @@ class PlotextChart:
         if self._data.spread:
             self._spread(self._data.spread, cache)
         letters: list[Signal] = []
-        for line, sign in layered(self._data, self._symbols):
+        lines = layered(self._data, self._symbols)
+        for line, sign in sorted(lines, key=lambda pair: pair[0].kind == "line"):
             columns = cache.columns(line.points, self.window)
             self._odd_columns.update(x // 2 for x, odd in enumerate(columns.odds) if odd)
             scale = self._scales[line.right]
@@ -117,7 +118,8 @@ class PlotextChart:
                 continue
             arrows += self._arrows(line.role, columns, scale)
             if line.kind == "points":
-                self._add(line.role, columns, sign, scale=scale)
+                joined = self._add(line.role, columns, scale=scale)
+                letters.append(joined._replace(glyph=sign))
             else:
                 drawn = self._line(line, columns, scale, cache)
                 letters += self._letters(line, sign, drawn)

@@ -338,20 +338,22 @@ class _Picture:
                 layer.line((run,), x)
 
     def _points(self, line: ChartLine, columns: DotColumns, glyph: Glyph) -> None:
-        """Draw points as dots, the newest and as many as stand apart with their sign: more would
+        """Draw points joined, the newest and as many as stand apart with their sign: more would
         hide the lines.
         """
-        layer = self._layer(line.role)
         runs = self._runs(columns.lows, columns.highs, right=line.right)
+        joined = DotLayer(*self._size, line.role)
+        joined.line(braille.connect(runs, columns.odds))
+        # Behind curves, before what is behind these.
+        behind = (i for i, one in enumerate(self._layers) if i and not one.backdrop)
+        self._layers.insert(next(behind, len(self._layers)), joined)
         free = len(runs)
         for x in range(len(runs) - 1, -1, -1):
             if (run := runs[x]) is None:
                 continue
             signed = x // 2 <= free
-            for dot in run:
-                layer.dot(x, dot)
-                if signed:
-                    self._put(dot, x, glyph)
+            for dot in run if signed else ():
+                self._put(dot, x, glyph)
             free = x // 2 - _APART if signed else free
 
     def _best(self) -> None:

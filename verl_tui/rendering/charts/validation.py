@@ -1,0 +1,98 @@
+"""Validation scores beside the reward: which belong on its y axis, and their words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from verl_tui.rendering.charts.best_value import best_point
+from verl_tui.rendering.charts.downsample import value_at
+from verl_tui.rendering.text.numbers import compact
+from verl_tui.runs.views.best import is_better_low
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from verl_tui.rendering.charts.chart_data import ChartData, Points
+    from verl_tui.rendering.charts.labels import Symbols
+    from verl_tui.runs.run import Run
+    from verl_tui.runs.series import Series
+
+_APART, _SHARES_APART = 2.5, 20.0
+"""How many times as large the largest value of the one may be, and the same of two that are within
+-1 and 1: such are shares or scores of right and wrong, and far apart only while little is learned.
+A heuristic: beyond these the smaller one is a flat line.
+"""
+_ROUNDING = 1e-6
+
+
+def score_beside(run: Run) -> str | None:
+    """Return the validation score that is drawn into the chart of a run's reward, None where there
+    is none, or on another scale. Of several it is the one that the run is judged by.
+    """
+    key = run.indicators.get("validation")
+    reward, score = (run.series(one) for one in (run.indicators.get("reward", ""), key or ""))
+    if reward is None or score is None or not on_one_scale(reward, score):
+        return None
+    return key
+
+
+def on_one_scale(one: Points, other: Points) -> bool:
+    """Return whether two series can share a y axis: their largest values, signs aside, are of about
+    the same size, or both stay within -1 and 1.
+
+    A reward of -5 to 5 and an accuracy of 0 to 1 do not. Largest values only ever grow, so that
+    the answer hardly ever changes while a run goes on. Without a number on either side it is yes.
+    """
+    sizes = [_size(points) for points in (one, other)]
+    if None in sizes:
+        return True
+    least, most = sorted(size for size in sizes if size is not None)
+    apart = _SHARES_APART if most <= 1 + _ROUNDING else _APART
+    return most <= least * apart or not least
+
+
+def _size(points: Points) -> float | None:
+    """Return the largest absolute value, None without a number."""
+    if not points.steps:
+        return None
+    bounds = points.pyramid.bounds(points.steps[0], points.steps[-1])
+    return max(map(abs, bounds)) if bounds is not None else None
+
+
+def newest_and_best(run: Run) -> Iterator[str]:
+    """Yield the newest and the best validation score of a run, from the longest way to say it to
+    the shortest; nothing where it has none: `val 0.697, best 0.706 @900`.
+    """
+    key = run.indicators.get("validation")
+    series = run.present(key)
+    if key is not None and series is not None:
+        yield from score_words(series, lowest=is_better_low("validation", key))
+
+
+def score_words(series: Series, *, lowest: bool = False) -> Iterator[str]:
+    """Yield newest and best value of a validation score, from long to short."""
+    if not series.values:
+        return
+    newest, best = compact(series.values[-1]), best_point(series, lowest=lowest)
+    if best is not None and len(series.values) > 1:
+        is_newest = series.steps[-1] == best[0]
+        told = "best so far" if is_newest else f"best {compact(best[1])} @{best[0]}"
+        yield f"val {newest}, {told}"
+        yield f"val {newest}, {told.partition(' @')[0]}"
+    yield f"val {newest}"
+
+
+def score_beside_curve(
+    data: ChartData, cursor: int | None, symbols: Symbols
+) -> list[list[tuple[str, str]]]:
+    """Return the ways to say what is drawn as points beside a chart's curve, with their roles, the
+    longest first; with a cursor the value there.
+    """
+    line = next((line for line in data.lines if line.kind == "points"), None)
+    if line is None or not data.beside:
+        return []
+    texts: Sequence[str] = data.beside
+    if cursor is not None:
+        found = value_at(line.points, cursor)
+        texts = [f"val {compact(found[1])} @ {data.axis.read(found[0])}"] if found else []
+    return [[(f"{symbols.points[0]} {text}", line.role)] for text in texts]
