@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verl_tui.rendering.dashboard_rows import FRAME, has_column, rows_of_panels
+from verl_tui.rendering.dashboard_rows import (
+    FRAME,
+    PanelNeeds,
+    divided,
+    has_column,
+    rows_of_panels,
+)
 
 SIZES = {
     "220x60": 58,
@@ -66,3 +72,31 @@ def test_many_runs_have_a_column_where_they_fill_it() -> None:
     assert has_column(27, 138, 43)
     assert not has_column(3, 138, 43)
     assert not has_column(26, 78, 22), "beside the charts there is no room"
+
+
+def test_a_panel_grows_and_never_shrinks_while_run_and_size_stay() -> None:
+    needs = PanelNeeds()
+    assert needs.grow("run", {"health": 3, "gpus": 1}) == {"health": 3, "gpus": 1}
+    assert needs.grow("run", {"health": 1, "gpus": 2}) == {"health": 3, "gpus": 2}
+    assert needs.most("health") == 3
+    assert needs.grow("other", {"health": 1}) == {"health": 1}
+    assert needs.most("gpus") is None
+
+
+def test_a_panel_out_of_sight_keeps_what_it_needed_until_that_is_forgotten() -> None:
+    needs = PanelNeeds()
+    needs.grow("run", {"health": 9})
+    assert needs.grow("run", {"gpus": 1}) == {"gpus": 1}
+    assert needs.grow("run", {"health": 1}) == {"health": 9}
+    needs.forget("health")
+    assert needs.grow("run", {"health": 1}) == {"health": 1}
+
+
+def test_runs_in_a_column_of_their_own_take_no_rows_from_the_others() -> None:
+    needs = {"runs": 40, "health": 2}
+    beside = divided(needs, 140, 43, frames=True)
+    assert beside.column
+    assert set(beside.given) == {"health"}
+    above = divided(needs, 80, 22, frames=True)
+    assert not above.column
+    assert set(above.given) == {"runs", "health"}

@@ -32,6 +32,58 @@ class PanelRows(NamedTuple):
     framed: bool
 
 
+class Division(NamedTuple):
+    """How the rows of a screen are divided."""
+
+    column: bool
+    """True where the runs have a column of their own beside the charts."""
+    given: Mapping[str, PanelRows]
+    """Name of each other panel that is in sight, but for the charts -> its rows."""
+
+
+class PanelNeeds:
+    """The most rows that each panel has needed for one run, at one size of the screen.
+
+    Panels of a run only grow: the screen must not jump with every finding that comes and goes.
+    """
+
+    def __init__(self) -> None:
+        self._of: object = None
+        self._needs: dict[str, int] = {}
+
+    def grow(self, of: object, needs: Mapping[str, int]) -> dict[str, int]:
+        """Return what each panel needs now, or has needed before; for another run or size only
+        now.
+        """
+        if of != self._of:
+            self._of, self._needs = of, {}
+        grown = {name: max(need, self._needs.get(name, 0)) for name, need in needs.items()}
+        self._needs.update(grown)
+        return grown
+
+    def most(self, name: str) -> int | None:
+        """Return the most rows that a panel has needed, None if it was never in sight."""
+        return self._needs.get(name)
+
+    def forget(self, name: str) -> None:
+        """Let a panel shrink once."""
+        self._needs.pop(name, None)
+
+
+def divided(needs: Mapping[str, int], width: int, rows: int, *, frames: bool) -> Division:
+    """Divide a screen among its panels.
+
+    Args:
+        needs: Name of each panel in sight -> rows that it could fill, in the order of the screen.
+        width: Cells of the screen, without the frames at its sides.
+        rows: The rows there are for all panels.
+        frames: Whether panels have frames where there is room.
+    """
+    column = has_column(needs.get("runs", 0), width, rows)
+    stacked = {name: need for name, need in needs.items() if not (column and name == "runs")}
+    return Division(column, rows_of_panels(rows, stacked, frames=frames))
+
+
 def rows_of_panels(
     rows: int, needs: Mapping[str, int], *, frames: bool = True
 ) -> dict[str, PanelRows]:

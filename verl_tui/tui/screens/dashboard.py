@@ -255,7 +255,7 @@ class Dashboard(DashboardLayout):
         health = self._health()
         if self._reads(health):
             health.action_not_judged()
-            self._needs.pop("health", None)  # the reasons take rows, and give them back
+            self._needs.forget("health")  # the reasons take rows, and give them back
             self.redraw()
         else:
             self._say("the health panel is out of sight: F4 shows it")

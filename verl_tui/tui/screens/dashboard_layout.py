@@ -8,7 +8,7 @@ from textual.binding import Binding
 from textual.css.scalar import Scalar, Unit
 from textual.layouts.vertical import VerticalLayout
 
-from verl_tui.rendering.dashboard_rows import has_column, rows_of_panels
+from verl_tui.rendering.dashboard_rows import PanelNeeds, divided
 from verl_tui.rendering.status_line import status
 from verl_tui.tui.keys.commands import bindings, keys_of
 from verl_tui.tui.panels.catalog import PANELS
@@ -23,10 +23,12 @@ from verl_tui.tui.widgets.hint import Hint
 from verl_tui.tui.widgets.line import Line
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
-    from verl_tui.rendering.dashboard_rows import PanelRows
+    from verl_tui.rendering.dashboard_rows import Division
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
 
@@ -112,12 +114,9 @@ class DashboardLayout(BufferedScreen[None]):
         self._view: View | None = None
         self._drawn: Run | None = None
         """The run that was drawn last."""
-        self._needs_of: tuple[str, object] = "", None
-        """The run and the size that the needs are of."""
-        self._needs: dict[str, int] = {}
-        """Most rows that each panel has needed so far."""
-        self._division: object = None
-        """How the rows are divided now."""
+        self._needs = PanelNeeds()
+        self._division: Division | None = None
+        """How the rows are divided now, None before the first layout."""
 
     def compose(self) -> ComposeResult:
         """The order is the reading order of the wide layout; the stylesheet places it."""
@@ -227,7 +226,8 @@ class DashboardLayout(BufferedScreen[None]):
 
     def _in_sight(self, panel: Panel) -> bool:
         shown = panel.size.height if panel.display else 0
-        whole = not panel.ABRIDGED and self._needs.get(panel.id or "", _FEW + 1) <= shown
+        needed = self._needs.most(panel.id or "")
+        whole = not panel.ABRIDGED and needed is not None and needed <= shown
         return shown > _FEW or whole
 
     def _focus_in(self, panel: Panel) -> None:
@@ -285,50 +285,38 @@ class DashboardLayout(BufferedScreen[None]):
         return changed
 
     def _divide(self, view: View) -> bool:
-        """Give each panel the rows that it needs; return whether any has got others.
-
-        Panels of a run only grow: the screen must not jump with every finding that comes and goes.
-        """
+        """Give each panel the rows that it needs; return whether any has got others."""
         width, rows = self.size
         rows -= 1 + self.query_one(Keys).display + self.query_one(Hint).display
-        narrow = self.has_class("-narrow")
-        of = view.run.name if view.run is not None else "", self.size
-        if of != self._needs_of:
-            self._needs_of, self._needs = of, {}
-        needs: dict[str, int] = {}
-        for panel in self.query(Panel):
-            name = panel.id or ""
-            if self._displayed(panel) and (need := panel.needed(view, max(1, width - 2), rows)):
-                needs[name] = self._needs[name] = max(need, self._needs.get(name, 0))
-        column = has_column(needs.get("runs", 0), width - 2, rows)
-        stacked = {name: need for name, need in needs.items() if not (column and name == "runs")}
-        given = rows_of_panels(rows, stacked, frames=not narrow)
-        division = column, tuple(given.items())
+        inner = max(1, width - 2)
+        needs = {
+            panel.id or "": need
+            for panel in self.query(Panel)
+            if self._displayed(panel) and (need := panel.needed(view, inner, rows))
+        }
+        run = view.run.name if view.run is not None else ""
+        needs = self._needs.grow((run, self.size), needs)
+        division = divided(needs, width - 2, rows, frames=not self.has_class("-narrow"))
         if division == self._division:
             return False
         self._division = division
-        self._apply_division(given, column=column)
+        self._apply(division)
         return True
 
     def _displayed(self, panel: Panel) -> bool:
         """Return whether the stylesheet displays a panel where none fills the screen."""
         return bool(panel.styles.base.display != "none")
 
-    def _apply_division(self, given: dict[str, PanelRows], *, column: bool) -> None:
-        if column is not self.has_class("-column"):
-            self._arrange("-column", on=column)
+    def _apply(self, division: Division) -> None:
+        if division.column is not self.has_class("-column"):
+            self._arrange("-column", on=division.column)
         for panel in self.query(Panel):
-            rows = given.get(panel.id or "")
+            rows = division.given.get(panel.id or "")
             bare = rows is not None and not rows.framed
             if bare is not panel.has_class("-bare"):
                 panel.set_class(bare, "-bare", update=False)
                 self.app.stylesheet.apply(panel)
-        stacked = ("charts", *given)
-        heights = [given.get(name) for name in (spec.name for spec in PANELS) if name in stacked]
-        scalars = [
-            _LEFT if one is None else Scalar(one.height, Unit.CELLS, Unit.HEIGHT) for one in heights
-        ]
-        self.styles.set_rule("grid_rows", tuple(scalars))
+        self.styles.set_rule("grid_rows", tuple(_heights(division)))
         self.refresh(layout=True, repaint=False)
 
     def _arrange(self, name: str, *, on: bool) -> None:
@@ -339,6 +327,15 @@ class DashboardLayout(BufferedScreen[None]):
         self.set_class(on, name, update=False)
         for node in (self, *self.children):
             self.app.stylesheet.apply(node)
+
+
+def _heights(division: Division) -> Iterator[Scalar]:
+    """Yield the heights of the rows of the grid, from the top."""
+    for name in (spec.name for spec in PANELS):
+        if name == "charts":
+            yield _LEFT
+        elif name in division.given:
+            yield Scalar(division.given[name].height, Unit.CELLS, Unit.HEIGHT)
 
 
 def _fill_screen(panel: Panel, *, fills: bool) -> None:
