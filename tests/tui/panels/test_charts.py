@@ -579,3 +579,21 @@ def rendered(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
     monkeypatch.setattr(Plot, "_strip", counted)
     return seen
+
+
+async def test_charts_of_a_column_line_up_at_every_size() -> None:
+    app = Charts()
+    names = {"actor/entropy": 1e-5, "actor/pg_loss": -300.0, "my/own": 1e6, "timing_s/gen": 1.0}
+    columns = {key: [top * (n % 7) for n in range(60)] for key, top in names.items()}
+    async with app.run_test(size=(100, 30)) as pilot:
+        app.panel.show(view_of(make_run(steps=60, columns=columns)))
+        for size in ((100, 30), (100, 29), (60, 40), (120, 24)):
+            await pilot.resize_terminal(*size)
+            await drawn(pilot)
+            by_column: dict[int, set[int]] = {}
+            for chart in app.panel.charts:
+                by_column.setdefault(chart.region.x, set()).add(chart.plot_area().left)
+            assert all(len(lefts) == 1 for lefts in by_column.values()), (size, by_column)
+            windows = [chart.plot_area().window for chart in app.panel.charts]
+            assert len({window.start for window in windows if window is not None}) == 1
+            assert None not in windows

@@ -469,6 +469,21 @@ async def test_one_window_for_all_charts(tmp_path: Path) -> None:
         assert charts.look.span is None
 
 
+async def test_charts_of_a_column_line_up(tmp_path: Path) -> None:
+    app = loaded(write_metrics(tmp_path, steps=400))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot)
+        for keys in ((), ("greater_than_sign",), ("right_parenthesis", "less_than_sign")):
+            await press(pilot, *keys)
+            await drawn(pilot)
+            lefts: dict[int, set[int]] = {}
+            for tile in app.screen.query(Tile):
+                if tile.drawn is not None and tile.display:
+                    lefts.setdefault(tile.region.x, set()).add(tile.plot_area().left)
+            assert lefts
+            assert all(len(found) == 1 for found in lefts.values()), lefts
+
+
 async def test_moving_without_a_zoom_says_what_to_do(tmp_path: Path) -> None:
     app = loaded(write_metrics(tmp_path))
     async with app.run_test(size=(120, 40), notifications=True) as pilot:

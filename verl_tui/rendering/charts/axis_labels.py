@@ -12,17 +12,46 @@ if TYPE_CHECKING:
 
     from verl_tui.rendering.charts.axes import Scale, Window
     from verl_tui.rendering.charts.braille import Text
-    from verl_tui.rendering.charts.chart_data import Axis, Mark
+    from verl_tui.rendering.charts.chart_data import Axis, ChartData, Mark
     from verl_tui.rendering.charts.labels import Symbols
 
+_AXIS_FROM = 24
+"""Narrower charts have no y axis."""
 _RANK = {"critical": 0, "warning": 1, "info": 2, "restart": 3, "checkpoint": 4}
 """Of several marks in one column the first of these shows."""
 
 
-def gutter(scale: Scale | None, height: int, symbols: Symbols) -> list[Text]:
-    """Write the y axis of `height` rows: numbers at its ends, and between where there is room."""
+def label_cells(scale: Scale | None, width: int, height: int) -> int:
+    """Return how many cells the numbers of a y axis of `height` rows need, in a chart of `width`
+    cells.
+    """
+    return max(map(len, _row_labels(scale, height).values()), default=0) * (width >= _AXIS_FROM)
+
+
+def sides(
+    data: ChartData,
+    scales: tuple[Scale | None, Scale | None],
+    width: int,
+    height: int,
+    symbols: Symbols,
+) -> tuple[list[Text], list[Text]]:
+    """Write the y axes at the left and at the right, empty rows where there is none."""
+    empty: list[Text] = [()] * height
+    if width < _AXIS_FROM:
+        return empty, empty
+    left = _gutter(scales[0], height, data.gutter, symbols)
+    main = data.right.main if data.right is not None else None
+    if main is None or not scales[1]:
+        return left, empty
+    return left, _right_gutter(scales[1], height, main.role, symbols)
+
+
+def _gutter(scale: Scale | None, height: int, least: int, symbols: Symbols) -> list[Text]:
+    """Write the y axis of `height` rows: numbers at its ends, and between where there is room; they
+    take at least so many cells.
+    """
     labels = _row_labels(scale, height)
-    width = max(map(len, labels.values()), default=0)
+    width = max([least, *map(len, labels.values())])
     rows: list[Text] = []
     for y in range(height):
         tick = symbols.side_tick if y in labels else symbols.side
@@ -30,7 +59,7 @@ def gutter(scale: Scale | None, height: int, symbols: Symbols) -> list[Text]:
     return rows
 
 
-def right_gutter(scale: Scale | None, height: int, role: str, symbols: Symbols) -> list[Text]:
+def _right_gutter(scale: Scale | None, height: int, role: str, symbols: Symbols) -> list[Text]:
     """Write the y axis at the right, in the colour of its metric."""
     labels = _row_labels(scale, height)
     width = max(map(len, labels.values()), default=0)

@@ -85,7 +85,8 @@ class ChartCache:
             return None
         # Pyramids are only ever equal to themselves.
         pyramid = data.main.points.pyramid if data.main else None
-        subject = (data.key, pyramid, data.usual_y, data.first_step, data.last_step)
+        alone = data.envelope is None and not data.spread
+        subject = (data.key, pyramid, alone, data.usual_y, data.first_step, data.last_step)
         before, previous = self._scales.get(right, (None, None))
         lo, hi = _with_band(*reach, data)
         scale = fit_scale(lo, hi, log=data.log_y, previous=previous if subject == before else None)
@@ -199,6 +200,17 @@ def extent(data: ChartData) -> tuple[int, int] | None:
     first = data.first_step if data.first_step is not None else min([one[0] for one in steps])
     last = data.last_step if data.last_step is not None else max([one[-1] for one in steps])
     return first, max(first, last)
+
+
+def shown_reach(data: ChartData) -> tuple[int, int] | None:
+    """Return the first and last step on the x axis, None without a point: those of charts around it
+    are shown, too.
+    """
+    own = extent(data)
+    if own is None or data.reach is None:
+        return own
+    first = own[0] if data.first_step is not None else min(own[0], data.reach[0])
+    return first, own[1] if data.last_step is not None else max(own[1], data.reach[1])
 
 
 def _uniform(points: Points, first: int, last: int) -> bool:

@@ -138,6 +138,10 @@ class ChartData:
     """Left end of a zoom, None = where the data begins."""
     last_step: int | None = None
     """Right end of a zoom, None = where the data ends."""
+    reach: tuple[int, int] | None = None
+    """First and last position that the charts around it show; it shows them, too."""
+    gutter: int = 0
+    """Cells that the numbers of the y axis take at least: as in the charts above and below it."""
     end: int | None = None
     """Last position that tells how the run is now, None = the last there is: beyond lies what a
     restart gave up.

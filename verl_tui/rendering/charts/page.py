@@ -44,6 +44,16 @@ class ChartList(NamedTuple):
     """The validation score that is drawn into the chart of the reward."""
 
 
+class Tile(NamedTuple):
+    """The place of a chart: the number of its column, and cells."""
+
+    column: int
+    x: int
+    y: int
+    width: int
+    height: int
+
+
 class PageContent(NamedTuple):
     """Everything but the room that a page of charts is drawn from: equal contents look equal."""
 
@@ -116,6 +126,19 @@ class ChartPage:
         first = self.first if at is None else at // slots * slots
         last_page = max(0, (len(self.listed) - 1) // slots * slots)
         return ChartPage(self.listed, max(0, min(first, last_page)), columns, slots)
+
+    def tiles(self, width: int, height: int) -> list[Tile]:
+        """Return where the charts of the page stand in so many cells: in columns of one width, a
+        column apart.
+        """
+        columns, rows = self.columns, -(-self.slots // self.columns)
+        edges = [at * (width + 1) // columns for at in range(columns + 1)]
+        levels = [at * height // rows for at in range(rows + 1)]
+        places = [divmod(slot, columns) for slot in range(max(1, len(self.charts)))]
+        return [
+            Tile(x, edges[x], levels[y], edges[x + 1] - 1 - edges[x], levels[y + 1] - levels[y])
+            for y, x in places
+        ]
 
     def turned(self, way: int) -> ChartPage:
         """Return the next (1) or previous (-1) page, the same where there is none."""

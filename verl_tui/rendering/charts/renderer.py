@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from verl_tui.rendering.charts import braille
 from verl_tui.rendering.charts.alarms import BEHIND, healthy_rows, parted
-from verl_tui.rendering.charts.axis_labels import axis_marks, axis_rows, gutter, right_gutter
+from verl_tui.rendering.charts.axis_labels import axis_marks, axis_rows, label_cells, sides
 from verl_tui.rendering.charts.band_shade import on_band, rows_in_band
 from verl_tui.rendering.charts.best_value import best_in
 from verl_tui.rendering.charts.braille import DotLayer, Glyph, Text
-from verl_tui.rendering.charts.cache import ChartCache, extent, window_of
+from verl_tui.rendering.charts.cache import ChartCache, shown_reach, window_of
 from verl_tui.rendering.charts.downsample import DotColumns, beyond_edge
 from verl_tui.rendering.charts.labels import (
     ASCII,
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from verl_tui.rendering.charts.braille import Run
     from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Points
 
+_PLOT_FROM = 3
+"""Rows from which on there is a plot below the title."""
 _APART = 3
 """Cells from one sign of a point to the next."""
 _ENVELOPE_FROM = 6
 """Rows of the plot from which on there is room for the least and the greatest beside the mean."""
-_AXIS_FROM = 24
-"""Narrower charts have no y axis."""
 _DENSE = 2
 """Dots from one to the next in the shade of the middle half; others are four apart."""
 _LOOK_BACK = 100
@@ -75,10 +75,10 @@ class ChartRenderer:
         if width < 1 or height < 1:
             return []
         self.window = None
-        shown = extent(data)
+        shown = shown_reach(data)
         if height == 1:
             return [one_line(data, width, cursor, self.symbols, focus=focus)]
-        if shown is not None and height > 2:
+        if shown is not None and height >= _PLOT_FROM:
             data = self.cache.smoothed_by_noise(data, shown, width)
         title = title_row(data, width, cursor, self.symbols, focus=focus)
         if shown is None:
@@ -89,19 +89,35 @@ class ChartRenderer:
         self.cache.forget_unused()
         return rows
 
-    def _plot(
-        self, data: ChartData, shown: tuple[int, int], width: int, height: int, cursor: int | None
-    ) -> list[Text]:
-        """Draw everything below the title."""
+    def label_cells(self, data: ChartData, width: int, height: int) -> int:
+        """Return how many cells the numbers of the y axis need in a chart of `width` x `height`."""
+        shown = shown_reach(data)
+        if shown is None or height < _PLOT_FROM:
+            return 0
+        data, rows, _ = self._within(data, shown, height - 1)
+        return label_cells(self.cache.scale(data, *shown), width, rows)
+
+    def _within(
+        self, data: ChartData, shown: tuple[int, int], height: int
+    ) -> tuple[ChartData, int, int]:
+        """Return what is drawn of a chart in so many rows below its title, the rows of its plot,
+        and those of its x axis.
+        """
         axes = 0 if height < 3 else 1 if height < 6 else 2
         height -= axes
         # In ASCII the shading cannot be told from the curve.
         if height < _ENVELOPE_FROM or self.symbols is ASCII:
             data = replace(data, envelope=None, spread=())
-        data = self.cache.without_flat_envelope(data, *shown)
+        return self.cache.without_flat_envelope(data, *shown), height, axes
+
+    def _plot(
+        self, data: ChartData, shown: tuple[int, int], width: int, height: int, cursor: int | None
+    ) -> list[Text]:
+        """Draw everything below the title."""
+        data, height, axes = self._within(data, shown, height)
         scale = self.cache.scale(data, *shown)
         other = self.cache.scale(data.right, *shown, right=True) if data.right else None
-        left, right = self._sides(data, scale, other, width, height)
+        left, right = sides(data, (scale, other), width, height, self.symbols)
         self.left = len(left[0][0][0]) if left[0] else 0
         cells = width - self.left - sum(len(text) for text, _ in right[0])
         self.window = window_of(data, shown, cells * 2)
@@ -122,19 +138,6 @@ class ChartRenderer:
             corner = ("" if rows else self.symbols.corner).rjust(self.left)[: self.left]
             rows.append(((corner, "axis"), *row))
         return rows
-
-    def _sides(
-        self, data: ChartData, scale: Scale | None, other: Scale | None, width: int, height: int
-    ) -> tuple[list[Text], list[Text]]:
-        """Write the y axes at the left and at the right, empty rows where there is none."""
-        empty: list[Text] = [()] * height
-        if width < _AXIS_FROM:
-            return empty, empty
-        left = gutter(scale, height, self.symbols)
-        main = data.right.main if data.right is not None else None
-        if main is None or not other:
-            return left, empty
-        return left, right_gutter(other, height, main.role, self.symbols)
 
 
 class _Picture:

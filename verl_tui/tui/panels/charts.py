@@ -6,8 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding
+from textual.geometry import Size
 
 from verl_tui.exporters.new_file import named
+from verl_tui.rendering.charts.alignment import Gutters, on_one_axis
 from verl_tui.rendering.charts.page import (
     ChartFilter,
     ChartPage,
@@ -32,8 +34,8 @@ from verl_tui.tui.widgets.tiles import Tiles
 if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
-    from textual.geometry import Size
 
+    from verl_tui.rendering.charts.chart_data import ChartData
     from verl_tui.rendering.charts.plan import PlannedChart
     from verl_tui.rendering.session.snapshot import View
 
@@ -89,6 +91,9 @@ class ChartsPanel(Panel):
         """Slot to be given the focus when the page is drawn: 0 or -1."""
         self._laid_out = ((0, 0), 0, 0)
         """Grid of the last layout, tiles that it shows, and tiles that there were."""
+        self._room = Size(0, 0)
+        """The size of the last layout."""
+        self._gutters = Gutters()
         self._tiles = Tiles(self._lay_out)
         self._start_log = StartLog()
 
@@ -160,19 +165,21 @@ class ChartsPanel(Panel):
         if (page.grid, len(page.charts), len(tiles.children)) != self._laid_out:
             tiles.refresh(layout=True)
 
-    def _lay_out(self, size: Size) -> tuple[int, int, int]:
-        """Return columns, rows and tiles for a size, and draw what is new; called in a layout."""
+    def _lay_out(self, size: Size) -> list[tuple[int, int, int, int]]:
+        """Return the tiles for a size, and draw what is new; called in a layout."""
         self._page = page = self._page.fitted(*size, self._revealed)
         before, there = self._laid_out, len(self._tiles.children)
+        resized, self._room = size != self._room, size
         self._laid_out = page.grid, len(page.charts), there
         if there < page.slots:
             self.call_later(self._mount, page.slots)
-        if self._view is not None and (page.grid, there) != (before[0], before[2]):
+        others = (page.grid, there) != (before[0], before[2])
+        if self._view is not None and (others or resized):
             for number, chart in enumerate(self.charts):
-                chart.expect_layout(late=number >= _AT_ONCE)
-            self._draw(self._view, slice(_AT_ONCE))
-            self.call_after_refresh(self._draw_late)
-        return page.columns, -(-page.slots // page.columns), max(1, len(page.charts))
+                chart.expect_layout(late=others and number >= _AT_ONCE)
+            self._draw(self._view, slice(_AT_ONCE if others else None))
+            self.call_after_refresh(self._draw_late if others else self._catch_up)
+        return [tile[1:] for tile in page.tiles(*size)]
 
     def _mount(self, slots: int) -> None:
         """Have a chart for each slot; those that are not needed any more wait out of sight."""
@@ -183,20 +190,20 @@ class ChartsPanel(Panel):
 
     def _draw_late(self) -> None:
         """Draw the charts that would have been too much for one frame."""
-        for chart in self._tiles.query_children(Chart):
-            chart.catch_up()
+        self._catch_up()
         if self._view is not None and len(self.charts) > _AT_ONCE:
             self._draw(self._view, slice(_AT_ONCE, None))
 
+    def _catch_up(self) -> None:
+        """Paint the charts that a layout left where they had been."""
+        for chart in self._tiles.query_children(Chart):
+            chart.catch_up()
+
     def _draw(self, view: View, part: slice) -> None:
         """Draw the charts of the page, or some, and its caption."""
-        planned, charts = self._page.charts, self.charts
-        for slot, chart in [*enumerate(charts)][part]:
-            chart.show(
-                chart_data(planned[slot], view, self.look)
-                if slot < len(planned)
-                else empty_chart(view, self.filter)
-            )
+        charts, data = self.charts, self._data(view)
+        for chart, shown in [*zip(charts, data, strict=False)][part]:
+            chart.show(shown)
         if self._focus is not None and charts:
             revealed = self._page.slot(self._revealed)
             slot = self._focus if revealed is None else min(revealed, len(charts) - 1)
@@ -204,6 +211,24 @@ class ChartsPanel(Panel):
             charts[slot].focus(scroll_visible=False)
         self._content = self._content._replace(look=self.look)
         self.subtitle(self._page.caption(self.look, view, self.filter))
+
+    def _data(self, view: View) -> list[ChartData]:
+        """Return what the charts of the page show, with axes that line up."""
+        page, look = self._page, self.look
+        if not page.charts:
+            return [empty_chart(view, self.filter)]
+        data = on_one_axis([chart_data(plan, view, look) for plan in page.charts])
+        tiles = page.tiles(*self._room)
+        needed = [
+            (tile.column, chart.label_cells(one, tile.width, tile.height))
+            for chart, one, tile in zip(self.charts, data, tiles, strict=False)
+        ]
+        subject = (view.run, page.charts, self._room, look.log_y, look.usual_y)
+        cells = self._gutters.of(subject, needed)
+        return [
+            replace(one, gutter=cells.get(tile.column, 0))
+            for one, tile in zip(data, tiles, strict=True)
+        ]
 
     def _covered(self) -> bool:
         """Return whether another screen is in front that nothing shines through."""

@@ -27,6 +27,10 @@ class Chart(Plot):
         self._drawn_size = Size(0, 0)
         self._late = late
 
+    def label_cells(self, data: ChartData, width: int, height: int) -> int:
+        """Return how many cells the numbers at the y axis need to show data in a size."""
+        return self._drawing.label_cells(data, width, height)
+
     def catch_up(self) -> None:
         """Draw from now on; what was not painted because it has the place that it had is."""
         self._late = False

@@ -13,27 +13,24 @@ from textual.geometry import NULL_OFFSET, NULL_SPACING, Region
 from textual.layout import DockArrangeResult, WidgetPlacement
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from textual.geometry import Size
 
 
 class Tiles(Container):
-    """Shows the first of its children in tiles of one size, a column apart; the others are out of
-    sight.
-    """
+    """Shows the first of its children in tiles; the others are out of sight."""
 
     BLANK = True
     """It has nothing of its own to draw: the ground is blank."""
     DEFAULT_CSS = "Tiles { height: 1fr; }"
 
-    def __init__(self, fit: Callable[[Size], tuple[int, int, int]]) -> None:
+    def __init__(self, fit: Callable[[Size], Sequence[tuple[int, int, int, int]]]) -> None:
         """Begin without children.
 
         Args:
-            fit: Called at each layout with the size there is; returns how many columns and rows
-                there are to be, and how many tiles of those are taken. What it changes in the
-                children is painted after that layout.
+            fit: Called at each layout with the size there is; returns the tiles: left, top,
+                width and height. What it changes in the children is painted after that layout.
         """
         super().__init__()
         self._fit = fit
@@ -44,15 +41,10 @@ class Tiles(Container):
         """
         if not size:
             return DockArrangeResult([], set(), NULL_SPACING)
-        columns, rows, count = self._fit(size)
-        edges = [at * (size.width + 1) // columns for at in range(columns + 1)]
-        levels = [at * size.height // rows for at in range(rows + 1)]
-        children = self.children[:count]
-        placed = []
-        for number, child in enumerate(children):
-            row, column = divmod(number, columns)
-            region = Region.from_corners(
-                edges[column], levels[row], edges[column + 1] - 1, levels[row + 1]
-            )
-            placed.append(WidgetPlacement(region, NULL_OFFSET, NULL_SPACING, child))
+        tiles = self._fit(size)
+        children = self.children[: len(tiles)]
+        placed = [
+            WidgetPlacement(Region(*tile), NULL_OFFSET, NULL_SPACING, child)
+            for tile, child in zip(tiles, children, strict=False)
+        ]
         return DockArrangeResult(placed, set(children), NULL_SPACING)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from textual import on
 from textual.containers import Container, Horizontal, Vertical
 from textual.message import Message
 
+from verl_tui.rendering.charts.alignment import Gutters, on_one_axis
 from verl_tui.rendering.charts.plan import chart_data, single_metric
 from verl_tui.rendering.metrics.groups import shelves
 from verl_tui.rendering.metrics.shown import BUDGET
@@ -90,6 +92,14 @@ class Tile(Chart, can_focus=False, inherit_bindings=False):
             super().on_click(event)
 
 
+class _TileSize(NamedTuple):
+    """The number of a chart's column, and its size in cells."""
+
+    column: int
+    width: int
+    height: int
+
+
 class _ShelfRow(Vertical):
     """A heading, and charts side by side. Nothing in it is hidden while pages turn: that would cost
     a layout.
@@ -149,6 +159,9 @@ class MetricGrid(Container):
         self._rows: list[_ShelfRow] = []
         self._places: dict[str, tuple[Tile, MetricGroup]] = {}
         """Where the metrics of the page are."""
+        self._data: dict[str, ChartData] = {}
+        """What they show."""
+        self._gutters = Gutters()
         self._waiting: Iterator[str] = iter(())
         self._later: Timer | None = None
 
@@ -220,6 +233,7 @@ class MetricGrid(Container):
         later.
         """
         run = shown.view.run
+        self._data = self._lined_up(shown) if run is not None else {}
         for key, (tile, group) in self._places.items():
             if tile.drawn != (run, key):
                 tile.drawn = (run, key)
@@ -227,6 +241,43 @@ class MetricGrid(Container):
             tile.choose(key == self.chosen)
         self._waiting = iter(sorted(self._places, key=lambda key: key != self.chosen))
         self._go_on()
+
+    def _lined_up(self, shown: ListedMetrics) -> dict[str, ChartData]:
+        """Return what the charts of the page show, with axes that line up."""
+        run, places, look = shown.view.run, self._places, shown.look
+        assert run is not None
+        mark = "* " if shown.view.ascii else "★ "
+        labels = {
+            key: mark * (key in shown.user.pins) + group.short(key)
+            for key, (_, group) in places.items()
+        }
+        plans = [single_metric(run, key, label) for key, label in labels.items()]
+        data = on_one_axis([chart_data(plan, shown.view, look) for plan in plans])
+        sizes = self._tile_sizes()
+        tiles = [tile for tile, _ in places.values()]
+        needed = [
+            (sizes[tile].column, tile.label_cells(one, sizes[tile].width, sizes[tile].height))
+            for tile, one in zip(tiles, data, strict=True)
+        ]
+        subject = (run, (*places,), self.size, self._shape, look.log_y, look.usual_y)
+        cells = self._gutters.of(subject, needed)
+        return {
+            one.key: replace(one, gutter=cells[sizes[tile].column])
+            for tile, one in zip(tiles, data, strict=True)
+        }
+
+    def _tile_sizes(self) -> dict[Tile, _TileSize]:
+        """Return the sizes that the layout gives to the charts, which it may not have done yet."""
+        (columns, rows), (width, height) = self._shape, self.size
+        return {
+            tile: _TileSize(
+                at,
+                (at + 1) * width // columns - at * width // columns - 1,
+                (y + 1) * height // rows - y * height // rows - row.heading.display,
+            )
+            for y, row in enumerate(self._rows[:rows])
+            for at, tile in enumerate(row.tiles)
+        }
 
     def _go_on(self) -> None:
         if self._later is not None:
@@ -236,10 +287,7 @@ class MetricGrid(Container):
         if shown is None or shown.view.run is None:
             return
         for key in self._waiting:
-            tile, group = self._places[key]
-            mark = ("* " if shown.view.ascii else "★ ") if key in shown.user.pins else ""
-            plan = single_metric(shown.view.run, key, mark + group.short(key))
-            tile.show(chart_data(plan, shown.view, shown.look))
+            self._places[key][0].show(self._data[key])
             if monotonic() > until:
                 self._later = self.set_timer(0.001, self._go_on)
                 return

@@ -1,0 +1,116 @@
+"""Charts below each other line up: one x axis, and numbers of one width at their left."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from run_views import make_run, make_view
+from test_braille import Column
+
+from verl_tui.rendering.charts.alignment import Gutters, on_one_axis
+from verl_tui.rendering.charts.cache import shown_reach
+from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
+from verl_tui.rendering.charts.page import ChartFilter, ChartPage, list_charts
+from verl_tui.rendering.charts.plan import ChartLook, chart_data
+from verl_tui.rendering.charts.renderer import ChartRenderer
+from verl_tui.rendering.charts.zoom_window import ZoomSpan
+
+
+def chart(steps: list[int], scale: float = 1.0, key: str = "m") -> ChartData:
+    """Return a chart of a metric that rises."""
+    values = [scale * n for n in range(len(steps))]
+    return ChartData(key, lines=(ChartLine(Column(steps, values)),))
+
+
+DENSE = chart([*range(1, 201)])
+SPARSE = chart([0, 50, 100, 150], 1e-5)
+
+
+def axis_columns(data: ChartData, width: int = 60, height: int = 8) -> list[int]:
+    """Return the columns of the screen at which an x axis has its ticks."""
+    rows = ChartRenderer().rows(data, width, height)
+    rule = "".join(text for text, _ in rows[-2])
+    return [at for at, sign in enumerate(rule) if sign in "└┬"]
+
+
+def lined_up(*charts: ChartData, width: int = 60, height: int = 8) -> list[ChartData]:
+    """Return charts of one column with axes that line up."""
+    aligned = on_one_axis(charts)
+    needed = [(0, ChartRenderer().label_cells(one, width, height)) for one in aligned]
+    return [replace(one, gutter=Gutters().of(None, needed)[0]) for one in aligned]
+
+
+def test_ticks_of_charts_below_each_other_stand_in_the_same_columns() -> None:
+    apart = axis_columns(DENSE), axis_columns(SPARSE)
+    assert apart[0] != apart[1]
+    dense, sparse = lined_up(DENSE, SPARSE)
+    assert axis_columns(dense) == axis_columns(sparse)
+    assert dense.gutter == len("3e-05")
+
+
+@given(
+    st.lists(
+        st.lists(st.integers(0, 5000), min_size=1, max_size=40, unique=True).map(sorted),
+        min_size=1,
+        max_size=5,
+    ),
+    st.integers(24, 100),
+    st.integers(6, 20),
+)
+def test_all_charts_show_what_any_of_them_shows(
+    series: list[list[int]], width: int, height: int
+) -> None:
+    charts = [chart(steps, 10.0**n) for n, steps in enumerate(series)]
+    aligned = lined_up(*charts, width=width, height=height)
+    whole = min(one[0] for one in series), max(one[-1] for one in series)
+    drawings = [ChartRenderer() for _ in aligned]
+    for drawing, one in zip(drawings, aligned, strict=True):
+        assert shown_reach(one) == whole
+        drawing.rows(one, width, height)
+    assert len({(drawing.left, drawing.window) for drawing in drawings}) == 1
+
+
+def test_a_zoom_stays_what_it_is() -> None:
+    zoomed = replace(DENSE, first_step=20, last_step=80)
+    (one, other) = on_one_axis([zoomed, replace(SPARSE, first_step=20, last_step=80)])
+    assert shown_reach(one) == shown_reach(other) == (20, 80)
+    (one, other) = on_one_axis([replace(DENSE, first_step=20), replace(SPARSE, first_step=20)])
+    assert shown_reach(one) == shown_reach(other) == (20, 200), "it follows the newest step"
+
+
+def test_a_chart_without_a_point_has_no_axis() -> None:
+    empty = ChartData("none")
+    assert [shown_reach(one) for one in on_one_axis([empty, DENSE])] == [None, (1, 200)]
+    assert on_one_axis([empty]) == [empty]
+    assert on_one_axis([]) == []
+
+
+def test_a_new_step_moves_no_tick() -> None:
+    columns = []
+    for last in (201, 202, 207):
+        grown = chart([*range(1, last + 1)])
+        columns.append(axis_columns(lined_up(grown, SPARSE)[1]))
+    assert columns == [columns[0]] * 3
+
+
+def test_a_column_only_gets_wider() -> None:
+    gutters = Gutters()
+    assert gutters.of("run", [(0, 3), (1, 5), (0, 4)]) == {0: 4, 1: 5}
+    assert gutters.of("run", [(0, 2), (1, 6)]) == {0: 4, 1: 6}
+    assert gutters.of("another", [(0, 2)]) == {0: 2}
+
+
+@pytest.mark.parametrize("span", [None, ZoomSpan(30, 60)])
+def test_the_charts_of_a_run_show_the_same_steps(span: ZoomSpan | None) -> None:
+    names = ("actor/ppo_kl", "actor/entropy", "timing_s/gen")
+    run = make_run(steps=120, columns={key: [0.1 + n % 7 for n in range(120)] for key in names})
+    view = make_view(run)
+    view.monitor.config = type("Config", (), {"charts": (), "targets": {}})()
+    view.monitor.guide.band = lambda *_: None
+    page = ChartPage(list_charts(view, ChartFilter())).fitted(120, 30, None)
+    data = on_one_axis([chart_data(plan, view, ChartLook(span=span)) for plan in page.charts])
+    assert len(data) == 4
+    assert len({shown_reach(one) for one in data}) == 1
