@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
-from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.health.applicability.scales import bounded
-from verl_tui.health.finding import Severity
-from verl_tui.indicators import INDICATORS, factor
-from verl_tui.metrics import describe
-from verl_tui.rendering.config_rows import differing_facts
+from verl_tui.comparison.figures import (
+    best,
+    better_low,
+    final,
+    highest,
+    last,
+    one_scale,
+    step_time,
+    weighty,
+)
+from verl_tui.comparison.settings import differing_settings
+from verl_tui.indicators import INDICATORS
 from verl_tui.rendering.text.numbers import compact, exact_step
-from verl_tui.runs.cached import cached_by_revision
-from verl_tui.runs.views.alignment import Alignment, extreme, recent, seconds_per_step, stops, value
-from verl_tui.runs.views.best import is_better_low
+from verl_tui.runs.views.alignment import RECENT, Alignment, stops
 from verl_tui.runs.views.facts import short
-from verl_tui.runs.views.identity import identity
 from verl_tui.runs.views.measures import differing
-from verl_tui.runs.views.settings_diff import ABSENT, difference
+from verl_tui.runs.views.settings_diff import ABSENT
 from verl_tui.runs.views.state import remaining, state
 from verl_tui.times import duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from verl_tui.comparison.figures import Figure
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
-    from verl_tui.runs.series import Point, Series
     from verl_tui.runs.views.alignment import Stop
 
 UNKNOWN = "–"
@@ -111,40 +114,36 @@ def _figures(view: View, found: Sequence[tuple[Run, Stop]], now: str) -> Iterato
     ) -> ComparisonRow:
         return ComparisonRow(label, tuple(make(run, stop) for run, stop in found), better, is_count)
 
+    runs = [run for run, _ in found]
     yield line(f"state{now}", lambda run, _: ComparedCell(state(run, view.now).value))
     yield line("step", _steps)
     yield line("time so far", lambda _, stop: ComparedCell(duration(stop.elapsed)))
     for indicator in ("reward", "validation"):
-        better = -1 if _lowest(found, indicator) else 1
-        if indicator == "reward" and not _one_scale(found):
+        better = -1 if better_low(runs, indicator) else 1
+        if indicator == "reward" and not one_scale(runs):
             better = 0
-        yield line(f"{indicator}, last", partial(_last, indicator), better)
-        yield line(f"{indicator}, best", partial(_best, indicator), better)
+        yield line(f"{indicator}, last", _cells(partial(last, indicator)), better)
+        yield line(f"{indicator}, best", _cells(partial(best, indicator)), better)
         yield line(f"{indicator}, best at step", partial(_best_step, indicator))
     for indicator in ("policy_kl", "reference_kl"):
         label = f"highest {INDICATORS[indicator].label}"
-        yield line(label, partial(_peak, view, indicator))
-    yield line("throughput, mean", partial(_mean, "throughput"), 1)
-    yield line("step time", _step_time, -1)
+        yield line(label, _cells(partial(highest, indicator, guide=view.monitor.guide)))
+    yield line("throughput, mean", _cells(partial(final, "throughput", count=RECENT)), 1)
+    yield line("step time", _cells(partial(step_time, count=RECENT)), -1)
     yield line(f"ETA{now}", lambda run, _: ComparedCell(duration(remaining(run, view.now))))
     yield line(f"findings{now}", lambda run, _: _findings(view, run), -1, is_count=True)
 
 
-def _lowest(found: Sequence[tuple[Run, Stop]], indicator: str) -> bool:
-    """True if less of an indicator is better, judged by the first run that logs it."""
-    keys = (run.indicators.get(indicator) for run, _ in found)
-    key = next((key for key in keys if key is not None), None)
-    return key is not None and is_better_low(indicator, key)
+def _cells(measure: Callable[[Run, Stop], Figure]) -> Callable[[Run, Stop], ComparedCell]:
+    """Write what is measured as a cell."""
 
+    def cell(run: Run, stop: Stop) -> ComparedCell:
+        figure = measure(run, stop)
+        if figure.value is None:
+            return ComparedCell()
+        return ComparedCell(compact(figure.value), figure.value, figure.unit, figure.outside)
 
-def _one_scale(found: Sequence[tuple[Run, Stop]]) -> bool:
-    """True if rewards are comparable: a score from 0 to 1 is not with one on an open scale."""
-    return len({_is_bounded(run) for run, _ in found if run.indicator("reward") is not None}) < 2
-
-
-@cached_by_revision
-def _is_bounded(run: Run) -> bool:
-    return bounded(run) is not None
+    return cell
 
 
 def _steps(run: Run, stop: Stop) -> ComparedCell:
@@ -156,68 +155,16 @@ def _steps(run: Run, stop: Stop) -> ComparedCell:
     )
 
 
-def _cell(series: Series | None, number: float | None, indicator: str) -> ComparedCell:
-    if series is None or number is None:
-        return ComparedCell()
-    number *= factor(indicator, series.key)
-    return ComparedCell(compact(number), number, describe(series.key).unit)
-
-
-def _last(indicator: str, run: Run, stop: Stop) -> ComparedCell:
-    series = run.indicator(indicator)
-    return _cell(series, value(series, stop), indicator)
-
-
-def _top(indicator: str, run: Run, stop: Stop) -> tuple[Series, Point] | None:
-    """Return the best point of an indicator, with its series."""
-    series = run.indicator(indicator)
-    if series is None:
-        return None
-    # Of a negated series the lowest is the highest.
-    lowest = is_better_low(indicator, series.key) is (factor(indicator, series.key) > 0)
-    point = extreme(series, stop, lowest=lowest)
-    return (series, point) if point is not None else None
-
-
-def _best(indicator: str, run: Run, stop: Stop) -> ComparedCell:
-    found = _top(indicator, run, stop)
-    return _cell(found[0], found[1].value, indicator) if found is not None else ComparedCell()
-
-
 def _best_step(indicator: str, run: Run, stop: Stop) -> ComparedCell:
-    found = _top(indicator, run, stop)
-    return ComparedCell(exact_step(found[1].step)) if found is not None else ComparedCell()
-
-
-def _peak(view: View, indicator: str, run: Run, stop: Stop) -> ComparedCell:
-    series = run.indicator(indicator)
-    point = extreme(series, stop)
-    cell = _cell(series, None if point is None else point.value, indicator)
-    _, high = view.monitor.guide.band(indicator, run.dialect) or (None, None)
-    if cell.number is None or high is None:
-        return cell
-    return cell._replace(outside=cell.number > high)
-
-
-def _mean(indicator: str, run: Run, stop: Stop) -> ComparedCell:
-    series = run.indicator(indicator)
-    return _cell(series, recent(series, stop), indicator)
-
-
-def _step_time(run: Run, stop: Stop) -> ComparedCell:
-    known = _mean("step_time", run, stop)
-    seconds = seconds_per_step(run, stop) if known.number is None else None
-    return known if seconds is None else ComparedCell(compact(seconds), seconds, "s")
+    step = best(indicator, run, stop).step
+    return ComparedCell() if step is None else ComparedCell(exact_step(step))
 
 
 def _findings(view: View, run: Run) -> ComparedCell:
     verdict = view.monitor.verdicts.get(run.name)
     if verdict is None:
         return ComparedCell()
-    count = sum(
-        finding.severity > Severity.INFO
-        for finding in view.acknowledgements.open(run.name, verdict.primary)
-    )
+    count = len(weighty(view.acknowledgements.open(run.name, verdict.primary)))
     return ComparedCell(str(count), float(count))
 
 
@@ -226,40 +173,14 @@ def _settings(runs: Sequence[Run], seen: Sequence[int]) -> ComparisonSection:
     if len(runs) == 1:
         return ComparisonSection(heading, (), "A single run has no differences.")
     lines = []
-    for label, values in _differing(_Configs(runs)):
-        cells = tuple(ComparedCell(_shown(values[at])) for at in seen)
-        lines.append(ComparisonRow(label, cells, is_setting=True))
+    for setting in differing_settings(runs):
+        cells = tuple(ComparedCell(_shown(setting.values[at])) for at in seen)
+        lines.append(ComparisonRow(setting.label, cells, is_setting=True))
     known = sum(bool(run.settings) for run in runs)
     otherwise = (
         "All settings that are known are the same." if known > 1 else "No settings are known."
     )
     return ComparisonSection(heading, tuple(lines), otherwise)
-
-
-class _Configs:
-    """Runs as a cache key, equal until a setting of one of them changes."""
-
-    def __init__(self, runs: Sequence[Run]) -> None:
-        self.runs = runs
-        self._key = tuple((id(run), run.config.revision) for run in runs)
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Configs) and self._key == other._key
-
-
-@lru_cache(4)
-def _differing(configs: _Configs) -> list[tuple[str, tuple[Any, ...]]]:
-    """Return label and values of the facts that differ, then of the settings all runs state."""
-    facts = chain.from_iterable(identity(run).facts for run in configs.runs)
-    stated = set(chain.from_iterable(fact.key.split(", ") for fact in facts))
-    found = [entry[:2] for entry in differing_facts(configs.runs)]
-    rows = difference([run.settings for run in configs.runs])
-    settings = (row for row in rows if not (row.naming or row.silent or row.key in stated))
-    found.extend((row.key, row.values) for row in settings)
-    return found
 
 
 def _shown(setting: object) -> str:

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.cells import cell_len
 
+from verl_tui.comparison.settings import differing_facts
 from verl_tui.rendering.text.printable import middle, printable, wrapped
 from verl_tui.rendering.text.wrap import ellipsis, fit, fit_left
 from verl_tui.runs.settings import SettingsLayer, is_open, layer_of
 from verl_tui.runs.views.facts import short
 from verl_tui.runs.views.identity import identity
-from verl_tui.runs.views.settings_diff import ABSENT, alike, difference
+from verl_tui.runs.views.settings_diff import ABSENT, difference
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.run import Run
-    from verl_tui.runs.views.facts import Fact
 
 ROLES = ("heading", "label", "value", "dim", "override", "differs")
 """Roles of the pieces of text."""
@@ -134,7 +133,9 @@ def _incomparable(runs: Sequence[Run]) -> str:
 def _differences(runs: Sequence[Run]) -> dict[str, list[SettingEntry]]:
     """Return the differences by heading, in the order to show."""
     groups: dict[str, list[SettingEntry]] = {
-        _GLANCE: differing_facts(runs),
+        _GLANCE: [
+            _difference(fact.label, fact.values, fact.keys) for fact in differing_facts(runs)
+        ],
         "differences": [],
         "stated by some only": [],
         "names and places": [],
@@ -149,24 +150,9 @@ def _differences(runs: Sequence[Run]) -> dict[str, list[SettingEntry]]:
     return groups
 
 
-def _difference(label: str, values: tuple[Any, ...], origins: dict[str, str]) -> SettingEntry:
+def _difference(label: str, values: tuple[Any, ...], origins: Mapping[str, str]) -> SettingEntry:
     about = ", ".join(f"{name}: {origin}" for name, origin in origins.items())
     return SettingEntry(label, values, "", about, "differs")
-
-
-def differing_facts(runs: Sequence[Run]) -> list[SettingEntry]:
-    """Return the identity facts in which runs differ, under one label for all frameworks."""
-    by_label: defaultdict[str, dict[str, Fact]] = defaultdict(dict)
-    for run in runs:
-        for fact in identity(run).facts:
-            by_label[fact.label][run.name] = fact
-    entries = []
-    for label, facts in by_label.items():
-        values = tuple(facts[run.name].value if run.name in facts else ABSENT for run in runs)
-        if not all(alike(values[0], value) for value in values):
-            keys = {name: fact.key for name, fact in facts.items()}
-            entries.append(_difference(label, values, keys))
-    return entries
 
 
 def _setting(run: Run, key: str) -> SettingEntry:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
 
-_RECENT = 20
+RECENT = 20
 """Points that a figure which varies from step to step is the mean of."""
 
 
@@ -68,22 +68,26 @@ def _to_common_time(runs: Sequence[Run]) -> list[int | None]:
 
 def value(series: Series | None, stop: Stop) -> float | None:
     """Return the newest value that is a number, None where there is none."""
-    count = _count(series, stop)
+    count = logged(series, stop)
     values = series.values if series is not None else ()
     return next((values[i] for i in range(count - 1, -1, -1) if math.isfinite(values[i])), None)
 
 
-def recent(series: Series | None, stop: Stop) -> float | None:
+def recent(series: Series | None, stop: Stop, most: int = RECENT) -> float | None:
     """Return the mean of the newest values that are numbers, None where there is none."""
-    count = _count(series, stop)
-    values = series.values[max(0, count - _RECENT) : count] if series is not None else ()
-    known = [value for value in values if math.isfinite(value)]
+    known = [value for value in newest(series, stop, most) if math.isfinite(value)]
     return sum(value / len(known) for value in known) if known else None
+
+
+def newest(series: Series | None, stop: Stop, most: int) -> Sequence[float]:
+    """Return the newest values, oldest first, whether they are numbers or not."""
+    count = logged(series, stop)
+    return series.values[max(0, count - most) : count] if series is not None else ()
 
 
 def extreme(series: Series | None, stop: Stop, *, lowest: bool = False) -> Point | None:
     """Return the first of the highest (the lowest) values, None where there is none."""
-    count = _count(series, stop)
+    count = logged(series, stop)
     if series is None or not count:
         return None
     bounds = series.pyramid.bounds(series.steps[0], series.steps[count - 1])
@@ -93,7 +97,7 @@ def extreme(series: Series | None, stop: Stop, *, lowest: bool = False) -> Point
     return Point(series.steps[series.values.index(top)], top)
 
 
-def seconds_per_step(run: Run, stop: Stop) -> float | None:
+def seconds_per_step(run: Run, stop: Stop, most: int = RECENT) -> float | None:
     """Return how long the newest steps took by the run's clock, None where unknown."""
     clock = _clock(run)
     last = (
@@ -103,11 +107,11 @@ def seconds_per_step(run: Run, stop: Stop) -> float | None:
     )
     if clock is None or last < 1:
         return None
-    first = max(0, last - _RECENT)
+    first = max(0, last - most)
     return (clock.times[last] - clock.times[first]) / (clock.steps[last] - clock.steps[first])
 
 
-def _count(series: Series | None, stop: Stop) -> int:
+def logged(series: Series | None, stop: Stop) -> int:
     """Return how many points of a series count."""
     return 0 if series is None or stop.step is None else bisect_right(series.steps, stop.step)
 

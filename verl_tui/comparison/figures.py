@@ -1,0 +1,161 @@
+"""Figures of one run: what it reached up to a stop, the same on the screen and without one."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.comparison.statistics import deviation, mean
+from verl_tui.health.applicability.scales import bounded
+from verl_tui.health.finding import Severity
+from verl_tui.indicators import factor
+from verl_tui.metrics import describe
+from verl_tui.runs.cached import cached_by_revision
+from verl_tui.runs.views.alignment import extreme, logged, newest, seconds_per_step, value
+from verl_tui.runs.views.best import is_better_low
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from verl_tui.health.finding import Finding
+    from verl_tui.health.guide import Guide
+    from verl_tui.runs.run import Run
+    from verl_tui.runs.series import Series
+    from verl_tui.runs.views.alignment import Stop
+
+_SHARE = 10
+"""A final value is the mean of a tenth of what the median run logged: heuristic, long enough to
+level out batches and short enough to be the end.
+"""
+_FEWEST, _MOST = 10, 100
+"""Bounds of that number of values."""
+
+
+class Figure(NamedTuple):
+    """What a run reached in one respect; without a value if the run has none."""
+
+    value: float | None = None
+    step: int | None = None
+    """Step of the value, None for means."""
+    spread: float | None = None
+    """Standard deviation of the values that it is the mean of."""
+    size: int = 0
+    """Number of values that it is made of."""
+    not_finite: int = 0
+    """Values left out because they are no numbers."""
+    key: str = ""
+    """The log's own key."""
+    unit: str = ""
+    outside: bool | None = None
+    """True beyond the healthy band, None where no band applies."""
+
+
+def usual_last(runs: Sequence[Run], stops: Sequence[Stop]) -> int:
+    """Return of how many of the last logged values a final value is the mean, for all runs alike: a
+    tenth of those of the median run's reward, 10 at least and 100 at most.
+    """
+    counts = [logged(run.indicator("reward"), stop) for run, stop in zip(runs, stops, strict=True)]
+    known = sorted(filter(None, counts))
+    return min(max(_FEWEST, round(known[(len(known) - 1) // 2] / _SHARE)), _MOST) if known else 10
+
+
+def last(indicator: str, run: Run, stop: Stop) -> Figure:
+    """Return the newest value that is a number."""
+    series = run.indicator(indicator)
+    return _figure(series, value(series, stop), indicator)
+
+
+def last_values(indicator: str, run: Run, stop: Stop, count: int) -> list[float]:
+    """Return those of the last logged values that are numbers, oldest first."""
+    series = run.indicator(indicator)
+    if series is None:
+        return []
+    sign = factor(indicator, series.key)
+    return [sign * value for value in newest(series, stop, count) if math.isfinite(value)]
+
+
+def final(indicator: str, run: Run, stop: Stop, count: int) -> Figure:
+    """Return the mean of the last logged values, of those that are numbers."""
+    series = run.indicator(indicator)
+    asked = len(newest(series, stop, count))
+    if series is None or not asked:
+        return Figure()
+    known = last_values(indicator, run, stop, count)
+    return Figure(
+        value=mean(known) if known else None,
+        spread=deviation(known),
+        size=len(known),
+        not_finite=asked - len(known),
+        key=series.key,
+        unit=describe(series.key).unit,
+    )
+
+
+def best(indicator: str, run: Run, stop: Stop) -> Figure:
+    """Return the best value, first of equals."""
+    series = run.indicator(indicator)
+    if series is None:
+        return Figure()
+    # Of a negated series the lowest is the highest.
+    lowest = is_better_low(indicator, series.key) is (factor(indicator, series.key) > 0)
+    point = extreme(series, stop, lowest=lowest)
+    if point is None:
+        return _figure(series, None, indicator)
+    return _figure(series, point.value, indicator, point.step)
+
+
+def highest(indicator: str, run: Run, stop: Stop, guide: Guide) -> Figure:
+    """Return the highest value, first of equals, and whether it lies beyond the healthy band."""
+    series = run.indicator(indicator)
+    point = extreme(series, stop)
+    if series is None or point is None:
+        return _figure(series, None, indicator)
+    figure = _figure(series, point.value, indicator, point.step)
+    _, high = guide.band(indicator, run.dialect) or (None, None)
+    if figure.value is None or high is None:
+        return figure
+    return figure._replace(outside=figure.value > high)
+
+
+def step_time(run: Run, stop: Stop, count: int) -> Figure:
+    """Return the mean time of the last steps in seconds: as logged, else by the run's clock."""
+    known = final("step_time", run, stop, count)
+    seconds = seconds_per_step(run, stop, count) if known.value is None else None
+    return known if seconds is None else Figure(seconds, size=1, unit="s")
+
+
+def weighty(findings: Iterable[Finding]) -> list[Finding]:
+    """Return the findings that count: warnings and worse."""
+    return [finding for finding in findings if finding.severity > Severity.INFO]
+
+
+def better_low(runs: Iterable[Run], indicator: str) -> bool:
+    """Return whether less of an indicator is better, judged by the first run that logs it."""
+    keys = (run.indicators.get(indicator) for run in runs)
+    key = next((key for key in keys if key is not None), None)
+    return key is not None and is_better_low(indicator, key)
+
+
+def one_scale(runs: Iterable[Run]) -> bool:
+    """Return whether rewards are comparable: a score from 0 to 1 is not with one on an open
+    scale.
+    """
+    return len({on_bounded_scale(run) for run in runs if run.indicator("reward") is not None}) < 2
+
+
+@cached_by_revision
+def on_bounded_scale(run: Run) -> bool:
+    """Return whether there is evidence that rewards are scores on a bounded scale."""
+    return bounded(run) is not None
+
+
+def _figure(
+    series: Series | None, number: float | None, indicator: str, step: int | None = None
+) -> Figure:
+    if series is None:
+        return Figure()
+    unit = describe(series.key).unit
+    if number is None:
+        return Figure(key=series.key, unit=unit)
+    number *= factor(indicator, series.key)
+    return Figure(number, step, size=1, key=series.key, unit=unit)

@@ -1,0 +1,223 @@
+"""Statistics of a few numbers: intervals, rank correlation, and how much a run's values tell.
+
+Everything here is textbook material, and tests hold it against SciPy; at run time neither SciPy nor
+NumPy is needed.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+LEVEL = 0.95
+"""Level of all intervals."""
+_LEAST_VALUES = 5
+"""Values of a run below which their correlation is anybody's guess."""
+_TINY = 1e-300
+_CLOSE = 1e-15
+_MOST_TERMS = 10_000
+_CRITICAL: dict[int, float] = {5: 1.0, 6: 0.886, 7: 0.786, 8: 0.738, 9: 0.700, 10: 0.648}
+"""Number of pairs -> rank correlation that chance alone reaches in one case of twenty, two-sided.
+
+Exact, from all orders of so many ranks (Ramsey, Journal of Educational Statistics 14, 1989, gives
+the same table).
+"""
+
+
+class Interval(NamedTuple):
+    """An estimate between two bounds."""
+
+    estimate: float
+    low: float
+    high: float
+
+    @property
+    def excludes_zero(self) -> bool:
+        """True if zero lies outside."""
+        return self.low > 0 or self.high < 0
+
+
+class Spread(NamedTuple):
+    """A mean with the uncertainty of it."""
+
+    mean: float
+    error: float
+    """Standard error of the mean."""
+    freedom: float
+    """Degrees of freedom of the error."""
+
+
+# -- means -----------------------------------------------------------------------------------------
+
+
+def mean(values: Sequence[float]) -> float:
+    """Return the mean of at least one number, without overflow on the way."""
+    count = len(values)
+    return math.fsum(value / count for value in values)
+
+
+def deviation(values: Sequence[float]) -> float | None:
+    """Return the standard deviation (of a sample: n - 1), None below two values."""
+    if len(values) < 2:
+        return None
+    centre = mean(values)
+    largest = max(abs(value - centre) for value in values)
+    if not largest or not math.isfinite(largest):
+        return largest
+    squares = math.fsum(((value - centre) / largest) ** 2 for value in values)
+    return largest * math.sqrt(squares / (len(values) - 1))
+
+
+def of_seeds(values: Sequence[float]) -> Spread | None:
+    """Return the mean of independent values, such as those of several seeds; None below two."""
+    spread = deviation(values)
+    if spread is None:
+        return None
+    return Spread(mean(values), spread / math.sqrt(len(values)), len(values) - 1)
+
+
+def of_one_run(values: Sequence[float]) -> Spread | None:
+    """Return the mean of consecutive values of one run; None below five.
+
+    Neighbours resemble each other, so that n values tell as little as n (1 - r) / (1 + r)
+    independent ones, with r the correlation of each with the next (Bartlett, Journal of the Royal
+    Statistical Society 98, 1935), which short series make look too small by (1 + 3 r) / n (Kendall,
+    Biometrika 41, 1954).
+    """
+    count, spread = len(values), deviation(values)
+    if spread is None or count < _LEAST_VALUES:
+        return None
+    centre = mean(values)
+    if not spread or not math.isfinite(spread):
+        return Spread(centre, spread, count - 1)
+    scaled = [(value - centre) / spread for value in values]
+    products = math.fsum(a * b for a, b in pairwise(scaled))
+    alike = products / math.fsum(one * one for one in scaled)
+    alike = min(max(0.0, alike + (1 + 3 * alike) / count), 1.0)
+    effective = max(2.0, count * (1 - alike) / (1 + alike))
+    return Spread(centre, spread / math.sqrt(effective), effective - 1)
+
+
+def interval(one: Spread, other: Spread, level: float = LEVEL) -> Interval:
+    """Return Welch's interval of how much `other` exceeds `one`: their variances may differ."""
+    difference = other.mean - one.mean
+    error = math.hypot(one.error, other.error)
+    if not error or not math.isfinite(error):
+        return Interval(difference, difference - error, difference + error)
+    # By shares of the variance, so that nothing small is lost.
+    first, second = (one.error / error) ** 2, (other.error / error) ** 2
+    freedom = 1 / (first**2 / one.freedom + second**2 / other.freedom)
+    reach = t_quantile((1 + level) / 2, freedom) * error
+    return Interval(difference, difference - reach, difference + reach)
+
+
+# -- Student's t -----------------------------------------------------------------------------------
+
+
+def incomplete_beta(a: float, b: float, x: float) -> float:
+    """Return the regularised incomplete beta function for a, b > 0 and x from 0 to 1."""
+    if x <= 0 or x >= 1:
+        return float(x >= 1)
+    if x > (a + 1) / (a + b + 2):  # where the fraction converges slowly its mirror image is quick
+        return 1 - incomplete_beta(b, a, 1 - x)
+    logs = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
+    front = math.exp(logs + a * math.log(x) + b * math.log1p(-x)) / a
+    return front * _fraction(a, b, x)
+
+
+def _fraction(a: float, b: float, x: float) -> float:
+    """Return the continued fraction of the incomplete beta function, by Lentz's method."""
+    c, d = 1.0, 1 / _not_zero(1 - (a + b) * x / (a + 1))
+    value = d
+    for m in range(1, _MOST_TERMS):
+        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        for term in (even, odd):
+            c, d = _not_zero(1 + term / c), 1 / _not_zero(1 + term * d)
+            value *= c * d
+        if abs(c * d - 1) < _CLOSE:
+            break
+    return value
+
+
+def _not_zero(value: float) -> float:
+    return value if abs(value) > _TINY else _TINY
+
+
+def t_tail(t: float, freedom: float) -> float:
+    """Return how likely Student's t exceeds a value from 0 on."""
+    return incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t)) / 2
+
+
+@lru_cache(1024)
+def t_quantile(level: float, freedom: float) -> float:
+    """Return the value that Student's t stays below with a probability from 0.5 to 1."""
+    tail, low, high = 1 - level, 0.0, 1.0
+    while t_tail(high, freedom) > tail:
+        low, high = high, 2 * high
+    while high - low > 4 * math.ulp(high):
+        middle = (low + high) / 2
+        if t_tail(middle, freedom) > tail:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+# -- ranks -----------------------------------------------------------------------------------------
+
+
+def ranks(values: Sequence[float]) -> tuple[int, ...]:
+    """Return twice the rank of each value, from 2 on, so that mean ranks of equal ones are whole
+    numbers.
+    """
+    order = sorted(range(len(values)), key=values.__getitem__)
+    found = [0] * len(values)
+    start = 0
+    while start < len(order):
+        stop = start + 1
+        while stop < len(order) and values[order[stop]] == values[order[start]]:
+            stop += 1
+        for at in order[start:stop]:
+            found[at] = start + stop + 1
+        start = stop
+    return tuple(found)
+
+
+def spearman(xs: Sequence[float], ys: Sequence[float]) -> float | None:
+    """Return the rank correlation of pairs, from -1 to 1; None where one side is all the same."""
+    return rank_correlation(ranks(xs), ranks(ys))
+
+
+def rank_correlation(xs: Sequence[int], ys: Sequence[int]) -> float | None:
+    """Return the correlation of two rows of ranks, None where one is all the same."""
+    count, first, second = len(xs), sum(xs), sum(ys)
+    both = count * sum(x * y for x, y in zip(xs, ys, strict=True)) - first * second
+    one = count * sum(x * x for x in xs) - first**2
+    other = count * sum(y * y for y in ys) - second**2
+    if not one or not other:
+        return None
+    return max(-1.0, min(1.0, both / math.sqrt(one * other)))
+
+
+def rank_biserial(ones: Sequence[float], others: Sequence[float]) -> float:
+    """Return how much more often `others` exceed `ones` than the reverse, from -1 to 1, of all
+    pairs.
+    """
+    above = sum((other > one) - (other < one) for one in ones for other in others)
+    return above / (len(ones) * len(others))
+
+
+def chance(count: int) -> float:
+    """Return the rank correlation of so many pairs (5 at least) that chance alone reaches in one
+    case of twenty, two-sided.
+    """
+    if count in _CRITICAL:
+        return _CRITICAL[count]
+    t = t_quantile(0.975, count - 2)
+    return t / math.sqrt(count - 2 + t * t)
