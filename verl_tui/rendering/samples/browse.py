@@ -8,17 +8,11 @@ from typing import TYPE_CHECKING
 from verl_tui.rendering.samples import order
 from verl_tui.rendering.samples.answer_rows import AnswerItem
 from verl_tui.rendering.samples.changes import Side
-from verl_tui.rendering.samples.chosen import (
-    SampleChoice,
-    index_of,
-    next_place,
-    next_sample,
-    place_of,
-)
+from verl_tui.rendering.samples.chosen import SampleChoice
 from verl_tui.rendering.samples.document import PARTS
 from verl_tui.rendering.samples.history import History
-from verl_tui.rendering.samples.listing import SampleListing
 from verl_tui.rendering.samples.order import SampleOrder
+from verl_tui.rendering.samples.position import SamplePosition
 from verl_tui.rendering.samples.previews import Previews
 from verl_tui.rendering.samples.query import SampleQuery
 from verl_tui.rendering.samples.table import score_words
@@ -36,7 +30,7 @@ _AHEAD = (1, -1)
 """Neighbours of the shown sample that are read ahead."""
 
 
-class Browse:
+class Browse(SamplePosition):
     """The user's choice, and the sample or answers shown for it.
 
     Methods that move return True if there was somewhere to go; there never is among answers.
@@ -44,7 +38,7 @@ class Browse:
 
     def __init__(self, chosen: SampleChoice) -> None:
         """Begin with a choice."""
-        self.chosen = chosen
+        super().__init__(chosen)
         self.query = SampleQuery()
         self.order = SampleOrder()
         self.folded = frozenset({"prompt"})
@@ -57,37 +51,13 @@ class Browse:
         """Index of the sample whose prompt's answers are shown."""
         self.history: History | None = None
         """The answers to a prompt at several steps, if they are shown."""
-        self.listing = SampleListing()
-        self.page: SamplePage | None = None
-        """The shown step, None without samples."""
-        self.index: int | None = None
-        """Index of the shown sample."""
-        self._samples: Samples | None = None
 
     # -- what is shown -----------------------------------------------------------------------------
-
-    @property
-    def shown(self) -> tuple[Place, int] | None:
-        """Place and index of the shown sample, None without one."""
-        return (
-            (self.page.place, self.index)
-            if self.page is not None and self.index is not None
-            else None
-        )
 
     @property
     def answers(self) -> bool:
         """True if the answers to one prompt are shown instead of a sample."""
         return self.mates is not None or self.history is not None
-
-    @property
-    def sample(self) -> Sample | None:
-        """The shown sample, None while it is being read."""
-        return (
-            self.page.sample(self.index)
-            if self.page is not None and self.index is not None
-            else None
-        )
 
     def indices(self, *, everything: bool) -> Sequence[int]:
         """Return the indices of all listed samples, or of the one that is shown."""
@@ -101,37 +71,25 @@ class Browse:
         facts = self.listing.facts
         return facts[self.index] if self.index is not None and self.index < len(facts) else None
 
-    @property
-    def leaving(self) -> SampleChoice:
-        """The choice to continue with on another screen."""
-        return (
-            SampleChoice(*self.shown)
-            if self.shown is not None and not self.chosen.follow
-            else self.chosen
-        )
-
     def settle(self, samples: Samples | None, browser: SampleBrowser) -> bool:
-        """Resolve the choice; return True if another sample is shown than before.
-
-        Args:
-            samples: The run's samples by now, None while there are none.
-            browser: Reads them.
-        """
-        before, self._samples = self.shown, samples
-        place = place_of(self.chosen, samples) if samples is not None else None
-        if samples is None or place is None:
-            self.page = self.index = None
-            return False
-        if self.history is not None:
+        """Resolve the choice, and read on in a prompt's history."""
+        if self.history is not None and samples is not None and samples.places:
             self.history.advance(browser)
-        self.page = browser.page(samples, place)
-        if (
-            self.history is None or not self.query.searches
-        ):  # a page is searched for one thing at a time
-            self.listing.update(self.page, self.query, self.order)
-            browser.page(samples, place)  # wake it for the search
-        self.index = index_of(self.chosen, self.listing)
-        return before is not None and self.shown != before
+        moved = super().settle(samples, browser)
+        if samples is not None and self.page is not None and self._searches:
+            browser.page(samples, self.page.place)  # wake it for the search
+        return moved
+
+    @property
+    def _searches(self) -> bool:
+        """True while the listed samples are searched: not while the history of a prompt is, for a
+        step is searched for one thing at a time.
+        """
+        return bool(self.query.searches) and self.history is None
+
+    def _list(self, page: SamplePage) -> None:
+        if self._searches or not self.query.searches:
+            self.listing.update(page, self.query, self.order)
 
     def read(self) -> Sample | None:
         """Return the sample if it has been read, and request its neighbours."""
@@ -144,46 +102,7 @@ class Browse:
     # -- moving ------------------------------------------------------------------------------------
 
     def _at(self) -> tuple[Samples, Place] | None:
-        if self._samples is None or self.page is None or self.answers:
-            return None
-        return self._samples, self.page.place
-
-    def _go(self, chosen: SampleChoice | None) -> bool:
-        if chosen is not None:
-            self.chosen = chosen
-        return chosen is not None
-
-    def to_sample(self, by: int) -> bool:
-        """Go to the next or previous sample, past the last or first to another step."""
-        at = self._at()
-        return at is not None and self._go(next_sample(at[1], self.index, self.listing, at[0], by))
-
-    def to_step(self, by: int) -> bool:
-        """Go to the same index (a validation's same prompt) of the older (1) or newer (-1) step."""
-        at = self._at()
-        beyond = next_place(at[1], at[0], by) if at is not None else None
-        return beyond is not None and self._go(SampleChoice(beyond, self.index))
-
-    def to_extreme(self, *, best: bool) -> bool:
-        """Go to the best or worst listed sample, from there to the next with the same score."""
-        at, index = self._at(), self.listing.extreme(self.index, best=best)
-        return at is not None and index is not None and self._go(SampleChoice(at[1], index))
-
-    def to_kind(self) -> bool:
-        """Go to the nearest validation, or to the nearest training step.
-
-        Raises:
-            LookupError: There is none.
-        """
-        if (at := self._at()) is None:
-            return False
-        samples, place = at
-        other = samples.nearest_place(place.step, not place.validation)
-        if other is None:
-            raise LookupError(
-                "no training samples" if place.validation else "no validation samples"
-            )
-        return self._go(SampleChoice(other, follow=self.chosen.follow))
+        return None if self.answers else super()._at()
 
     def to_row(self, at: int) -> bool:
         """Go to a row of the list."""
@@ -204,17 +123,6 @@ class Browse:
         ):
             self.query = SampleQuery()
         return self._go(SampleChoice(item.place, item.row))
-
-    def follow(self) -> bool:
-        """Start or stop following the newest step."""
-        on = not self.chosen.follow
-        return (at := self._at()) is not None and self._go(
-            SampleChoice(at[1], None if on else self.index, follow=on)
-        )
-
-    def stay(self) -> bool:
-        """Stop following, so that the sample being read is not replaced."""
-        return self.chosen.follow and self.shown is not None and self._go(SampleChoice(*self.shown))
 
     # -- how it is shown ---------------------------------------------------------------------------
 

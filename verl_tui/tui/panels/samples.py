@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding
 from textual.message import Message
 
-from verl_tui.rendering.samples.chosen import (
-    SampleChoice,
-    index_of,
-    next_place,
-    next_sample,
-    place_of,
-)
+from verl_tui.rendering.samples.chosen import SampleChoice
 from verl_tui.rendering.samples.export import whole
-from verl_tui.rendering.samples.listing import SampleListing
-from verl_tui.rendering.samples.order import SampleOrder
 from verl_tui.rendering.samples.panel_rows import (
     HERE,
     ROLES,
@@ -26,7 +19,7 @@ from verl_tui.rendering.samples.panel_rows import (
     header_rows,
     no_samples,
 )
-from verl_tui.rendering.samples.query import SampleQuery
+from verl_tui.rendering.samples.position import SamplePosition
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.panels.spec import PanelSpec
@@ -40,13 +33,13 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
-    from verl_tui.on_demand.samples import SamplePage
-    from verl_tui.records import Sample
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.samples import Place, Samples
 
 
+_FOLLOWING = SampleChoice(follow=True)
+"""The choice before the user has made one."""
 _USUAL = 12
 """Rows of a sample of the usual length."""
 _PLACE = """
@@ -128,16 +121,14 @@ class SamplesPanel(Panel, RoleStyled):
         self._body = Rows()
         self._body.add_class("-body")
         self._view: View | None = None
-        self._chosen_of: dict[str, SampleChoice] = {}
-        """The user's choice, by run."""
+        self._position = SamplePosition(_FOLLOWING)
+        self._run_name = ""
+        """The run whose samples these are."""
+        self._choices: dict[str, SampleChoice] = {}
+        """The user's choices for runs that were shown before, by name."""
         self._unfolded = False
         self._wanted: int | None = None
-        """Step to go to once its samples are known."""
-        self._listing = SampleListing()
-        self._page: SamplePage | None = None
-        """The step that is shown, None while there is none."""
-        self._index: int | None = None
-        """Index of the sample that is shown."""
+        """Step to go to in the next drawing."""
         self._drawn_header: object = None
         self._drawn_body: object = None
 
@@ -175,77 +166,59 @@ class SamplesPanel(Panel, RoleStyled):
         self.call_later(self._draw)
 
     def go_to(self, step: int) -> None:
-        """Show the samples of the nearest step that has some, as soon as any are known."""
+        """Show the samples of the nearest step that has some, once a run is shown."""
         self._wanted = step
-        self._draw()
-        self._body.scroll_home(animate=False, immediate=True)
+        self._show_from_top(moved=True)
 
     @property
     def shown(self) -> tuple[Place, int] | None:
         """Place and index of the sample shown, None where there is none."""
-        return (
-            (self._page.place, self._index)
-            if self._page is not None and self._index is not None
-            else None
-        )
+        return self._position.shown
 
     @property
     def chosen(self) -> SampleChoice:
         """The user's choice, with the sample that is shown for it."""
-        shown = self.shown
-        return SampleChoice(*shown) if shown is not None and not self.following else self._chosen
+        return self._position.leaving
 
     @property
     def following(self) -> bool:
         """True while the newest step is followed."""
-        return self._chosen.follow
+        return self._position.chosen.follow
 
     def clip(self) -> str:
         """Return the sample as it is copied."""
-        return whole(self._sample) if self._sample is not None else ""
+        sample = self._position.sample
+        return whole(sample) if sample is not None else ""
 
     def go_on(self, chosen: SampleChoice | None) -> None:
         """Show the sample that was shown last on the samples screen."""
         if chosen is not None:
-            self._choose(chosen)
+            self._position.chosen = chosen
+            self._show_from_top(moved=True)
 
     # -- what is shown -----------------------------------------------------------------------------
-
-    @property
-    def _sample(self) -> Sample | None:
-        """The sample that is shown, None where there is none or it is being read."""
-        if self._page is None or self._index is None:
-            return None
-        return self._page.sample(self._index)
 
     @property
     def _samples(self) -> Samples | None:
         run = self._view.run if self._view is not None else None
         return run.samples if run is not None else None
 
-    @property
-    def _chosen(self) -> SampleChoice:
-        run = self._view.run if self._view is not None else None
-        return (
-            self._chosen_of.get(run.name, SampleChoice(follow=True))
-            if run is not None
-            else SampleChoice(follow=True)
-        )
-
-    def _find_shown(self, view: View) -> None:
-        """Find the sample for the user's choice."""
+    def _settle(self) -> None:
+        """Find the sample for what the user has chosen of the shown run."""
+        view = self._view
+        if view is None:
+            return
+        position, name = self._position, view.run.name if view.run is not None else ""
+        if name != self._run_name:
+            self._choices[self._run_name] = position.chosen
+            position.chosen = self._choices.get(name, _FOLLOWING)
+            self._run_name = name
         samples, step, self._wanted = self._samples, self._wanted, None
-        if step is not None and view.run is not None and samples is not None:
+        if samples is not None and step is not None:
             nearest = samples.nearest_place(step)
             if nearest is not None:
-                self._chosen_of[view.run.name] = SampleChoice(nearest)
-        place = place_of(self._chosen, samples) if samples is not None else None
-        self._page = self._index = None
-        if samples is None or place is None:
-            return
-        self._page = view.browser.page(samples, place)
-        self._listing.update(self._page, SampleQuery(), SampleOrder())
-        self._index = index_of(self._chosen, self._listing)
+                position.chosen = SampleChoice(nearest)
+        position.settle(samples, view.browser)
 
     # -- drawing -----------------------------------------------------------------------------------
 
@@ -253,18 +226,17 @@ class SamplesPanel(Panel, RoleStyled):
         view = self._view
         if view is None:
             return
-        self._find_shown(view)
+        self._settle()
         width, height = self.content_size
         if not self._body.is_mounted or width < 2 or height < 1:
             return
         self._draw_header(view, width, height)
-        self._draw_body(
-            view, width - 1, height
-        )  # the scrollbar comes and goes, the text stays where it is
+        # The scrollbar comes and goes, the text stays where it is.
+        self._draw_body(view, width - 1, height)
         self._caption()
 
     def _draw_header(self, view: View, width: int, height: int) -> None:
-        shown, page, listing = self.shown, self._page, self._listing
+        shown, page, listing = self.shown, self._position.page, self._position.listing
         rows = header_height(width, height) if shown is not None else 0
         count = page.count if page is not None else 0
         key = (shown, count, listing.revision, width, rows, view.ascii, self._look)
@@ -278,7 +250,7 @@ class SamplesPanel(Panel, RoleStyled):
             self._header.set_strips([self.inked(row) for row in drawn])
 
     def _draw_body(self, view: View, width: int, height: int) -> None:
-        sample = self._sample
+        sample = self._position.sample
         instead = self._instead(view, width) if sample is None else []
         key = (sample or instead, width, height, self._unfolded, view.ascii, self._look)
         if key == self._drawn_body:
@@ -292,12 +264,13 @@ class SamplesPanel(Panel, RoleStyled):
 
     def _instead(self, view: View, width: int) -> list[Pieces]:
         """Return the rows to show while there is no sample."""
-        if self._page is None:
+        page = self._position.page
+        if page is None:
             short = self.has_class("-bare") and not self.has_class("-zoomed")
             write = no_samples if short else empty_rows
             return write(view.run, width, loading=view.loading)
         reading = "reading ..." if view.ascii else "reading …"
-        return [[(self._page.problem or reading, "dim")]]
+        return [[(page.problem or reading, "dim")]]
 
     @property
     def _look(self) -> tuple[Style, ...]:
@@ -319,68 +292,44 @@ class SamplesPanel(Panel, RoleStyled):
 
     # -- keys --------------------------------------------------------------------------------------
 
-    def _choose(self, chosen: SampleChoice) -> None:
-        """Show a sample from its beginning."""
-        run = self._view.run if self._view is not None else None
-        if run is not None:
-            self._chosen_of[run.name] = chosen
-        self._draw()
-        self._body.scroll_home(animate=False, immediate=True)
+    def _show_from_top(self, moved: bool) -> None:
+        if moved:
+            self._draw()
+            self._body.scroll_home(animate=False, immediate=True)
 
     def _scrolled(self, y: float) -> None:
-        run = self._view.run if self._view is not None else None
-        if y > 0 and run is not None and self.shown is not None and self.following:
-            self._chosen_of[run.name] = SampleChoice(*self.shown)
+        if y > 0 and self._position.stay():
             self._caption()
 
     def action_sample(self, by: int) -> None:
         """Show the next or previous sample; past the last comes the older step, before the first
         the newer one.
         """
-        samples, shown = self._samples, self.shown
-        if samples is not None and shown is not None:
-            beyond = next_sample(*shown, self._listing, samples, by)
-            if beyond is not None:
-                self._choose(beyond)
+        self._show_from_top(self._position.to_sample(by))
 
     def action_step(self, by: int) -> None:
         """Show the same place of the older (1) or newer (-1) step: in validations that is the same
         prompt.
         """
-        samples, shown = self._samples, self.shown
-        if samples is not None and shown is not None:
-            beyond = next_place(shown[0], samples, by)
-            if beyond is not None:
-                self._choose(SampleChoice(beyond, shown[1]))
+        self._show_from_top(self._position.to_step(by))
 
     def action_extreme(self, which: str) -> None:
         """Show the best or worst sample of the step; again, the next one that scored the same."""
-        shown = self.shown
-        index = self._listing.extreme(shown[1], best=which == "best") if shown is not None else None
-        if shown is not None and index is not None:
-            self._choose(SampleChoice(shown[0], index))
+        self._show_from_top(self._position.to_extreme(best=which == "best"))
 
     def action_kind(self) -> None:
         """Show the nearest validation, or the nearest training step."""
-        samples, shown = self._samples, self.shown
-        if samples is not None and shown is not None:
-            other = samples.nearest_place(shown[0].step, not shown[0].validation)
-            if other is not None:
-                self._choose(SampleChoice(other, follow=self.following))
+        with suppress(LookupError):
+            self._show_from_top(self._position.to_kind())
 
     def action_follow(self) -> None:
         """Follow the newest step, or stay at this one."""
-        shown = self.shown
-        if shown is not None:
-            self._choose(
-                SampleChoice(*shown) if self.following else SampleChoice(shown[0], follow=True)
-            )
+        self._show_from_top(self._position.follow())
 
     def action_unfold(self) -> None:
         """Show the whole prompt, or only its end."""
         self._unfolded = not self._unfolded
-        self._draw()
-        self._body.scroll_home(animate=False, immediate=True)
+        self._show_from_top(moved=True)
 
     def action_open(self) -> None:
         """Show all samples of the step over the full screen."""
