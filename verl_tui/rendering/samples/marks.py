@@ -8,8 +8,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
-from verl_tui.evaluation import TOKEN, runs
 from verl_tui.rendering.samples.template import CLOSE, FENCE, OPEN, template_signs
+from verl_tui.repetition import TOKEN, runs
 
 if TYPE_CHECKING:
     import re

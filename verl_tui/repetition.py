@@ -1,0 +1,144 @@
+"""How much a text repeats itself: words that come again, characters and syllables in a row.
+
+The share of repeated n-grams is `rep-n` of Welleck et al. 2019 (arXiv:1908.04319). It speaks of
+words; scripts that write none are taken by character.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_FEW, _SOME = 32, 128
+"""Up to so many tokens repetition is that of pairs, of triples; beyond, of four in a row: in a
+longer text short n-grams come again by themselves.
+"""
+_LEAST_TOKENS = 8
+"""Fewer tokens have no entropy to speak of."""
+
+# Scripts that put no spaces between words: Thai to Lao, Myanmar, Khmer, kana, Han.
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+    "\u3005\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+)
+TOKEN = re.compile(rf"[{_UNSPACED}]|[^\W\d_{_UNSPACED}]+|\d+")
+_ASCII_TOKEN = re.compile(r"[a-z]+|[0-9]+")
+"""The same for text that has nothing else, in half the time."""
+_SAME = re.compile(r"([^ ])\1{3,}")
+"""The same character again and again; blanks are layout."""
+_DRAWN = "=-_*#~.─━│|+"
+"""Signs that people draw lines and tables with."""
+_LETTERS, _SIGNS, _DIGITS, _LINE = 4, 12, 24, 120
+"""So often in a row is too often: a letter for a word, a sign for a shout, a digit for a number, a
+drawn sign for a line; heuristic.
+"""
+_BEAT = re.compile(rf"([^\s{_UNSPACED}]{{2,12}}?)\1{{3,}}|([^\w\s]\s{{1,2}})\2{{7,}}")
+"""A syllable again and again without a blank (`saysaysay`, `abab`), or a sign with one (`! !
+!`).
+"""
+_ONLY_DRAWN = re.compile(rf"[\s{re.escape(_DRAWN)}]+")
+_LEAST_BEAT = 24
+"""Characters that make it one: heuristic, longer than words and decimals that repeat."""
+_STRETCH, _FEW_DIFFERENT = 32, 8
+"""A stretch with so few different characters may be one; prose has twice as many."""
+
+
+def tokens(text: str) -> list[str]:
+    """Return the words of a text, in lower case; of scripts without spaces the characters."""
+    text = text.lower()
+    return (_ASCII_TOKEN if text.isascii() else TOKEN).findall(text)
+
+
+def repetition(text: str, words: Sequence[str], pairs: Mapping[tuple[str, str], int]) -> float:
+    """Return how much of a text repeats itself, 0..1.
+
+    The larger of two: the share of n-grams that came before in the text, and the share of
+    characters that stand in runs of the same one (`aaaaa bbbbb`, `!!!!!!!!!!!!`) or of a syllable
+    without a blank (`saysaysay`).
+
+    Args:
+        text: The text.
+        words: Its tokens.
+        pairs: How often each comes with its next one.
+    """
+    # Where no pair comes twice, nothing longer does.
+    repeated = 0.0 if len(pairs) == len(words) - 1 else _repeated(words)
+    return max(repeated, _in_runs(text))
+
+
+def entropy(pairs: Mapping[tuple[str, str], int], total: int) -> float | None:
+    """Return the entropy of so many pairs of words, as a share of what it would be were all
+    different; None of few.
+    """
+    if total < _LEAST_TOKENS:
+        return None
+    # A pair that comes once adds 1 · log 1 = 0, and most do.
+    again = sum(count * math.log(count) for count in pairs.values() if count > 1)
+    return (math.log(total) - again / total) / math.log(total)
+
+
+def _repeated(words: Sequence[str]) -> float:
+    n = 2 if len(words) < _FEW else 3 if len(words) < _SOME else 4
+    total = len(words) - n + 1
+    if total < 2:
+        return 0.0
+    return 1.0 - len(set(zip(*(words[i:] for i in range(n)), strict=False))) / total
+
+
+def _in_runs(text: str) -> float:
+    spans = runs(text)
+    return sum(end - start for start, end in spans) / len(text) if spans else 0.0
+
+
+def runs(text: str) -> list[tuple[int, int]]:
+    """Return where the same character comes again and again, or a syllable does without a blank, in
+    order.
+    """
+    found = [
+        one.span() for one in _SAME.finditer(text) if one.end() - one.start() >= _too_often(one[1])
+    ]
+    found += _beats(text)
+    if len(found) < 2:
+        return found
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(found):
+        if joined and start < joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def _too_often(character: str) -> int:
+    """Return how often in a row a character is a run."""
+    if character.isalpha():
+        return _LETTERS
+    if character in _DRAWN:
+        return _LINE
+    return _DIGITS if character.isdigit() else _SIGNS
+
+
+def _beats(text: str) -> list[tuple[int, int]]:
+    """Look for syllables only where there are few different characters: the search itself costs
+    much.
+    """
+    places: list[tuple[int, int]] = []
+    for start in range(0, len(text) - _STRETCH + 1, _STRETCH):
+        end = start + _STRETCH
+        if len(set(text[start:end])) > _FEW_DIFFERENT:
+            continue
+        places = (
+            [*places[:-1], (places[-1][0], end)]
+            if places and places[-1][1] == start
+            else [*places, (start, end)]
+        )
+    return [
+        one.span()
+        for start, end in places
+        for one in _BEAT.finditer(text, max(0, start - _STRETCH), end + _STRETCH)
+        if one.end() - one.start() >= _LEAST_BEAT and not _ONLY_DRAWN.fullmatch(one[1] or one[2])
+    ]
