@@ -335,7 +335,7 @@ def test_a_log_without_times_is_drawn_over_its_steps_and_says_so_once() -> None:
     assert (data.cursor, data.axis.label) == (2, "step")
     assert list(look.words(run)) == ["x: step, no times are known"]
     assert why_unchanged(ChartLook(), "axis", run) == "no times are known: x stays at steps"
-    assert not why_unchanged(ChartLook(axis="relative"), "axis", run)
+    assert not why_unchanged(ChartLook(axis="kl"), "axis", run)
     assert not why_unchanged(ChartLook(), "axis", make_run())
 
 
@@ -415,6 +415,7 @@ async def test_looks() -> None:
             *(
                 ("axis", "x: time"),
                 ("axis", "x: relative"),
+                ("axis", "x of rewards: KL"),
                 ("axis", ""),
                 ("log", "log y"),
                 ("log", ""),
@@ -448,7 +449,7 @@ async def test_a_cursor_on_the_time_axis_is_gone_on_the_axis_of_steps() -> None:
         app.panel.charts[0].focus()
         await pilot.press("left")
         assert app.panel.charts[0].cursor is not None
-        for _ in range(2):
+        for _ in range(3):
             app.panel.change_look("axis")
         await drawn(pilot)
         assert app.panel.look.axis == "step"

@@ -543,7 +543,7 @@ async def test_times_beyond_the_calendar_are_no_times(moment: float, key: str) -
     monitor.runs["run"] = run
     app = showing(monitor)
     async with app.run_test(size=(80, 24)) as pilot:
-        await press(pilot, key, "x", "left", "x", "x", "x")
+        await press(pilot, key, "x", "left", "x", "x", "x", "x")
         assert "no times are known" in text(app)
 
 

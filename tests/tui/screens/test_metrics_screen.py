@@ -501,7 +501,7 @@ async def test_times_nobody_knows_are_said_once(tmp_path: Path) -> None:
             app.clear_notifications()
             await pilot.pause(0.4)
             assert text(app).count("no times are known") <= 1
-            await press(pilot, "x", "x")
+            await press(pilot, "x", "x", "x")
 
 
 async def test_the_full_screen_hands_its_look_cursor_and_metric_back(tmp_path: Path) -> None:

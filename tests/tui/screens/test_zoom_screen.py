@@ -181,7 +181,7 @@ async def test_a_window_on_an_axis_of_time_is_that_of_the_steps(log: Path) -> No
     async with app.run_test(size=(140, 45)) as pilot:
         await press(pilot, "plus", "plus", "H", "x")
         ((first, last),) = windows(app)
-        await press(pilot, "x", "x")
+        await press(pilot, "x", "x", "x")
         ((begin, end),) = windows(app)
         assert begin is not None
         assert end is not None
@@ -191,7 +191,7 @@ async def test_a_window_on_an_axis_of_time_is_that_of_the_steps(log: Path) -> No
 # -- the cursor ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("axes", [[], ["x"], ["x", "x"]])
+@pytest.mark.parametrize("axes", [[], ["x"], ["x", "x"], ["x", "x", "x"]])
 async def test_there_is_one_cursor_on_every_axis(log: Path, axes: list[str]) -> None:
     app = loaded(log)
     async with app.run_test(size=(140, 45)) as pilot:
@@ -227,7 +227,7 @@ async def test_the_cursor_says_step_and_moment_exactly(log: Path) -> None:
             f"step {STEPS - 1} · 1h {since // 60 - 60:02d}m {since % 60:02d}s"
         )
         assert "@ 1h06m20s" in lines(app)[0]
-        await press(pilot, "x", "x")
+        await press(pilot, "x", "x", "x")
         for step in (STEPS - 1, STEPS - 3):
             moment = datetime.fromtimestamp(NOW - 10 * (STEPS - step), timezone.utc).astimezone()
             assert told(app).startswith(f"step {step} · {moment:%H:%M:%S}   ")

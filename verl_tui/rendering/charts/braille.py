@@ -119,6 +119,14 @@ class DotLayer:
         if 0 <= x < self.width * 2 and 0 <= y < self.height * 4:
             self.rows[y >> 2][x >> 1] |= _DOTS[x & 1][y & 3]
 
+    def straight(self, one: tuple[int, int], other: tuple[int, int]) -> None:
+        """Draw the line between two dots, each a column and a row; what lies outside is cut off."""
+        (x, y), (across, down) = one, (other[0] - one[0], other[1] - one[1])
+        length = max(abs(across), abs(down))
+        for at in range(length + 1):
+            share = at / length if length else 0.0
+            self.dot(x + round(across * share), y + round(down * share))
+
     def shade(self, runs: Sequence[Run | None], apart: int = 4) -> None:
         """Fill the runs with a loose pattern, its dots so far apart, that a line over it still
         stands out from.

@@ -48,8 +48,8 @@ class ChartCache:
     """The columns, averages and y axis of what one chart draws."""
 
     def __init__(self) -> None:
-        self._scales: dict[bool, tuple[tuple[object, ...], Scale]] = {}
-        """By True for the right y axis: the series that it was fitted to, and the axis."""
+        self._scales: dict[bool | str, tuple[tuple[object, ...], Scale]] = {}
+        """By True for the right y axis, or by name: what it was fitted to, and the axis."""
         self._series: dict[int, tuple[Pyramid, Downsampled]] = {}
         self._averages: dict[tuple[int, float], Smoothed] = {}
         self._used: set[int] = set()
@@ -91,6 +91,18 @@ class ChartCache:
         lo, hi = _with_band(*reach, data)
         scale = fit_scale(lo, hi, log=data.log_y, previous=previous if subject == before else None)
         self._scales[right] = (subject, scale)
+        return scale
+
+    def fitted(
+        self, name: str, subject: tuple[object, ...], values: list[float], *, log: bool = False
+    ) -> Scale:
+        """Return an axis for values, the last one of that name while it serves and its subject is
+        the same.
+        """
+        before, previous = self._scales.get(name, (None, None))
+        kept = previous if subject == before else None
+        scale = fit_scale(min(values), max(values), log=log, previous=kept)
+        self._scales[name] = (subject, scale)
         return scale
 
     def without_flat_envelope(self, data: ChartData, first: int, last: int) -> ChartData:

@@ -48,6 +48,8 @@ class ChartLine:
     """A letter of its own, which stands on the line and in the legend; empty: one by its place
     among the lines.
     """
+    over: Points | None = None
+    """The series whose values are its x axis: it is then a path, in the order of the steps."""
     right: bool = False
     """True if its y axis is the one at the right, see `ChartData.right`."""
 

@@ -52,6 +52,8 @@ def cursor_values(
         at: Which step that is, where the x axis is not one of steps.
     """
     values = [_position(data, step, symbols, at)]
+    if data.main is not None and data.main.over is not None:
+        return [*_on_paths(data, step, symbols)]
     for line, sign in signs(data, symbols):
         metric = data.right if line.right and data.right is not None else data
         name = printable(line.label or metric.title)
@@ -62,6 +64,21 @@ def cursor_values(
             )
         )
     return [*values, *_envelope(data, step), *_quantiles(data, step, symbols)]
+
+
+def _on_paths(data: ChartData, step: int, symbols: Symbols) -> Iterator[CursorValue]:
+    """Yield where each run's path was: `step 120: KL 0.031, reward 0.62`."""
+    name = printable(data.title).removesuffix(" over KL")
+    for line, sign in signs(data, symbols):
+        over, found = (
+            None if one is None else value_at(one, step) for one in (line.over, line.points)
+        )
+        figures = [
+            f"{word} {compact(one[1])}" for word, one in (("KL", over), (name, found)) if one
+        ]
+        of_run = f"{sign} {printable(line.label)} " if sign else ""
+        at = exact_step(found[0] if found else step)
+        yield CursorValue("", f"{of_run}step {at}: {', '.join(figures) or '-'}")
 
 
 def _envelope(data: ChartData, step: int) -> Iterator[CursorValue]:

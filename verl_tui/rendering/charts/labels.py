@@ -69,11 +69,13 @@ class Symbols(NamedTuple):
     side_right: str = "├"
     corner: str = "└"
     focus: str = "▸"
+    start: str = "○"
 
 
 UNICODE = Symbols()
 ASCII = Symbols(
-    "^", "v", "=", "^", "R", "#", "o%@&", "!", "*", "B", "|", "~", "-", "+", "|", "+", "+", "+", ">"
+    *("^", "v", "=", "^", "R", "#", "o%@&", "!", "*", "B", "|", "~", "-", "+", "|", "+", "+", "+"),
+    *(">", "S"),
 )
 
 
@@ -333,6 +335,8 @@ def _reading(data: ChartData, cursor: int | None, symbols: Symbols) -> _Parts:
     if cursor is not None:
         found = value_at(line.points, cursor)
         text = value_text(found[1], data.unit) if found else "-"
+        x = value_at(line.over, cursor) if line.over is not None else None
+        text += f" at KL {compact(x[1])}" if x is not None else ""
         return [(text, "cursor"), (f" @ {data.axis.read(found[0] if found else cursor)}", "cursor")]
     stop = len(line.points.steps) if data.end is None else bisect_right(line.points.steps, data.end)
     if not stop:

@@ -32,6 +32,7 @@ SIGNS = {
     "restart": "the training was started again here",
     "checkpoint": "checkpoint",
     "broken": "NaN or infinity",
+    "start": "where a path over the KL begins",
     "single": "where a curve ends: its newest value",
     "best": "the best value so far",
     "rising falling flat": "beside the value: the trend of the last ones",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from verl_tui.indicators import factor
 from verl_tui.metrics import describe
 from verl_tui.rendering.charts.chart_data import ChartLine
-from verl_tui.rendering.charts.x_axes import on_axis
+from verl_tui.rendering.charts.x_axes import kl_key, on_axis
 from verl_tui.rendering.session.selection import LETTERS, without_shared_start
 from verl_tui.rendering.text.run_colours import RUNS
 
@@ -42,7 +42,15 @@ def overlaid(data: ChartData, indicator: str | None, view: View, axis: str) -> C
         return data
     names = [shown.name, *(run.name for run in view.selected if run is not shown)]
     labels = dict(zip(names, without_shared_start(names), strict=True))
-    lines = [_marked(ChartLine(points), run, view, labels) for run, _, points in found]
+    lines = [
+        _marked(ChartLine(points, over=_own_kl(main, run)), run, view, labels)
+        for run, _, points in found
+        if main.over is None or kl_key(run) is not None
+    ]
+    lacking = [labels[run.name] for run, *_ in found if main.over is not None and not kl_key(run)]
+    notes = tuple(
+        f"{note}, none of {', '.join(lacking)}" if lacking else note for note in data.notes
+    )
     # One kind of points at most: the markers of more would hide the many lines.
     points = [line for line in data.lines if line.kind == "points"][:1]
     return replace(
@@ -50,7 +58,14 @@ def overlaid(data: ChartData, indicator: str | None, view: View, axis: str) -> C
         lines=(_marked(main, shown, view, labels), *lines, *points),
         right=None,
         beside=(),
+        notes=notes,
     )
+
+
+def _own_kl(main: ChartLine, run: Run) -> Series | None:
+    """Return the KL that another run's line is over, None where the shown one's is over steps."""
+    key = kl_key(run) if main.over is not None else None
+    return run.series(key) if key is not None else None
 
 
 def counterpart(run: Run, key: str, indicator: str | None, other: Run) -> Series | None:

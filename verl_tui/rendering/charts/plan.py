@@ -13,7 +13,7 @@ from verl_tui.rendering.charts.alarms import ALARM_ROLES, alarms_of
 from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Mark
 from verl_tui.rendering.charts.overlay import overlaid
 from verl_tui.rendering.charts.validation import newest_and_best, score_beside
-from verl_tui.rendering.charts.x_axes import AXES, on_axis
+from verl_tui.rendering.charts.x_axes import AXES, kl_key, on_axis
 from verl_tui.rendering.text.family_colours import family_role
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.runs.time.rates import generation_latency, steps_per_minute
@@ -54,7 +54,7 @@ class ChartLook:
     """How charts are drawn."""
 
     axis: str = "step"
-    """`step`, `time` or `relative`."""
+    """One of `verl_tui.rendering.charts.x_axes.AXES`."""
     log_y: bool = False
     usual_y: bool = False
     """True if outliers are left out of the y axis."""
@@ -83,10 +83,12 @@ class ChartLook:
 
     def _axis_words(self, run: Run | None) -> str:
         if run is None:
-            return f"x: {self.axis}"
+            return "x of rewards: KL" if self.axis == "kl" else f"x: {self.axis}"
         along = on_axis(run, self.axis)
         if along.problem is not None:
             return f"x: step, {along.problem}"
+        if self.axis == "kl":
+            return f"x of rewards: KL ({one_line(kl_key(run) or '')}), of others: step"
         return f"x: {self.axis}" + (", estimated" if along.estimated else "")
 
 
@@ -266,7 +268,36 @@ def chart_data(found: PlannedChart, view: View, look: ChartLook) -> ChartData:
         smoothing=look.smoothing or 0.0,
         by_noise=look.smoothing is None,
     )
-    return overlaid(data, found.indicator, view, look.axis)
+    over = kl_beside(found, run, look)
+    return overlaid(
+        data if over is None else _over_kl(data, run, over), found.indicator, view, look.axis
+    )
+
+
+def kl_beside(found: PlannedChart, run: Run, look: ChartLook) -> str | None:
+    """Return the KL that a chart is drawn over as a path, None where it is not: only rewards and
+    scores are.
+    """
+    is_score = describe(found.key).group in ("reward", "validation")
+    if look.axis != "kl" or not (is_score or found.indicator in ("reward", "validation")):
+        return None
+    return kl_key(run)
+
+
+def _over_kl(data: ChartData, run: Run, key: str) -> ChartData:
+    """Return the chart of a reward as its path over the KL of the same steps."""
+    over, main = run.series(key), data.main
+    if over is None or main is None:
+        return data
+    return replace(
+        data,
+        label=f"{data.title} over KL",
+        lines=(replace(main, over=over, kind="line"),),
+        envelope=None,
+        spread=(),
+        beside=(),
+        notes=(f"KL: {one_line(key)}",),
+    )
 
 
 def _lines(found: PlannedChart, run: Run, axis: XAxis) -> Iterator[ChartLine]:
@@ -301,7 +332,7 @@ def _spread(found: PlannedChart, run: Run, axis: XAxis) -> tuple[Points, ...]:
 
 def with_right(data: ChartData, other: ChartData) -> ChartData:
     """Return a chart with another metric drawn into it, over a y axis of its own at the right."""
-    if other.main is None:
+    if other.main is None or (data.main is not None and data.main.over is not None):
         return data
     # Runs laid over each other have letters of their own.
     sign = "r" if any(one.sign for one in data.lines) else ""

@@ -28,6 +28,7 @@ from verl_tui.rendering.charts.labels import (
     title_row,
 )
 from verl_tui.rendering.charts.line_styles import straight_lines
+from verl_tui.rendering.charts.path import is_path, path_rows
 from verl_tui.rendering.text.family_colours import FAMILIES
 
 if TYPE_CHECKING:
@@ -85,6 +86,9 @@ class ChartRenderer:
             return [title, *sentences(data.empty, width, height - 1, self.symbols)]
         if height == 2:
             return [title, spark_row(data, width, self.symbols)]
+        if is_path(data, width, height):
+            size = (width, height - 1)
+            return [title, *path_rows(data, shown, size, cursor, self.symbols, self.cache)]
         rows = [title, *self._plot(data, shown, width, height - 1, cursor)]
         self.cache.forget_unused()
         return rows

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.exporters.csv import CsvColumn, exact
 from verl_tui.rendering.charts.downsample import Smoothed
 from verl_tui.rendering.charts.overlay import others
-from verl_tui.rendering.charts.plan import chart_data
+from verl_tui.rendering.charts.plan import chart_data, kl_beside
 from verl_tui.rendering.charts.x_axes import on_axis, steps_of
 
 if TYPE_CHECKING:
@@ -112,6 +112,7 @@ def _plotted(
         *(found.envelope or ()),
         *spread,
         *points,
+        *filter(None, [kl_beside(found, run, look)]),
         *([right.key] if right is not None else ()),
     )
     for key in dict.fromkeys(keys):

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
 
-AXES = ("step", "time", "relative")
+AXES = ("step", "time", "relative", "kl")
+"""`kl` is for rewards and scores, others stay over steps."""
+_KL = ("reference_kl", "policy_kl")
+"""Indicators to draw rewards over, the one that is held against where training began first."""
 _DAY = 86_400.0
 _PLAIN = 120.0
 """Seconds from a step to the next, on average, from which on minutes tell the steps of a long run
@@ -143,6 +146,8 @@ def on_axis(run: Run, name: str) -> XAxis:
     """
     if name == "step":
         return _StepAxis()
+    if name == "kl":
+        return _StepAxis(_no_path(run))
     known = clocks(run)
     # With two runs of the clock over a step the earlier passes are forgotten, but not by the
     # records themselves.
@@ -161,6 +166,19 @@ def on_axis(run: Run, name: str) -> XAxis:
     read = _of_day if not long or lasted < _PLAIN * steps else _dated
     exact = _in_full if long else _of_day
     return _TimeAxis(Axis(name, _tick, read, exact, time=True, zero=int(_midnight(began))), known)
+
+
+def kl_key(run: Run) -> str | None:
+    """Return the KL that a run's rewards are drawn over, None where it has none."""
+    return next((run.indicators[name] for name in _KL if name in run.indicators), None)
+
+
+def _no_path(run: Run) -> str | None:
+    """Return why a run's rewards cannot be drawn over its KL, None where they can."""
+    if kl_key(run) is None:
+        return "no KL is logged"
+    named = ("reward", "validation")
+    return None if any(name in run.indicators for name in named) else "no reward is logged"
 
 
 def steps_of(points: Points) -> array[int]:

@@ -21,7 +21,7 @@ SMOOTHINGS = (0.0, None, *WEIGHTS)
 _LEAST_POINTS = 8
 """Nobody zooms in on fewer."""
 KEYS = (
-    Binding("x", "look('axis')", "X axis: step, time, relative", show=False, id="look.axis"),
+    Binding("x", "look('axis')", "X axis: step, time, relative, KL", show=False, id="look.axis"),
     Binding("y", "look('log')", "Log scale", show=False, id="look.log"),
     Binding(
         "Y", "look('usual')", "Y axis with or without outliers", show=False, id="look.outliers"

@@ -18,6 +18,7 @@ from verl_tui.rendering.charts.cache import extent
 from verl_tui.rendering.charts.chart_data import ChartData
 from verl_tui.rendering.charts.downsample import neighbour
 from verl_tui.rendering.charts.labels import ASCII
+from verl_tui.rendering.charts.path import neighbour_on_path
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.charts.roles import ROLES
 from verl_tui.rendering.text import family_colours
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from verl_tui.rendering.charts.axes import Window
     from verl_tui.rendering.charts.braille import Text
+    from verl_tui.rendering.charts.chart_data import ChartLine
 
 _EMPTY = -1
 """Row that all empty ones are."""
@@ -229,6 +231,9 @@ class Plot(RoleStyled, can_focus=True):
         It may leave the steps that are shown: whoever shows them then moves on.
         """
         main, window = self._data.main, self.plot_area().window
+        if main is not None and main.over is not None and window is None:
+            self._read_path(main, columns)
+            return
         if main is None or window is None:
             return
         step = self._cursor
@@ -241,6 +246,12 @@ class Plot(RoleStyled, can_focus=True):
                 break
             step = found
         self._move(step)
+
+    def _read_path(self, line: ChartLine, steps: int) -> None:
+        """Move the cursor along a path; it starts at its end."""
+        step = neighbour_on_path(line, self._cursor, steps)
+        if step is not None:
+            self._move(step)
 
     def action_read_end(self, direction: int) -> None:
         """Move the cursor to the first (-1) or last (1) point shown."""

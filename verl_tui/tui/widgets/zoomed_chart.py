@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from verl_tui.rendering.charts.cache import extent
 from verl_tui.rendering.charts.cursor_values import cursor_values
 from verl_tui.rendering.charts.labels import ASCII, title_row
+from verl_tui.rendering.charts.path import is_path
 from verl_tui.rendering.charts.plotext_chart import PlotextChart, load_plotext
 from verl_tui.tui.widgets.plot import Plot, PlotArea
 
@@ -44,6 +45,8 @@ class ZoomedChart(Plot):
         drawing, data = self._drawing, self._data
         if self._late:
             return [title_row(data, width, self._cursor, drawing.symbols, focus=self.has_focus)]
+        if is_path(data, width, height):
+            return drawing.rows(data, width, height, cursor=self._cursor, focus=self.has_focus)
         roomy = width >= _LEAST_WIDTH and height >= _LEAST_HEIGHT and drawing.symbols is not ASCII
         shown = extent(data)
         if shown is not None:

@@ -1,0 +1,287 @@
+"""The path of a reward over the KL: a point for each step, joined in the order of the steps.
+
+How far the policy has gone from where it began is what a reward is paid for with: a path that
+rises to the upper left buys much for little, one that turns down buys nothing any more. Gao,
+Schulman and Hilton draw reward models so ("Scaling Laws for Reward Model Overoptimization", 2022,
+https://arxiv.org/abs/2210.10760).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from math import isfinite
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.rendering.charts import braille
+from verl_tui.rendering.charts.alarms import BEHIND
+from verl_tui.rendering.charts.axis_labels import sides
+from verl_tui.rendering.charts.best_value import best_point
+from verl_tui.rendering.charts.braille import DotLayer, Glyph
+from verl_tui.rendering.charts.labels import ASCII, layered, sentences
+from verl_tui.rendering.charts.line_styles import straight_lines
+from verl_tui.rendering.text.family_colours import FAMILIES
+from verl_tui.rendering.text.numbers import distinct_texts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from verl_tui.rendering.charts.axes import Scale
+    from verl_tui.rendering.charts.braille import Text
+    from verl_tui.rendering.charts.cache import ChartCache
+    from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Points
+    from verl_tui.rendering.charts.labels import Symbols
+
+LEAST_WIDTH, LEAST_HEIGHT = 16, 5
+"""Cells of a chart, with its title, in which a path says more than a curve over steps."""
+_MOST = 1024
+"""Points of a path; of longer ones every second, fourth, eighth … is drawn, and the newest."""
+_LABEL = "KL"
+
+
+class PathPoint(NamedTuple):
+    """Where a run was at a step."""
+
+    step: int
+    x: float
+    y: float
+
+
+class _DrawnPath(NamedTuple):
+    """One run's path."""
+
+    line: ChartLine
+    sign: str
+    points: list[PathPoint]
+    behind: list[PathPoint]
+    """The values themselves where the path is one of averages."""
+
+
+def path_points(over: Points, points: Points, first: int, last: int) -> list[PathPoint]:
+    """Return the points of the steps from first to last that have a number in both series.
+
+    Args:
+        over: The series of the x axis.
+        points: The series of the y axis.
+        first: First step.
+        last: Last step.
+    """
+    begin, end = bisect_left(points.steps, first), bisect_right(points.steps, last)
+    end = min(end, len(points.values))
+    stride = 1
+    while (end - begin) // stride > _MOST:
+        stride *= 2
+    # Counted from the first value of all, so that a new step leaves the others as they are.
+    indices = [*range(begin + -begin % stride, end, stride)]
+    if end > begin and indices[-1:] != [end - 1]:
+        indices.append(end - 1)
+    found: list[PathPoint] = []
+    for i in indices:
+        step, y = points.steps[i], points.values[i]
+        at = bisect_right(over.steps, step) - 1
+        if not 0 <= at < len(over.values) or over.steps[at] != step:
+            continue
+        if isfinite(y) and isfinite(over.values[at]):
+            found.append(PathPoint(step, over.values[at], y))
+    return found
+
+
+def is_path(data: ChartData, width: int, height: int) -> bool:
+    """Return whether a chart is drawn as a path in so much room."""
+    main = data.main
+    roomy = width >= LEAST_WIDTH and height >= LEAST_HEIGHT
+    return roomy and main is not None and main.over is not None
+
+
+def neighbour_on_path(line: ChartLine, step: int | None, count: int) -> int | None:
+    """Return the step that is so many points later on a path, or earlier if `count` is negative, as
+    far as it goes; the last one where there is no step yet, None where there is none.
+    """
+    if line.over is None:
+        return None
+    known = set(line.over.steps)
+    steps = [one for one in line.points.steps if one in known]
+    if not steps:
+        return None
+    if step is None:
+        return steps[-1]
+    at = bisect_left(steps, step) + count if count < 0 else bisect_right(steps, step) + count - 1
+    return steps[max(0, min(at, len(steps) - 1))]
+
+
+def path_rows(
+    data: ChartData,
+    shown: tuple[int, int],
+    size: tuple[int, int],
+    cursor: int | None,
+    symbols: Symbols,
+    cache: ChartCache,
+) -> list[Text]:
+    """Draw everything below the title.
+
+    Args:
+        data: The chart; its lines say what they are over.
+        shown: First and last step.
+        size: Width and height in cells.
+        cursor: Step that is read.
+        symbols: Glyphs.
+        cache: What was drawn before.
+    """
+    width, height = size
+    paths = [*_paths(data, shown, symbols, cache)]
+    known = [one for path in paths for one in (*path.behind, *path.points)]
+    if data.log_y:
+        known = [one for one in known if one.y > 0] or known
+    if not known:
+        return sentences("no step has both a value and a KL", width, height, symbols)
+    subject = (data.key, data.main.points.pyramid if data.main else None, shown[0])
+    x = cache.fitted("path x", subject, [one.x for one in known])
+    y = cache.fitted("path y", subject, [one.y for one in known], log=data.log_y)
+    axes = 1 if height < 6 else 2
+    left, _ = sides(data, (y, None), width, height - axes, symbols)
+    taken = len(left[0][0][0]) if left[0] else 0
+    picture = _PathPicture(data, x, y, (width - taken, height - axes), symbols)
+    for path in paths:
+        picture.draw(path)
+    picture.mark(paths, cursor)
+    rows = [a + b for a, b in zip(left, picture.compose(), strict=True)]
+    for row in _axis_rows(x, width - taken, axes, symbols):
+        corner = ("" if len(rows) > height - axes else symbols.corner).rjust(taken)[:taken]
+        rows.append(((corner, "axis"), *row))
+    return rows
+
+
+def _paths(
+    data: ChartData, shown: tuple[int, int], symbols: Symbols, cache: ChartCache
+) -> Iterator[_DrawnPath]:
+    """Yield the paths, the shown run's last; of averages where the chart is smoothed."""
+    for line, sign in layered(data, symbols):
+        if line.kind != "line" or line.over is None:
+            continue
+        raw = path_points(line.over, line.points, *shown)
+        if not 0 < data.smoothing < 1:
+            yield _DrawnPath(line, sign, raw, [])
+            continue
+        over, points = (cache.smoothed(one, data.smoothing) for one in (line.over, line.points))
+        over.pyramid, points.pyramid  # noqa: B018 - they read what there is
+        behind = raw if line is data.main else []
+        yield _DrawnPath(line, sign, path_points(over, points, *shown), behind)
+
+
+class _PathPicture:
+    """The plot: layers of dots, and glyphs on top of them."""
+
+    def __init__(
+        self, data: ChartData, x: Scale, y: Scale, size: tuple[int, int], symbols: Symbols
+    ) -> None:
+        self._data, self._x, self._y, self._size, self._symbols = data, x, y, size, symbols
+        self._layers = [DotLayer(*size)]
+        self._glyphs: dict[int, dict[int, Glyph]] = {}
+        if data.target is not None and y.lo <= data.target <= y.hi:
+            row = y.dots([data.target], size[1] * 4)[0] or 0
+            self._layers.append(straight_lines("target", *size, [row]))
+
+    def compose(self) -> list[Text]:
+        """Return the rows."""
+        return braille.compose(self._layers, self._glyphs, ascii_only=self._symbols is ASCII)
+
+    def draw(self, path: _DrawnPath) -> None:
+        """Draw one path, and faintly the values behind its averages."""
+        role = path.line.role
+        if path.behind:
+            behind = self._layer(role + BEHIND if role in FAMILIES else "raw", backdrop=True)
+            for point in path.behind:
+                behind.dot(*self._dot(point))
+        layers = {role: self._layer(role)}
+        is_main = path.line is self._data.main
+        before: tuple[int, int] | None = None
+        for point in path.points:
+            own = self._role_at(point.step, role) if is_main else role
+            layer = layers.get(own) or layers.setdefault(own, self._layer(own))
+            place = self._dot(point)
+            layer.straight(before or place, place)
+            before = place
+
+    def mark(self, paths: Sequence[_DrawnPath], cursor: int | None) -> None:
+        """Mark where paths begin and end, the best value, findings, and the cursor."""
+        symbols = self._symbols
+        for path in paths:
+            if not path.points:
+                continue
+            role, main = path.line.role, path.line is self._data.main
+            self._put(path.points[0], Glyph(symbols.start, role))
+            if main:
+                self._mark_steps(path)
+            end = path.points[-1]
+            self._put(end, Glyph(path.sign or symbols.single, self._role_at(end.step, role)))
+            if main and (at := _at_step(path.points, cursor)) is not None:
+                self._cross(at)
+
+    def _mark_steps(self, path: _DrawnPath) -> None:
+        """Mark the best value, and where findings began."""
+        if self._data.best:
+            best = best_point(path.line.points, lowest=self._data.best == "lowest")
+            at = _at_step(path.behind or path.points, best[0]) if best is not None else None
+            if best is not None and at is not None and at.step == best[0]:
+                self._put(at, Glyph(self._symbols.best, path.line.role))
+        for mark in self._data.marks:
+            at = _at_step(path.points, mark.step) if mark.role == "breach" else None
+            if at is not None:
+                self._put(at, Glyph(self._symbols.breach, mark.style))
+
+    def _cross(self, point: PathPoint) -> None:
+        """Draw the cursor: a line through its point, and the point itself."""
+        x, y = self._dot(point)
+        for row in range(self._size[1]):
+            cells = self._glyphs.setdefault(row, {})
+            cells.setdefault(x // 2, Glyph(self._symbols.cursor, "cursor", yields=True))
+        self._put_dot(x, y, Glyph(self._symbols.points[1], "cursor"))
+
+    def _role_at(self, step: int, role: str) -> str:
+        """Return the colour of a step: that of the worst finding that held, else the line's own."""
+        found = [
+            alarm.role
+            for alarm in self._data.alarms
+            if alarm.first <= step and (alarm.last is None or step < alarm.last)
+        ]
+        return found[-1] if found else role
+
+    def _layer(self, style: str, *, backdrop: bool = False) -> DotLayer:
+        self._layers.append(DotLayer(*self._size, style, backdrop=backdrop))
+        return self._layers[-1]
+
+    def _dot(self, point: PathPoint) -> tuple[int, int]:
+        columns, rows = self._size[0] * 2, self._size[1] * 4
+        across = min(columns - 1, int(self._x.fraction(point.x) * columns))
+        return across, self._y.dots([point.y], rows)[0] or 0
+
+    def _put(self, point: PathPoint, glyph: Glyph) -> None:
+        self._put_dot(*self._dot(point), glyph)
+
+    def _put_dot(self, x: int, y: int, glyph: Glyph) -> None:
+        self._glyphs.setdefault(y // 4, {})[x // 2] = glyph
+
+
+def _at_step(points: Sequence[PathPoint], step: int | None) -> PathPoint | None:
+    """Return the newest point up to a step, None where there is none."""
+    if step is None:
+        return None
+    at = bisect_right(points, step, key=lambda point: point.step) - 1
+    return points[at] if at >= 0 else None
+
+
+def _axis_rows(scale: Scale, width: int, count: int, symbols: Symbols) -> list[Text]:
+    """Write the x axis in one or two rows, as those of steps are."""
+    rule = [(symbols.rule, "axis")] * width
+    text = [(" ", "axis")] * width if count > 1 else rule
+    values, free, room = scale.ticks(max(2, width // 14)), 0, width - len(_LABEL) - 1
+    for value, label in zip(values, distinct_texts(values), strict=True):
+        cell = min(width - 1, int(scale.fraction(value) * width))
+        start = max(0, cell - len(label) // 2)
+        if not label or start < free or start + len(label) > room:
+            continue
+        if count > 1:
+            rule[cell] = (symbols.tick, "axis")
+        text[start : start + len(label)] = [(c, "axis") for c in label]
+        free = start + len(label) + 1
+    text[width - len(_LABEL) :] = [(c, "key") for c in _LABEL]
+    return [braille.join(rule), braille.join(text)][:count]
