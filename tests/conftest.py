@@ -11,11 +11,16 @@ from hypothesis import settings
 if TYPE_CHECKING:
     import pytest
 
+# Modules and tests are not garbage: looking through them again and again costs a tenth of the
+# collection.
+gc.disable()
+
 # How long an example takes says how busy the machine is, not whether the code is right. And a build
 # must not fail by chance: there the same examples are tried each time, and not too many; elsewhere
 # new ones.
 settings.register_profile("here", deadline=None, max_examples=50)
 settings.register_profile("ci", deadline=None, derandomize=True, max_examples=25)
+settings.register_profile("thorough", deadline=None, max_examples=500)
 settings.load_profile("ci" if os.environ.get("CI") else "here")
 
 
@@ -23,14 +28,33 @@ _LONG = ("pictures", "browser", "prometheus")
 """Marks of tests that may take half a minute, and would leave the other workers idle at the end."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let the long tests begin first."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Offer what takes too long for every change."""
+    parser.addoption(
+        "--thorough",
+        action="store_true",
+        help="also run the tests marked `thorough`, and try 500 new examples for each property",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Try more examples where it may take longer."""
+    if config.getoption("thorough"):
+        settings.load_profile("thorough")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the thorough tests where they are not asked for, and let the long ones begin
+    first.
+    """
+    if not config.getoption("thorough"):
+        left_out = [item for item in items if item.get_closest_marker("thorough")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("thorough")]
     items.sort(key=lambda item: not any(item.get_closest_marker(mark) for mark in _LONG))
 
 
 def pytest_collection_finish() -> None:
-    """Look for garbage only among what tests make, not among all the modules and tests again and
-    again.
-    """
-    gc.collect()
+    """Look for garbage again, but only among what tests make."""
     gc.freeze()
+    gc.enable()

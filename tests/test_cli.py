@@ -379,7 +379,7 @@ def test_a_demo_in_a_directory_of_ones_own_stays(
 def test_a_headless_demo_writes_until_it_is_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("verl_tui.demo.Simulation.run", lambda self, stop, pace_s: self.write_all())
+    monkeypatch.setattr("verl_tui.demo.Simulation.run", lambda self, stop, pace_s: self.advance())
     monkeypatch.setattr("signal.signal", lambda *_: None)
     assert main(["demo", "--headless", "--dir", str(tmp_path / "demo")]) == 0
     assert "verl-tui " in capsys.readouterr().out

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from verl_tui.cli import main
 from verl_tui.config import Config
 from verl_tui.guard import Guard, Orders, facts
 from verl_tui.monitor import Monitor, load
@@ -42,6 +43,12 @@ def write(path: Path, kls: Sequence[float], modified: float = NOW) -> Path:
     path.write_text("".join(step(i, kl) for i, kl in enumerate(kls, 1)))
     os.utime(path, (modified, modified))
     return path
+
+
+@pytest.fixture
+def deaf(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the signals of this process alone."""
+    monkeypatch.setattr("signal.signal", lambda *_: None)
 
 
 HEALTHY, BROKEN = [0.03] * 20, [0.03] * 20 + [0.3] * 8
@@ -254,22 +261,24 @@ def test_a_dry_run_runs_nothing_and_a_signal_ends_it(tmp_path: Path) -> None:
         (["--", "no-such-program-here"], 64, "no such command"),
     ],
 )
-def test_words(tmp_path: Path, words: list[str], code: int, said: str) -> None:
+def test_words(
+    tmp_path: Path,
+    words: list[str],
+    code: int,
+    said: str,
+    deaf: None,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     log = write(tmp_path / "verl_logs.jsonl", BROKEN, modified=1e9)
-    done = subprocess.run(
-        [*GUARD, log, *words], capture_output=True, text=True, check=False, timeout=DEADLINE
-    )
-    assert done.returncode == code, done.stderr
-    assert said in done.stderr
-    assert done.stderr.count("\n") <= 1
+    assert main(["guard", str(log), *words]) == code
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") <= 1
 
 
-def test_nothing_there(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [*GUARD, tmp_path / "gone"], capture_output=True, text=True, check=False, timeout=DEADLINE
-    )
-    assert done.returncode == 3
-    assert "gone" in done.stderr
+def test_nothing_there(tmp_path: Path, deaf: None, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["guard", str(tmp_path / "gone")]) == 3
+    assert "gone" in capsys.readouterr().err
 
 
 # -- new bests -------------------------------------------------------------------------------------
@@ -358,15 +367,11 @@ def test_a_best_of_an_archive_runs_nothing(tmp_path: Path) -> None:
     assert start.calls == []
 
 
-def test_findings_and_bests_need_two_guards(tmp_path: Path) -> None:
-    ended = subprocess.run(
-        [*GUARD, str(tmp_path), "--on", "hang", "--on-best", "reward"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ended.returncode == 64
-    assert "two guards" in ended.stderr
+def test_findings_and_bests_need_two_guards(
+    tmp_path: Path, deaf: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["guard", str(tmp_path), "--on", "hang", "--on-best", "reward"]) == 64
+    assert "two guards" in capsys.readouterr().err
 
 
 def test_nothing_in_a_path_reaches_the_terminal_raw(tmp_path):

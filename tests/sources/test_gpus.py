@@ -25,29 +25,72 @@ from verl_tui.records import Gpu, GpuReading
 from verl_tui.sources.host.gpus import GpuSource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 MIB = 1 << 20
 STUB = Path(__file__).parents[1] / "data" / "nvml_stub.c"
 LIBRARY = "libnvidia-ml.so.1"
-PREPARED = """
-import dataclasses, json, os, shutil, sys
+READER = """
+import dataclasses, json, os, shutil, sys, traceback
 from verl_tui.sources.host.gpus import GpuSource
+
+def answer(steps):
+    source = GpuSource()
+    for step in steps:
+        os.environ.update(step.get("env", {}))
+        for target, text in step.get("files", {}).items():
+            open(target, "w").write(text)
+        if "install" in step:
+            shutil.copy(*step["install"])
+        yield dataclasses.asdict(source.read(step.get("now", 0.0)))
+        if step.get("close"):
+            source.close()
+
+for line in sys.stdin:
+    asked = json.loads(line)
+    if child := os.fork():
+        os.waitpid(child, 0)
+        continue
+    try:
+        os.environ.clear()
+        os.environ.update(asked["env"])
+        exec(asked["before"])
+        print(json.dumps(list(answer(asked["steps"])), default=sorted))
+    except BaseException:
+        print(json.dumps(traceback.format_exc()))
+    sys.stdout.flush()
+    os._exit(0)
 """
-DRIVER = """
-source = GpuSource()
-out = []
-for step in json.load(sys.stdin):
-    os.environ.update(step.get("env", {}))
-    for target, text in step.get("files", {}).items():
-        open(target, "w").write(text)
-    if "install" in step:
-        shutil.copy(*step["install"])
-    out.append(dataclasses.asdict(source.read(step.get("now", 0.0))))
-    if step.get("close"):
-        source.close()
-print(json.dumps(out, default=sorted))
+"""Reads devices in a child for each line of its input, in which nothing of NVML is loaded yet."""
+
+
+_READERS: dict[Path, subprocess.Popen[str]] = {}
+"""Folder with a build of the library -> a process that finds it there: to start Python for each
+reading takes several times as long as to read.
 """
+
+
+@pytest.fixture(scope="module", autouse=True)
+def readers() -> Iterator[None]:
+    """End the readers with the tests."""
+    yield
+    for one in _READERS.values():
+        one.communicate(timeout=60)
+    _READERS.clear()
+
+
+def reader(folder: Path) -> subprocess.Popen[str]:
+    """Return the process that reads with the library in a folder."""
+    if folder not in _READERS:
+        path = str(Path(verl_tui.__file__).parents[1])
+        _READERS[folder] = subprocess.Popen(
+            [sys.executable, "-c", READER],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "LD_LIBRARY_PATH": str(folder), "PYTHONPATH": path},
+        )
+    return _READERS[folder]
 
 
 @dataclass(frozen=True)
@@ -63,21 +106,15 @@ class Stub:
         and the time.
         """
         kept = {key: value for key, value in os.environ.items() if not key.startswith("STUB_")}
-        env = kept | {
-            "LD_LIBRARY_PATH": str(self.folder),
-            "PYTHONPATH": str(Path(verl_tui.__file__).parents[1]),
-        }
-        done = subprocess.run(
-            [sys.executable, "-c", PREPARED + before + DRIVER],
-            input=json.dumps(steps),
-            env=env | environment,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)  # type: ignore[no-any-return]
+        asked = {"steps": list(steps), "before": before, "env": kept | environment}
+        process = reader(self.folder)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps(asked) + "\n")
+        process.stdin.flush()
+        answer = json.loads(process.stdout.readline())
+        assert isinstance(answer, list), answer
+        return answer
 
     def gpus(self, before: str = "", **environment: str) -> list[dict[str, Any]]:
         """The devices of one reading that has no problem."""

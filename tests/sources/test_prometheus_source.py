@@ -458,6 +458,7 @@ def test_what_a_server_has_just_scraped_is_there(tmp_path: Path) -> None:
                 end = time.monotonic() + PATIENCE
                 monitor = Monitor(Config())
                 while time.monotonic() < end and not any(run.step for run in monitor.runs.values()):
+                    time.sleep(0.1)  # the server needs the processor more
                     monitor = load([name], Config(), time.time())
                 (run,) = monitor.runs.values()
                 assert run.step == 1

@@ -111,8 +111,8 @@ def test_anything_is_compared(first: str | None, second: str | None) -> None:
 
 @pytest.mark.parametrize("piece", [r"\boxed{", "}", "{", r"\boxed{1}", "#### 1\n", "answer: ", "#"])
 def test_linear_in_the_text(piece: str) -> None:
-    text = safe((piece * 1_000_000)[:1_000_000])
+    text = safe((piece * 250_000)[:250_000])
     stretches = parse(text).stretches
     start = time.process_time()
     find_answers(text, stretches)
-    assert time.process_time() - start < 20.0  # seconds where it is linear, minutes where not
+    assert time.process_time() - start < 5.0  # below 1 s where it is linear, above 10 s where not

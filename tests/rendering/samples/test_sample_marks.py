@@ -102,6 +102,7 @@ def test_a_loop_within_a_passage_does_not_hide_the_loop_of_passages() -> None:
         "a b c d e f g h i j k l m n " * 8000,
         "".join(f"{i} " for i in range(40_000)),
     ],
+    ids=range(6),
 )
 def test_linear_in_the_text(text: str) -> None:
     start = time.process_time()

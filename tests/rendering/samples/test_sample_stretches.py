@@ -168,7 +168,7 @@ def test_the_stretches_joined_are_the_text(text: str, speaker: str) -> None:
     ],
 )
 def test_linear_in_the_text(piece: str) -> None:
-    text = (piece * (1_000_000 // len(piece)))[:1_000_000]
+    text = (piece * (250_000 // len(piece)))[:250_000]
     start = time.process_time()
     parse(text)
-    assert time.process_time() - start < 20.0  # seconds where it is linear, minutes where not
+    assert time.process_time() - start < 5.0  # below 1 s where it is linear, above 10 s where not
