@@ -20,7 +20,9 @@ gc.disable()
 # new ones.
 settings.register_profile("here", deadline=None, max_examples=50)
 settings.register_profile("ci", deadline=None, derandomize=True, max_examples=25)
-settings.register_profile("thorough", deadline=None, max_examples=500)
+settings.register_profile(
+    "thorough", deadline=None, derandomize="CI" in os.environ, max_examples=200
+)
 settings.load_profile("ci" if os.environ.get("CI") else "here")
 
 
@@ -33,7 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--thorough",
         action="store_true",
-        help="also run the tests marked `thorough`, and try 500 new examples for each property",
+        help="also run the tests marked `thorough`, and try 200 examples for each property",
     )
 
 

@@ -16,8 +16,8 @@ CAREFUL = 2 * MOST
 
 @pytest.fixture(scope="module")
 def rates(request: pytest.FixtureRequest) -> Rates:
-    """Return what the rules said of two runs of each kind in each dialect, of ten when thorough."""
-    return measure(drawn(10 if request.config.getoption("thorough") else 2, first=1000))
+    """Return what the rules said of three runs of each kind in each dialect, of ten when thorough."""
+    return measure(drawn(10 if request.config.getoption("thorough") else 3, first=1000))
 
 
 def test_no_rule_speaks_of_runs_without_a_fault(rates: Rates) -> None:
