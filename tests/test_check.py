@@ -408,8 +408,7 @@ def test_rules_that_were_not_judged_are_named_on_request(tmp_path: Path) -> None
     early = [rule for rule in rules if "needs " in rule["reason"]]
     text = write_text(found, monitor, NOW)
     assert (
-        f"  {len(rules) - len(early)} rules not applicable, {len(early)} need more steps"
-        " (-v: why)\n"
+        f"  {len(rules) - len(early)} rules not applicable, {len(early)} not judged yet (-v: why)\n"
     ) in text
     assert "rollout-kl" not in text
     verbose = write_text(found, monitor, NOW, verbose=True)
@@ -541,6 +540,6 @@ def test_a_file_without_a_line_of_a_training_is_said_to_have_none(tmp_path: Path
     found = report(monitor, NOW)
     said = write_text(found, monitor, NOW, width=None, colour=False)
     assert exit_code(found) == NOTHING_READABLE
-    assert said.startswith("INDEX: no line of a training in it\n")
+    assert said.startswith("INDEX: no training found in it\n")
     assert "plain text, 0 records" in said
     assert "verl console" not in said

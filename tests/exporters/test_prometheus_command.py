@@ -103,7 +103,7 @@ def test_a_wider_address_wants_a_login_or_a_certificate(
         (["--tls-cert", "cert.pem"], "belong together"),
         (
             ["--tls-cert", "nowhere/cert.pem", "--tls-key", "nowhere/key.pem"],
-            "nowhere/cert.pem: is no file",
+            "nowhere/cert.pem: no such file",
         ),
         (["--login-file", "nowhere/login"], "nowhere/login: no such file"),
     ],

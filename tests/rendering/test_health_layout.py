@@ -79,7 +79,7 @@ def test_a_run_without_findings_says_so() -> None:
 def test_the_caption_shortens_until_it_fits() -> None:
     view = listed(COLLAPSE, KL).view
     assert view is not None
-    assert caption(view, 60) == "1 critical · 1 warning · 1 not judged"
+    assert caption(view, 60) == "1 critical · 1 warning · 1 not applicable"
     assert caption(view, 8) == "✖ 1  ▲ 1"
     assert caption(view, 3) == ""
     assert caption(make_view(), 60) == ""

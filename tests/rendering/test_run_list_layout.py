@@ -63,6 +63,6 @@ def test_rows_are_narrower_where_they_must_scroll() -> None:
 
 def test_the_caption_keeps_its_last_words_where_there_is_little_room() -> None:
     view = make_view(make_run("a"), make_run("b"), waiting=("c is missing",))
-    assert caption(view, 1, "reward", 60) == "filter: 1 of 2 · by reward · 1 passed over (i)"
-    assert caption(view, 1, "reward", 20) == "1 passed over (i)"
+    assert caption(view, 1, "reward", 60) == "filter: 1 of 2 · by reward · 1 path not shown (i)"
+    assert caption(view, 1, "reward", 20) == "1 path not shown (i)"
     assert caption(view, 1, "reward", 5) == ""

@@ -76,7 +76,7 @@ def test_what_is_passed_over_is_listed_with_its_reason() -> None:
         PassedOver("/data/runs/c", "no log in it"),
     )
     assert texts(view_of(grpo(), passed=passed), 60)[:4] == [
-        "passed over: 2",
+        "not shown: 2",
         "/data/runs/b.log  of no known format",
         "/data/runs/c  no log in it",
         "",
@@ -95,7 +95,7 @@ def test_an_address_that_is_not_reached_is_no_path_passed_over() -> None:
         "http://node1:8000/metrics: no answer so far",
         "",
     ]
-    assert (passed_over(view), not_reached(view)) == ("", "1 not reached (i)")
+    assert (passed_over(view), not_reached(view)) == ("", "1 address not reached (i)")
 
 
 def texts(view: View, width: int) -> list[str]:
@@ -191,7 +191,7 @@ def test_only_the_newest_unreadable_lines_are_listed() -> None:
 
 def test_says_so_where_there_is_nothing() -> None:
     assert texts(view_of(None), 80) == ["No run yet, so nothing is being read."]
-    assert texts(view_of(Run("new")), 80) == ["sources", "none", "", "Every line was understood."]
+    assert texts(view_of(Run("new")), 80) == ["sources", "none", "", "No line was unreadable."]
 
 
 def test_problems_and_what_is_waited_for() -> None:

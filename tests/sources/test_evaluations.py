@@ -122,7 +122,7 @@ def test_a_document_that_is_not_whole_is_said(tmp_path: Path) -> None:
     source = FileSource(path, samples)
     drain(source)
     (told,) = source.finish()
-    assert getattr(told, "reason", "") == "not complete, or no JSON"
+    assert getattr(told, "reason", "") == "not complete, or not JSON"
 
 
 DOCUMENT = json.dumps({"results": RECORDS}, indent=1).encode()

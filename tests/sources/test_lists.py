@@ -113,7 +113,7 @@ def test_what_is_no_distribution(record):
             "r: a histogram with a count below 0 or beyond all numbers",
         ),
         ({"bins": [0, 1, 2], "counts": [0, 0]}, "r: nothing is in it"),
-        ({"bins": [0, 1, "x"], "counts": [3, 4]}, "r: a histogram of what is no number"),
+        ({"bins": [0, 1, "x"], "counts": [3, 4]}, "r: a histogram of something other than numbers"),
         ({"bins": [*range(100_001)], "counts": [1] * 100_000}, "r: a histogram of 100,000 bins"),
         (
             {"_type": "histogram", "values": [1], "bins": 7},
@@ -121,7 +121,7 @@ def test_what_is_no_distribution(record):
         ),
         (
             {"_type": "histogram", "values": [1], "packedBins": {"min": 0}},
-            "r: a histogram of what is no number",
+            "r: a histogram of something other than numbers",
         ),
         ([0.5, math.nan, math.inf, None], "r: 3 of 4 values are not finite"),
     ],

@@ -216,7 +216,7 @@ def test_a_server_without_tls_is_said() -> None:
     ("spec", "why"),
     [
         ("http://me:secret@host:9090", "a login in an address"),
-        ("http://", "names no host"),
+        ("http://", "has no host in it"),
         ("http://host:99999/", "is no address"),
         ("http://ho st/", "no spaces"),
         ("http://[::1", "is no address"),

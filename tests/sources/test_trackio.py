@@ -177,9 +177,9 @@ def test_whatever_is_dropped_is_told(tmp_path: Path) -> None:
     assert [
         (one.line, one.reason) for source in run.sources.values() for one in source.unreadable
     ] == [
-        (1, "settings that are no JSON object"),
-        (1, "the table completions is no list of rows"),
-        (2, "a row of the table completions is no JSON object"),
+        (1, "settings that are not a JSON object"),
+        (1, "the table completions is not a list of rows"),
+        (2, "a row of the table completions is not a JSON object"),
     ]
     assert len(run.samples.at(2)) == 1
 
@@ -208,7 +208,9 @@ def test_a_locked_database_is_said_and_read_later(tmp_path: Path) -> None:
     (tmp_path / "p.db-wal").write_bytes(b"log")
     writer.database.execute("BEGIN EXCLUSIVE")
     assert drained(source) == []
-    assert source.status().problem == "locked by another program: read as soon as it lets go"
+    assert (
+        source.status().problem == "locked by another program: it is read as soon as that is done"
+    )
     writer.database.rollback()
     writer.database.close()
     (tmp_path / "p.db-wal").unlink(missing_ok=True)

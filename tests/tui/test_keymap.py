@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 from inside_textual import notices
-from watching import loaded, press, write_run
+from watching import loaded, press, text, write_run
 
 from verl_tui.config import Config
-from verl_tui.tui.keys.commands import names
+from verl_tui.rendering.session.hint_keys import HINT_KEYS
+from verl_tui.tui.keys.commands import all_kinds, bindings, names
 from verl_tui.tui.keys.keymap import keymap
+from verl_tui.tui.keys.names import key_name
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,3 +70,25 @@ async def test_the_app_says_so_and_goes_on(tmp_path: Path) -> None:
         assert notices(app) == ["[keys] quit: nosuch is no key"]
         await press(pilot, "q")
     assert app.return_value == 0
+
+
+def test_hints_name_the_keys_that_bindings_have() -> None:
+    first = {
+        (one.id, key_name(one.key.split(",")[0])) for kind in all_kinds() for one in bindings(kind)
+    }
+    assert set(HINT_KEYS.items()) <= first
+
+
+async def test_hints_name_the_keys_that_the_user_has_given(tmp_path: Path) -> None:
+    keys = MappingProxyType({"help": "f1", "sources": "ctrl+i,I", "health.not_judged": "w"})
+    run = write_run(tmp_path, "run", text="{broken\n")
+    app = loaded(run, config=Config(keys=keys))
+    async with app.run_test(size=(170, 40)) as pilot:
+        await pilot.pause()
+        shown = text(app)
+        assert "f1 help" in shown
+        assert "1 unreadable line (ctrl+i)" in shown
+        assert "(w: why)" in shown
+        assert "(v: why)" not in shown
+        await press(pilot, "p")
+        assert "PAUSED, p goes on" in text(app)

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from verl_tui.check.opening import opening, verdict
 from verl_tui.check.words import STYLES, counted, number
-from verl_tui.health.finding import unjudged
+from verl_tui.health.finding import unjudged_rules, waits
 from verl_tui.indicators import INDICATORS
 from verl_tui.metrics import describe
 from verl_tui.runs.views.state import State
@@ -57,7 +57,7 @@ def write_text(
         width: Columns to wrap at, None to leave lines as long as they are, for pipes.
         colour: Whether to write colours, for terminals.
         unfolded: Whether to write out what only follows from another finding.
-        verbose: Whether to name the rules that were not judged, with the reasons.
+        verbose: Whether to name the rules that gave no verdict, with the reasons.
     """
     lines: list[_NoteLine] = []
     verdicts = []
@@ -234,16 +234,23 @@ def _consequences(consequences: Sequence[Mapping[str, Any]], *, unfolded: bool) 
 
 
 def _unjudged(rules: Sequence[Mapping[str, str]], *, verbose: bool) -> Iterator[_NoteLine]:
-    """Yield how many rules were not judged, on request with their names by reason."""
+    """Yield how many rules gave no verdict, on request with their names by reason."""
     if not rules:
         return
-    words = unjudged([rule["reason"] for rule in rules])
-    yield _NoteLine(2, Text(words + (":" if verbose else " (-v: why)"), "dim"))
-    by_reason: dict[str, list[str]] = {}
-    for rule in rules if verbose else ():
-        by_reason.setdefault(rule["reason"], []).append(rule["id"])
-    for reason, ids in by_reason.items():
-        yield _NoteLine(4, Text(f"{', '.join(ids)}: {reason}", "dim"))
+    if not verbose:
+        words = ", ".join(unjudged_rules([rule["reason"] for rule in rules]))
+        yield _NoteLine(2, Text(f"{words} (-v: why)", "dim"))
+        return
+    for early in (False, True):
+        by_reason: dict[str, list[str]] = {}
+        for rule in rules:
+            if waits(rule["reason"]) is early:
+                by_reason.setdefault(rule["reason"], []).append(rule["id"])
+        if by_reason:
+            reasons = [reason for reason, ids in by_reason.items() for _ in ids]
+            yield _NoteLine(2, Text(f"{', '.join(unjudged_rules(reasons))}:", "dim"))
+        for reason, ids in by_reason.items():
+            yield _NoteLine(4, Text(f"{', '.join(ids)}: {reason}", "dim"))
 
 
 def _read(sources: Iterable[Mapping[str, Any]], run: Run, text_is: str = "") -> Iterator[_NoteLine]:

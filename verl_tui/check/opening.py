@@ -56,7 +56,7 @@ def opening(described: Mapping[str, Any], run: Run, judged: int, now: float) -> 
         now: Seconds since the epoch.
     """
     if described["state"] == State.NO_TRAINING.value:
-        yield Text.assemble((described["name"], "bold"), ": no line of a training in it")
+        yield Text.assemble((described["name"], "bold"), ": no training found in it")
         return
     word = verdict(described, judged)
     yield _headline(described, run, word, now)

@@ -62,7 +62,7 @@ class CommandParser(argparse.ArgumentParser):
         if argv and argv[0] in self.commands:
             return self.commands[argv[0]].read(argv[1:])
         if not argv:
-            self.error(f"one of these must follow: {', '.join(self.commands)}")
+            self.error(f"name a command: {', '.join(self.commands)}")
         return self.parse_args(argv)
 
     def _read_mixed(self, argv: list[str]) -> argparse.Namespace:
@@ -93,7 +93,7 @@ class ProgramParser(CommandParser):
         if at < len(argv) and (meant := self._meant(argv[at])):
             self.error(
                 f"{argv[at]} is neither a command nor a file: did you mean `{meant}`? "
-                f"For a log that is still to be written, say ./{argv[at]}"
+                f"For a log that does not exist yet, write ./{argv[at]}"
             )
         return super().read([DEFAULT, *argv])
 
@@ -131,9 +131,7 @@ def size(text: str) -> tuple[int, int]:
         and 20 <= int(columns) <= 1000
         and 5 <= int(rows) <= 500
     ):
-        raise argparse.ArgumentTypeError(
-            f"{text} is no size such as 120x40 (from 20x5 to 1000x500)"
-        )
+        raise argparse.ArgumentTypeError(f"{text} is not a size like 120x40 (20x5 to 1000x500)")
     return int(columns), int(rows)
 
 
@@ -144,7 +142,9 @@ def seconds(text: str) -> float:
     except ValueError:
         duration = -1
     if not 0 < duration <= 3600:
-        raise argparse.ArgumentTypeError(f"{text} is no number of seconds above 0, 3600 at most")
+        raise argparse.ArgumentTypeError(
+            f"{text} is not a number of seconds (above 0, at most 3600)"
+        )
     return duration
 
 
@@ -161,21 +161,21 @@ def positive(text: str) -> float:
 def count(text: str) -> int:
     """Return a whole number from 1."""
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is no whole number from 1")
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number (1 or more)")
     return int(text)
 
 
 def port(text: str) -> int:
     """Return a TCP port, 0 for any that is free."""
     if not text.isdecimal() or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"{text} is no port: a whole number from 0 to 65535")
+        raise argparse.ArgumentTypeError(f"{text} is not a port (0 to 65535)")
     return int(text)
 
 
 def step(text: str) -> int:
     """Return a step: a whole number from 0."""
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text} is no step: a whole number from 0")
+        raise argparse.ArgumentTypeError(f"{text} is not a step (a whole number, 0 or more)")
     return int(text)
 
 
@@ -185,7 +185,7 @@ def _between(text: str, low: float, high: float, what: str) -> float:
     except ValueError:
         value = low
     if not low < value < high:
-        raise argparse.ArgumentTypeError(f"{text} is no {what}")
+        raise argparse.ArgumentTypeError(f"{text} is not a {what}")
     return value
 
 

@@ -36,7 +36,7 @@ def options(parser: CommandParser) -> None:
         "-v",
         "--verbose",
         action="store_true",
-        help="also name the rules that were not judged, with the reasons",
+        help="also name the rules that are not applicable or not judged yet, and say why",
     )
     parser.add_argument("--json", action="store_true", help="write JSON for programs")
     by = (

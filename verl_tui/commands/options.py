@@ -60,7 +60,7 @@ def paths_of(options: argparse.Namespace, example: str) -> Sequence[str]:
         )
     paths: list[str] = options.paths
     if piped(paths) and sys.stdin is not None and sys.stdin.isatty():
-        raise CommandError("-: nothing is piped in, say `some-training 2>&1 | verl-tui -`")
+        raise CommandError("-: nothing is piped in; try `some-training 2>&1 | verl-tui -`")
     return paths
 
 
@@ -103,7 +103,7 @@ def need_terminal(paths: Sequence[str] = ()) -> None:
     elif keys and all(stream.isatty() for stream in (sys.stdout, sys.stderr)):
         return
     else:
-        why = "no terminal here to draw on"
+        why = "this is not a terminal"
     raise CommandError(
         f"{why}: use `verl-tui check PATH` for a report, or `--snapshot FILE.svg` for a picture",
         EXIT_NOTHING,

@@ -54,7 +54,7 @@ def export(runs: Sequence[Run], target: str) -> tuple[Path, ...]:
     if len(runs) > 1:
         names = ", ".join(run.name for run in runs[:3]) + (" …" if len(runs) > 3 else "")
         raise ExportError(
-            f"{len(runs)} runs ({names}) do not go into one file: name a directory with -o"
+            f"{len(runs)} runs ({names}) cannot go into one file: name a directory with -o"
         )
     if target == "-":
         write_csv(runs[0], sys.stdout)

@@ -56,18 +56,25 @@ class NotJudged:
     reason: str
 
 
-def unjudged(reasons: Sequence[str]) -> str:
-    """Say how many rules were not judged, from their reasons: `17 rules not applicable, 4 need more
-    steps`.
+def waits(reason: str) -> bool:
+    """Return whether a rule was not judged for want of steps, so that it may be later."""
+    return any(part.startswith("needs ") for part in reason.split("; "))
+
+
+def unjudged(reasons: Sequence[str]) -> tuple[str, ...]:
+    """Count the rules that gave no verdict, from their reasons: `17 not applicable` to this run,
+    `4 not judged yet` for want of steps; without those that are none.
     """
-    early = sum(any(part.startswith("needs ") for part in one.split("; ")) for one in reasons)
-    never = len(reasons) - early
-    waiting = "1 needs more steps" if early == 1 else f"{early} need more steps"
-    if not never:
-        rule, waits = waiting.split(" ", 1)
-        return f"{rule} {'rule' if early == 1 else 'rules'} {waits}"
-    words = f"{never} {'rule' if never == 1 else 'rules'} not applicable"
-    return f"{words}, {waiting}" if early else words
+    early = sum(map(waits, reasons))
+    counts = {"not applicable": len(reasons) - early, "not judged yet": early}
+    return tuple(f"{count} {words}" for words, count in counts.items() if count)
+
+
+def unjudged_rules(reasons: Sequence[str]) -> tuple[str, ...]:
+    """Count them as part of a sentence: `17 rules not applicable`, `4 not judged yet`."""
+    first, *more = unjudged(reasons)
+    count, words = first.split(" ", 1)
+    return f"{count} {'rule' if count == '1' else 'rules'} {words}", *more
 
 
 @dataclass(frozen=True, slots=True)

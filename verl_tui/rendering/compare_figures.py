@@ -171,15 +171,13 @@ def _findings(view: View, run: Run) -> ComparedCell:
 def _settings(runs: Sequence[Run], seen: Sequence[int]) -> ComparisonSection:
     heading = "settings that differ"
     if len(runs) == 1:
-        return ComparisonSection(heading, (), "A single run has no differences.")
+        return ComparisonSection(heading, (), "There is only one run, so nothing differs.")
     lines = []
     for setting in differing_settings(runs):
         cells = tuple(ComparedCell(_shown(setting.values[at])) for at in seen)
         lines.append(ComparisonRow(setting.label, cells, is_setting=True))
     known = sum(bool(run.settings) for run in runs)
-    otherwise = (
-        "All settings that are known are the same." if known > 1 else "No settings are known."
-    )
+    otherwise = "All known settings are the same." if known > 1 else "No settings are known."
     return ComparisonSection(heading, tuple(lines), otherwise)
 
 

@@ -38,7 +38,7 @@ _NOTHING = (
 )
 _ALONE = "There is no other run to compare with: name several paths, or a directory of runs."
 _GLANCE = "at a glance"
-_SAME = "All settings that are known are the same."
+_SAME = "All known settings are the same."
 
 
 class SettingEntry(NamedTuple):
@@ -137,14 +137,14 @@ def _differences(runs: Sequence[Run]) -> dict[str, list[SettingEntry]]:
             _difference(fact.label, fact.values, fact.keys) for fact in differing_facts(runs)
         ],
         "differences": [],
-        "stated by some only": [],
+        "set in some runs only": [],
         "names and places": [],
     }
     for row in difference([run.settings for run in runs]):
         if row.naming:
             heading = "names and places"
         else:
-            heading = "stated by some only" if row.silent else "differences"
+            heading = "set in some runs only" if row.silent else "differences"
         origins = {run.name: _origin(run, row.key) for run in runs if row.key in run.settings}
         groups[heading].append(_difference(row.key, row.values, origins))
     return groups

@@ -155,7 +155,7 @@ class FindingList:
         rows = rows or writer.quiet(view)
         if not view.run or not view.verdict.not_judged:
             return HealthLayout(rows, starts)
-        not_judged = writer.not_judged(view.verdict, reasons=self.reasons)
+        not_judged = writer.not_judged(view, reasons=self.reasons)
         return HealthLayout([*rows, [], *not_judged], starts, len(rows) + 1)
 
 

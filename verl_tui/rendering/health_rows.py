@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
-from verl_tui.health.finding import Severity, unjudged
+from verl_tui.health.finding import Severity, unjudged, unjudged_rules
 from verl_tui.rendering.text.numbers import counted
 from verl_tui.rendering.text.printable import cut, middle, printable, wrapped
 from verl_tui.runs.views.state import State, is_evaluation, state
@@ -167,9 +167,9 @@ class FindingWriter:
         elif view.run.step is None:
             words = "waiting for the first step"
         elif view.run.name not in view.monitor.verdicts:
-            words = "not judged yet"
+            words = "no verdict yet"
         elif (judged := _judged(view)) == 0:
-            words = "no rule could be judged yet"
+            words = "no rule could judge it yet"
         else:
             role, mark = "ok", self.symbols.ok
             number = "" if judged is None else f" by {counted(judged, 'rule')}"
@@ -184,17 +184,19 @@ class FindingWriter:
         rules = view.verdict.not_judged
         if view.loading or view.run is None or view.run.step is None or not rules:
             return row
-        more = f"{self.symbols.dot}{unjudged([rule.reason for rule in rules])} (v: why)"
+        counts = ", ".join(unjudged_rules([rule.reason for rule in rules]))
+        more = f"{self.symbols.dot}{counts} ({view.keys['health.not_judged']}: why)"
         fits = sum(cell_len(text) for text, _ in row) + cell_len(more) <= self.width
         return [*row, (more, "dim")] if fits else row
 
-    def not_judged(self, verdict: Verdict, *, reasons: bool) -> list[Pieces]:
-        """Write the number of rules that were not judged, on request with names and reasons."""
-        words = unjudged([rule.reason for rule in verdict.not_judged])
+    def not_judged(self, view: View, *, reasons: bool) -> list[Pieces]:
+        """Write the number of rules that gave no verdict, on request with names and reasons."""
+        verdict, why = view.verdict, f"({view.keys['health.not_judged']}: why)"
+        first, *more = unjudged_rules([rule.reason for rule in verdict.not_judged])
+        words = ", ".join((first, *more))
         if not reasons:
-            short = f"{counted(len(verdict.not_judged), 'rule')} not judged"
-            forms = (f"{words} (v: why)", f"{short} (v: why)", short)
-            fitting = next((form for form in forms if len(form) <= self.width), short)
+            forms = (f"{words} {why}", words, f"{first} {why}", first)
+            fitting = next((form for form in forms if len(form) <= self.width), first)
             return [[(part, "dim")] for part in wrapped(fitting, self.width)]
         rows: list[Pieces] = [[(middle(words, self.width, ascii_only=self._ascii), "dim")]]
         for rule in verdict.not_judged:
@@ -252,7 +254,8 @@ def _judged(view: View) -> int | None:
 
 
 def counts(verdict: Verdict, open_: Sequence[Finding], symbols: FindingSymbols) -> list[str]:
-    """Count findings by severity, acknowledged ones and rules not judged, from long to short.
+    """Count findings by severity, acknowledged ones and rules without a verdict, from long to
+    short.
 
     Consequences of other findings do not count.
     """
@@ -265,7 +268,8 @@ def counts(verdict: Verdict, open_: Sequence[Finding], symbols: FindingSymbols) 
             marks.append(f"{getattr(symbols, severity.word)} {count}")
     known = len(verdict.primary) - len(open_)
     seen = [f"{known} acknowledged"] if known else []
-    rest = [f"{len(verdict.not_judged)} not judged"] if verdict.not_judged else []
+    reasons = [rule.reason for rule in verdict.not_judged]
+    rest = [", ".join(unjudged(reasons))] if reasons else []
     return [
         symbols.dot.join((*words, *seen, *rest)),
         symbols.dot.join((*marks, *seen, *rest)),

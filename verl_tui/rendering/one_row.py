@@ -184,7 +184,7 @@ def _reading(view: View) -> Iterator[Part]:
     """Yield why the screen is not up to date."""
     if view.paused:
         yield [
-            _text(16, f"PAUSED, {view.pause_key} goes on", "warning"),
+            _text(16, f"PAUSED, {view.keys['pause']} goes on", "warning"),
             _text(88, "PAUSED", "warning"),
         ]
     if view.loading:
@@ -206,7 +206,7 @@ def _sources(view: View, run: Run) -> Iterator[Part]:
     """Yield the state of the sources."""
     for warning in filter(None, (passed_over(view), not_reached(view))):
         yield [_text(52, warning, "warning")]
-    if pieces := tuple((words.strip(), role) for words, role in source_pieces(run)):
+    if pieces := tuple((words.strip(), role) for words, role in source_pieces(run, view.keys)):
         fine = all(role == "dim" for _, role in pieces)
         yield [Variant(8 if fine else 62, pieces)]
 

@@ -97,7 +97,7 @@ def _passed_over(passed: Sequence[PassedOver], width: int, *, ascii: bool) -> It
     """Yield the paths that are not read, each with the reason."""
     if not passed:
         return
-    yield _heading(f"passed over: {len(passed):,}", width)
+    yield _heading(f"not shown: {len(passed):,}", width)
     for one in passed[:_SHOWN_LINES]:
         reason = one_line(one.reason, max(8, width // 2))
         room = max(8, width - cell_len(reason) - 2)
@@ -225,7 +225,7 @@ def _unreadable(run: Run, width: int, *, ascii: bool) -> Iterator[Pieces]:
     """Yield the newest lines of each source that were not understood, with the reason."""
     states = [one for one in run.sources.values() if one.status.unreadable or one.unreadable]
     if not states:
-        yield [(fit("Every line was understood.", width), "dim")]
+        yield [(fit("No line was unreadable.", width), "dim")]
         return
     yield _heading(f"unreadable lines: {run.unreadable:,}", width)
     for state in states:

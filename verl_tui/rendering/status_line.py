@@ -32,7 +32,7 @@ def status(view: View, width: int, *, alone: bool = False) -> tuple[list[Piece],
     left: list[Piece] = []
     if width >= _BRANDED and not alone:
         left.append(("verl-tui ", "dim"))
-        right.append((" ? help", "dim"))
+        right.append((f" {view.keys['help']} help", "dim"))
     room = width - sum(cell_len(words) for words, _ in (*left, *right)) - (1 if right else 0)
     if view.run is not None:
         left += one_row(view, room, alone=alone)
@@ -42,7 +42,7 @@ def status(view: View, width: int, *, alone: bool = False) -> tuple[list[Piece],
     elif view.loading:
         left.append(("looking for logs …", "dim"))
     if view.run is None and view.paused:
-        right.append((f" PAUSED, {view.pause_key} goes on ", "warning"))
+        right.append((f" PAUSED, {view.keys['pause']} goes on ", "warning"))
     return left, right
 
 

@@ -15,7 +15,7 @@ from verl_tui.rendering.run_list.order import first_to_show
 from verl_tui.rendering.session.selection import Selection
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.tui.export import PICTURES, copy_here, take_picture
-from verl_tui.tui.keys.commands import first_keys
+from verl_tui.tui.keys.commands import hint_keys
 from verl_tui.tui.messages import MoveCursor
 from verl_tui.tui.monitor_app import MonitorApp
 from verl_tui.tui.panels.runs import RunsPanel
@@ -180,7 +180,7 @@ class VerlApp(MonitorApp):
             ascii=self.ascii_only,
             loading=self._loading,
             paused=self._paused,
-            pause_key=first_keys(self, (type(self),), "pause"),
+            keys=hint_keys(self),
             pins=self.state_file.state.pins,
             acknowledgements=self._attention,
             browser=self.browser,

@@ -168,7 +168,7 @@ class TerminalApp(KeyQueue[int]):
     def action_command_palette(self) -> None:
         """Open the command palette, where there is room for it."""
         if self.size.height < palette.ROWS:
-            self.notify(f"the palette needs {palette.ROWS} rows", markup=False)
+            self.notify(f"the palette needs a terminal of {palette.ROWS} rows", markup=False)
         elif not isinstance(self.screen, palette.Palette):
             self.push_screen(palette.Palette())
 

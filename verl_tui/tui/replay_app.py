@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual.binding import Binding
 
 from verl_tui.tui.app import VerlApp
+from verl_tui.tui.keys.commands import first_keys
+from verl_tui.tui.screens.dashboard import Dashboard
+from verl_tui.tui.widgets.plot import Plot
 
 if TYPE_CHECKING:
     from textual.binding import BindingType
@@ -158,7 +161,9 @@ class ReplayApp(VerlApp):
         if moment is not None:
             self._go(moment)
         else:
-            self.notify("there is no further step" if count > 0 else "this is the first step")
+            self.notify(
+                "this is the last recorded step" if count > 0 else "this is the first recorded step"
+            )
 
     def action_go_share(self, share: float) -> None:
         """Go forward by a share of the whole replay, or back."""
@@ -176,8 +181,12 @@ class ReplayApp(VerlApp):
         if moment is not None:
             self._go(moment)
         else:
+            finding, left = (
+                first_keys(self, (Dashboard, Plot), name)
+                for name in ("finding.next", "chart.read_left")
+            )
             self.notify(
-                "the charts have no cursor: e goes to a finding, or focus a chart and press ←"
+                f"the charts have no cursor: {left} sets it, {finding} goes to the next finding"
             )
 
     def action_reload(self) -> None:

@@ -38,7 +38,7 @@ def view_of(run: Run | None, **more: Any) -> View:
 def test_without_a_run_what_was_looked_for() -> None:
     assert nothing_yet(view_of(None)) == (
         "no run yet\nx: gone\ny: nothing matches yet\n"
-        "a run appears here as soon as it writes a log; ? has the keys, q quits"
+        "a run appears here as soon as it writes a log; ? for help, q to quit"
     )
     assert nothing_yet(view_of(None, loading=True)).startswith("looking for logs")
 

@@ -207,11 +207,11 @@ async def test_another_run_begins_folded() -> None:
         (view(skipped=SKIPPED[:1]), "✓ nothing found by 2 rules"),
         (
             view(skipped=tuple(NotJudged(r, "") for r in ("kl-high", "kl-low", "reward-low"))),
-            "○ no rule could be judged",
+            "○ no rule could judge it",
         ),
         (make_view(), "○ waiting for a run"),
         (view(steps=0), "○ waiting for the first step"),
-        (make_view(make_run()), "○ not judged yet"),
+        (make_view(make_run()), "○ no verdict yet"),
         (replace(view(), loading=True), "○ reading 45 %"),
         (replace(view(skipped=()), ascii=True), "+ nothing found by 3 rules"),
     ],
@@ -233,10 +233,10 @@ async def test_the_edge_counts() -> None:
     async with app.run_test(size=(60, 12)) as pilot:
         app.panel.show(view(COLLAPSE, KL_HIGH, replace(KL_HIGH, key="other")))
         await pilot.pause()
-        assert app.subtitle_words == "1 critical · 2 warnings · 2 not judged"
+        assert app.subtitle_words == "1 critical · 2 warnings · 2 not applicable"
         await pilot.resize_terminal(34, 12)
         await pilot.pause()
-        assert app.subtitle_words == "✖ 1 · ▲ 2 · 2 not judged"
+        assert app.subtitle_words == "✖ 1 · ▲ 2 · 2 not applicable"
         app.panel.show(make_view())
         assert app.subtitle_words == ""
 

@@ -118,7 +118,7 @@ def test_says_what_would_be_needed_where_nothing_is_stated() -> None:
     shown = " ".join(texts(difference_page([configured("a", GRPO), Run("new")]), 60))
     assert "The settings of new are unknown." in shown
     assert texts(difference_page([configured("a", {"x": 1}), configured("b", {"x": 1})]), 60) == [
-        "All settings that are known are the same."
+        "All known settings are the same."
     ]
 
 
@@ -134,7 +134,7 @@ def test_difference() -> None:
         "algorithm.adv_estimator  grpo                   gae",
         "data.seed                1                      7",
         "",
-        "stated by some only: 1",
+        "set in some runs only: 1",
         "only.one                 3                      –",
         "",
         "names and places: 1",

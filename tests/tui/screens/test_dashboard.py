@@ -360,7 +360,7 @@ async def test_says_so_where_nothing_was_found(tmp_path: Path) -> None:
     app = loaded(write_run(tmp_path, "fine"))
     async with app.run_test(size=(120, 40), notifications=True) as pilot:
         await press(pilot, "e")
-        assert "nothing found" in notices(app)
+        assert "no finding to go to" in notices(app)
 
 
 async def test_values_are_read_though_nothing_has_the_focus(collapse: Monitor) -> None:

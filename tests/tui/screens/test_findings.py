@@ -173,4 +173,4 @@ async def test_why_rules_were_not_judged_is_shown_wherever_the_focus_is(demo: Mo
         await press(pilot, "v")
         assert "(v: why)" in text(app)
         await press(pilot, "f5", "z", "v")
-        assert told(app) == ["the health panel is out of sight: F4 shows it"]
+        assert told(app) == ["the health panel is out of sight: f4 shows it"]

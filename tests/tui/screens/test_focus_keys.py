@@ -57,7 +57,7 @@ def focused_panel(app: VerlApp) -> str | None:
     [
         ("f2", "space Select s Sort C Compare o Samples m Metrics l Log"),
         ("f3", "← → Read enter Full screen + - Zoom j k Chart o Samples m Metrics"),
-        ("f4", "space Unfold v Not judged a Acknowledge o Samples m Metrics"),
+        ("f4", "space Unfold v Other rules a Acknowledge o Samples m Metrics"),
         ("f5", "enter Full screen"),
         ("f6", "p n Sample N P Step b w Best, worst u Prompt f Follow o Samples"),
     ],
@@ -307,7 +307,7 @@ async def test_over_a_zoomed_chart_the_help_has_what_holds_there(demo: Monitor) 
         "signs in charts",
         "everywhere",
     )
-    for words in ("Read left", "Next metric", "Same metric, next run", "esc enter z q"):
+    for words in ("Move the cursor left", "Next metric", "Same metric, next run", "esc enter z q"):
         assert words in said[first]
     for words in ("Quit", "Zoom panel", "Filter"):
         assert words not in said[everywhere]

@@ -125,7 +125,7 @@ async def test_arrow_keys_are_words_in_ascii(demo: Monitor) -> None:
     app = showing(demo, ascii_only=True)
     async with app.run_test(size=(100, 30)) as pilot:
         rows = await told(pilot)
-    assert any(row.startswith("  left ") and "Read left" in row for row in rows)
+    assert any(row.startswith("  left ") and "Move the cursor left" in row for row in rows)
 
 
 @pytest.mark.parametrize("size", [(40, 12), (20, 6)])

@@ -217,7 +217,9 @@ def _login(file: Path | None) -> str | None:
     try:
         text = os.environ.get(LOGIN) if file is None else file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        why = (error.strerror or str(error)).lower() if isinstance(error, OSError) else "is no text"
+        why = (
+            (error.strerror or str(error)).lower() if isinstance(error, OSError) else "is not text"
+        )
         raise CommandError(f"{where}: {why}") from error
     if text is None:
         return None
@@ -239,10 +241,10 @@ def _encryption(options: argparse.Namespace) -> ssl.SSLContext | None:
             (file for file in (options.tls_cert, options.tls_key) if not file.is_file()), None
         )
         if missing is not None:
-            raise CommandError(f"{missing}: is no file") from error
+            raise CommandError(f"{missing}: no such file") from error
         pair = f"{options.tls_cert}, {options.tls_key}"
         raise CommandError(
-            f"{pair}: are no certificate and its key without a passphrase, both PEM"
+            f"{pair}: not a PEM certificate and its PEM key without a passphrase"
         ) from error
 
 

@@ -82,7 +82,7 @@ _ADVICE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         ),
         (
             r"PREEMPT|SIGTERM|SIGHUP|SIGUSR|death signal|got signal|CANCELLED|^Terminated",
-            "Somebody or a scheduler ended it: look at the job's own log; resume from the newest "
+            "A person or the scheduler ended it: look at the job's own log; resume from the newest "
             "checkpoint.",
         ),
         (

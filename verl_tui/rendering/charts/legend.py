@@ -29,16 +29,16 @@ class LegendEntry(NamedTuple):
 SIGNS = {
     "points": "validation: one sign for each metric",
     "breach": "a finding began at this step",
-    "restart": "the training was started again here",
+    "restart": "the run was restarted here",
     "checkpoint": "checkpoint",
     "broken": "NaN or infinity",
     "start": "where a path over the KL begins",
-    "single": "where a curve ends: its newest value",
+    "single": "end of a curve: its newest value",
     "best": "the best value so far",
-    "rising falling flat": "beside the value: the trend of the last ones",
+    "rising falling flat": "beside the value: its recent trend",
     "rising falling": "at the edge: values or a target beyond the y axis",
     "cursor": "the cursor",
-    "focus": "the chart that keys are meant for",
+    "focus": "the chart that has the focus",
 }
 """Names of `Symbols` that speak for nothing by themselves, and what they mean."""
 LINES = {

@@ -165,7 +165,8 @@ class ChartPage:
         shown = len(self.charts)
         if len(self.listed) > shown:
             last = self.first + shown
-            words.append(f"{self.first + 1}–{last} of {len(self.listed)} · pgdn pgup")
+            keys = f"{view.keys['chart.page_down']} {view.keys['chart.page_up']}"
+            words.append(f"{self.first + 1}–{last} of {len(self.listed)} · {keys}")
         return " · ".join(words)
 
 

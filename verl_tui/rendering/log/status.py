@@ -6,27 +6,30 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.log.window import ROOMY
+from verl_tui.rendering.session.hint_keys import HINT_KEYS
 from verl_tui.rendering.text.printable import middle
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from verl_tui.rendering.log.line_kinds import TextQuery
     from verl_tui.rendering.log.window import LogWindow
     from verl_tui.rendering.text.piece import Pieces
 
-KEYS = (
-    "/ search",
-    " · n N hits",
-    " · e E errors",
-    " · ! @ warnings",
-    " · enter whole line",
-    " · f follow",
-    " · u unfold",
-    " · w wrap",
-    " · y copy",
-    " · tab next file",
-    " · esc back",
+_KEYS = (
+    ("log.search", "search"),
+    ("log.next_hit log.previous_hit", "hits"),
+    ("log.next_alarm log.previous_alarm", "errors"),
+    ("log.next_warning log.previous_warning", "warnings"),
+    ("log.whole", "whole line"),
+    ("log.follow", "follow"),
+    ("log.unfold", "unfold"),
+    ("log.wrap", "wrap"),
+    ("log.copy", "copy"),
+    ("log.next_source", "next file"),
+    ("log.back", "back"),
 )
-"""The last ones go first where there is little room; the help has them all."""
+"""Actions and what they do: the last ones go first where there is little room; the help has all."""
 
 
 def place(window: LogWindow, width: int) -> tuple[Pieces, Pieces]:
@@ -53,9 +56,17 @@ def _number(path: str, paths: list[str]) -> str:
     return f" {paths.index(path) + 1}/{len(paths)}" if len(paths) > 1 else ""
 
 
-def keys(query: TextQuery | None) -> Pieces:
-    """Return the pieces of the line below the log: the search, then keys."""
-    pieces: Pieces = [(key, "dim") for key in KEYS]
+def keys(query: TextQuery | None, named: Mapping[str, str] = HINT_KEYS) -> Pieces:
+    """Return the pieces of the line below the log: the search, then keys.
+
+    Args:
+        query: The search, None without one.
+        named: Names of actions -> their keys.
+    """
+    pieces: Pieces = [
+        (f"{' · ' if at else ''}{' '.join(named[one] for one in names.split())} {does}", "dim")
+        for at, (names, does) in enumerate(_KEYS)
+    ]
     if query is None:
         return pieces
     if query.search.given_up:

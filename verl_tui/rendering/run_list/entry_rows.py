@@ -42,7 +42,7 @@ _HEALTH = {
     "ok": "nothing found",
     "warning": "warning",
     "critical": "critical",
-    "nothing": "not judged",
+    "nothing": "no verdict yet",
 }
 """Meanings of the badges."""
 _STATE_ROLES = {State.RUNNING: "name", State.STALLED: "warning", State.CRASHED: "critical"}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from verl_tui.rendering.samples.order import FILE
 from verl_tui.rendering.samples.panel_rows import group_strip
 from verl_tui.rendering.samples.table import score_words
+from verl_tui.rendering.session.hint_keys import HINT_KEYS
 from verl_tui.rendering.text.numbers import counted, exact_step
 from verl_tui.rendering.text.printable import middle
 
@@ -29,9 +30,15 @@ _LONGEST_STRIP = 20
 
 
 def place_words(
-    place: Place, places: Sequence[Place], run: str, *, following: bool, ascii_only: bool
+    place: Place,
+    places: Sequence[Place],
+    run: str,
+    *,
+    following: bool,
+    ascii_only: bool,
+    key: str = HINT_KEYS["samples.follow"],
 ) -> tuple[Pieces, Pieces]:
-    """Describe the step that is shown."""
+    """Describe the step that is shown; `key` is the one that follows."""
     kind = [p for p in places if p.validation is place.validation]
     at = kind.index(place) + 1 if place in kind else 0
     left = [
@@ -40,7 +47,7 @@ def place_words(
         (f"  {at:,} of {len(kind):,}", "dim"),
         (f"  {middle(run, 40, ascii_only=ascii_only)}", "dim"),
     ]
-    return left, [("following" if following else "f follows", "accent" if following else "dim")]
+    return left, [("following", "accent") if following else (f"{key} follows", "dim")]
 
 
 def answers_words(history: History | None, *, on: bool) -> Pieces:
@@ -67,7 +74,7 @@ def list_words(
         left.append((f"  {page.problem}", "warning"))
     right = _filter_words(listing, query, ascii_only=ascii_only) if query else []
     if given_up:
-        right.append(("long lines skipped ", "warning"))
+        right.append(("long lines not searched ", "warning"))
     if order.field != FILE or order.down:
         arrow = order.arrow(ascii_only=ascii_only)
         right.append((f"by {middle(order.field, 20, ascii_only=ascii_only)}{arrow}", "dim"))

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 from verl_tui.health.finding import Verdict
 from verl_tui.on_demand.samples import SampleBrowser
 from verl_tui.rendering.session.acknowledgements import Acknowledgements
+from verl_tui.rendering.session.hint_keys import HINT_KEYS
 from verl_tui.rendering.session.selection import Selection
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from verl_tui.monitor import Monitor
     from verl_tui.replay import ReplayStatus
     from verl_tui.runs.run import Run
@@ -33,8 +36,8 @@ class View:
     """True while the logs found at the start are being read."""
     paused: bool = False
     """True while the user has paused drawing."""
-    pause_key: str = "p"
-    """Key that resumes drawing."""
+    keys: Mapping[str, str] = field(default_factory=lambda: HINT_KEYS)
+    """Names of actions -> the key that a sentence names for them."""
     pins: tuple[str, ...] = ()
     """Keys of the metrics whose charts come first."""
     acknowledgements: Acknowledgements = field(default_factory=Acknowledgements)

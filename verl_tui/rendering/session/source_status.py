@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from verl_tui.rendering.session.hint_keys import HINT_KEYS
 from verl_tui.rendering.text.numbers import counted
 from verl_tui.rendering.text.printable import size_text
 from verl_tui.runs.views.state import State, state
@@ -12,13 +13,13 @@ from verl_tui.text import one_line
 from verl_tui.times import age
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from verl_tui.records import SourceStatus
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
 
-_COMES = "a run appears here as soon as it writes a log; ? has the keys, q quits"
+_COMES = "a run appears here as soon as it writes a log; {help} for help, {quit} to quit"
 _GONE = "no such file or directory"
 """Problem of a file that was there, and has been deleted."""
 _MOST_SOURCES = 4
@@ -32,14 +33,14 @@ def nothing_yet(view: View) -> str:
         sentences = [one_line(sentence, 400) for sentence in monitor.sentences]
         if view.loading:
             return "\n".join(["looking for logs …", *sentences])
-        return "\n".join(["no run yet", *sentences, _COMES])
+        return "\n".join(["no run yet", *sentences, _COMES.format_map(view.keys)])
     statuses = _relevant(run)
     now = state(run, view.now)
     training = now is not State.NO_TRAINING
-    said = (_so_far(status, view.now, training=training) for status in statuses[:_MOST_SOURCES])
+    said = (_so_far(status, view, training=training) for status in statuses[:_MOST_SOURCES])
     lines = [_why_no_chart(run, now), *said]
     if len(statuses) > _MOST_SOURCES:
-        lines.append(f"and {len(statuses) - _MOST_SOURCES} more sources (i)")
+        lines.append(f"and {len(statuses) - _MOST_SOURCES} more sources ({view.keys['sources']})")
     return "\n".join(lines)
 
 
@@ -47,7 +48,7 @@ def _why_no_chart(run: Run, now: State) -> str:
     if run.step is not None:
         return "no metrics: the log only counts steps"
     if now is State.NO_TRAINING:
-        return "no line of a training in it"
+        return "no training found in it"
     return "crashed before the first step" if now is State.CRASHED else "no step yet"
 
 
@@ -55,13 +56,15 @@ def passed_over(view: View) -> str:
     """Count the given or discovered paths that are not shown, empty for none."""
     monitor = view.monitor
     count = len(monitor.passed) + len(monitor.problems) + len(monitor.waiting)
-    return f"{count:,} passed over (i)" if count else ""
+    return f"{counted(count, 'path')} not shown ({view.keys['sources']})" if count else ""
 
 
 def not_reached(view: View) -> str:
     """Count the addresses that do not answer, empty for none; first requests may be pending."""
     count = sum(one.since is not None for one in view.monitor.unreached)
-    return f"{count:,} not reached (i)" if count else ""
+    if not count:
+        return ""
+    return f"{counted(count, 'address', 'addresses')} not reached ({view.keys['sources']})"
 
 
 def _relevant(run: Run) -> list[SourceStatus]:
@@ -70,7 +73,7 @@ def _relevant(run: Run) -> list[SourceStatus]:
     return [status for status in statuses if status.size or status.problem is not None]
 
 
-def _so_far(status: SourceStatus, now: float, *, training: bool) -> str:
+def _so_far(status: SourceStatus, view: View, *, training: bool) -> str:
     """Describe how far a source without steps has been read."""
     name = one_line(PurePath(status.path).name, 80)
     if status.problem is not None:
@@ -80,26 +83,32 @@ def _so_far(status: SourceStatus, now: float, *, training: bool) -> str:
     if status.bytes_read < status.size:
         words.append(f"of {size_text(status.size)}")
     if status.unreadable:
-        words.append(f"· {status.unreadable:,} lines not understood (i)")
+        unreadable = counted(status.unreadable, "unreadable line")
+        words.append(f"· {unreadable} ({view.keys['sources']})")
     if status.modified is not None:
-        quiet = age(now - status.modified)
+        quiet = age(view.now - status.modified)
         words.append("· written just now" if quiet == "now" else f"· last written {quiet} ago")
     return " ".join(words)
 
 
-def source_pieces(run: Run) -> Iterator[tuple[str, str]]:
-    """Yield the state of a run's sources as pieces of text with their roles, the worst first."""
+def source_pieces(run: Run, keys: Mapping[str, str] = HINT_KEYS) -> Iterator[tuple[str, str]]:
+    """Yield the state of a run's sources as pieces of text with their roles, the worst first.
+
+    Args:
+        run: The run.
+        keys: Names of actions -> the key to name for them.
+    """
     statuses = _relevant(run)
-    problem = _problem(statuses)
+    problem = _problem(statuses, keys)
     if problem:
         yield f" {problem}", "critical"
     if run.unreadable:
-        yield f" {counted(run.unreadable, 'unreadable line')} (i)", "warning"
+        yield f" {counted(run.unreadable, 'unreadable line')} ({keys['sources']})", "warning"
     if statuses and not (problem or run.unreadable):
         yield f" {counted(len(statuses), 'source')} ok", "dim"
 
 
-def _problem(statuses: Sequence[SourceStatus]) -> str:
+def _problem(statuses: Sequence[SourceStatus], keys: Mapping[str, str]) -> str:
     """Describe the problem of the first source that has one, and count the others; empty for
     none.
     """
@@ -107,7 +116,7 @@ def _problem(statuses: Sequence[SourceStatus]) -> str:
     if not down:
         return ""
     if all(status.problem == _GONE for status in statuses):
-        return "deleted from disk; r drops it"
+        return f"deleted from disk; {keys['reload']} drops it"
     name = one_line(PurePath(down[0].path).name, 24)
     more = f", {len(down) - 1} more" if len(down) > 1 else ""
-    return f"{name}: {one_line(down[0].problem or '', 40)}{more} (i)"
+    return f"{name}: {one_line(down[0].problem or '', 40)}{more} ({keys['sources']})"

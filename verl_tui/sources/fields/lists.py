@@ -192,7 +192,7 @@ def _of_wandb(fields: Mapping[str, Any], within: str, joint: str) -> Distributio
         return of_bins(_half(fields.get(f"{within}bins")), counts)
     first, width = (number(fields.get(f"{packed}{part}", _MISSING)) for part in ("min", "size"))
     if first is None or width is None:
-        raise ValueError("a histogram of what is no number")
+        raise ValueError("a histogram of something other than numbers")
     return of_bins([first + at * width for at in range(len(counts) + 1)], counts)
 
 
@@ -235,5 +235,5 @@ def _strictly(value: list[Any]) -> list[float]:
     """
     numbers = [number(one) for one in value]
     if any(one is None for one in numbers):
-        raise ValueError("a histogram of what is no number")
+        raise ValueError("a histogram of something other than numbers")
     return [one for one in numbers if one is not None]

@@ -97,7 +97,7 @@ class SamplesReader:
         data, self._document = bytes(self._held), False
         self._held.clear()
         if _begins_document(data):
-            return (Unreadable(1, "not complete, or no JSON", ""),)
+            return (Unreadable(1, "not complete, or not JSON", ""),)
         return (*self._lines.feed(data), *self._lines.finish())
 
     def restart(self, reason: str) -> tuple[Record, ...]:

@@ -109,7 +109,7 @@ def read(spec: str) -> Address:
             "put it into ~/.netrc, or a header into VERL_TUI_HTTP_AUTHORIZATION"
         )
     if not parts.hostname:
-        raise ValueError("names no host")
+        raise ValueError("has no host in it")
     scheme = parts.scheme.lower()
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     if not path.isascii():

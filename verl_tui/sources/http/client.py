@@ -220,7 +220,7 @@ def _sentence(error: Exception) -> str:
 
 _SENTENCES: tuple[tuple[type[Exception], Callable[[Any], str]], ...] = (
     (ConnectionRefusedError, lambda _: "refuses the connection: nothing listens there"),
-    (socket.gaierror, lambda _: "is no host that is known here"),
+    (socket.gaierror, lambda _: "is a host that nobody here knows"),
     (
         ssl.SSLCertVerificationError,
         lambda error: (

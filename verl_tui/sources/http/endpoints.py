@@ -92,9 +92,7 @@ class PageRun:
     @property
     def note(self) -> str | None:
         """Return what should be known of its figures."""
-        stepless = (
-            "no page tells a step: as steps pages are counted" if self._rows.stepless else None
-        )
+        stepless = "no page states a step: each page counts as one" if self._rows.stepless else None
         return joined_notes(self._scrapes.note, stepless)
 
     def put(self, address: str, time: float, scrape: Scrape) -> None:

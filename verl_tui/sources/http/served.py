@@ -145,7 +145,7 @@ class Poller:
         except NoAnswerError as error:
             if error.status == HTTPStatus.NOT_FOUND:
                 raise NoAnswerError(
-                    "is no Prometheus server, and has no metrics at /metrics"
+                    "is not a Prometheus server, and has no metrics at /metrics"
                 ) from error
             raise
 

@@ -102,7 +102,7 @@ def why_unchanged(look: ChartLook, what: str, run: Run | None) -> str:
 def _at_the_end(look: ChartLook, what: str, run: Run | None) -> str:
     """Return why there is nothing earlier or later to be seen, empty where there is."""
     if look.span is None:
-        return "all steps are in sight: + zooms in"
+        return "all steps are shown already: zoom in first"
     whole = run.reach if run is not None else None
     if whole is None or look_after(look, what, run) != look:
         return ""

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from textual.binding import Binding
 from textual.dom import DOMNode
 
+from verl_tui.rendering.session.hint_keys import HINT_KEYS
 from verl_tui.tui import panels, screens
 from verl_tui.tui.keys.names import key_name
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.widgets.plot import Plot
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from textual.app import App
     from textual.screen import Screen
@@ -120,6 +121,18 @@ def first_keys(app: App[Any], kinds: Iterable[type[DOMNode]], names: str) -> str
     ascii_only = getattr(app, "ascii_only", False)
     given = [keys_given(app, known[name])[0] for name in names.split()]
     return " ".join(key_name(key, ascii_only=ascii_only) for key in given)
+
+
+def hint_keys(app: App[Any]) -> Mapping[str, str]:
+    """Return the keys that sentences on the screen name, as the user has them."""
+    given: dict[str, str] = getattr(app, "user_keys", {})
+    ascii_only = getattr(app, "ascii_only", False)
+    own = {
+        name: key_name(keys.split(",")[0], ascii_only=ascii_only)
+        for name, keys in given.items()
+        if name in HINT_KEYS
+    }
+    return {**HINT_KEYS, **own}
 
 
 def _commands(app: App[Any], node: DOMNode, place: str, panel: str = "") -> Iterator[Command]:

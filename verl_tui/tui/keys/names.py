@@ -16,6 +16,7 @@ _NAMES = {
     "minus": "-",
     "slash": "/",
     "underscore": "_",
+    "at": "@",
 }
 """Keys of which Textual knows another name, or no character."""
 _ARROWS = ("left", "right", "up", "down")

@@ -64,10 +64,10 @@ class ChartsPanel(Panel):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j,down", "step(1)", "Next chart", show=False, id="chart.next"),
         Binding("k,up", "step(-1)", "Previous chart", show=False, id="chart.previous"),
-        Binding("pagedown", "page(1)", "More charts", show=False, id="chart.page_down"),
-        Binding("pageup", "page(-1)", "Charts before", show=False, id="chart.page_up"),
-        Binding("g", "jump(-1)", "First charts", show=False, id="chart.first"),
-        Binding("G", "jump(1)", "Last charts", show=False, id="chart.last"),
+        Binding("pagedown", "page(1)", "Next page of charts", show=False, id="chart.page_down"),
+        Binding("pageup", "page(-1)", "Previous page of charts", show=False, id="chart.page_up"),
+        Binding("g", "jump(-1)", "First page of charts", show=False, id="chart.first"),
+        Binding("G", "jump(1)", "Last page of charts", show=False, id="chart.last"),
     ]
 
     def __init__(self, *, id: str | None = None) -> None:

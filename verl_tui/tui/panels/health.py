@@ -36,7 +36,7 @@ class HealthPanel(TextPanel):
     PANEL = PanelSpec("health", "f4", "Health", rank=30, tab=20, css=_PLACE)
     FOOTER = (
         ("health.unfold", "Unfold"),
-        ("health.not_judged", "Not judged"),
+        ("health.not_judged", "Other rules"),
         ("finding.acknowledge", "Acknowledge"),
     )
     PREFIX = "health"
@@ -55,7 +55,13 @@ class HealthPanel(TextPanel):
     HELP_SECTION = HelpSection("health, while it has the focus", rank=20)
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "unfold", "Evidence and advice", id="health.unfold", show=False),
-        Binding("v", "not_judged", "Why rules were not judged", id="health.not_judged", show=False),
+        Binding(
+            "v",
+            "not_judged",
+            "Why rules are not applicable, or not judged yet",
+            id="health.not_judged",
+            show=False,
+        ),
     ]
 
     class Followed(Message):

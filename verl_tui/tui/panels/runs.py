@@ -78,7 +78,9 @@ class RunsPanel(TextPanel):
         ascii_notes=_signs(ascii_only=True),
     )
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("space", "select", "Select to compare, or not", show=False, id="runs.select"),
+        Binding(
+            "space", "select", "Select or deselect for comparing", show=False, id="runs.select"
+        ),
         Binding(
             "s", "sort", "Sort: as found, state, name, reward, activity", show=False, id="runs.sort"
         ),

@@ -20,6 +20,7 @@ from verl_tui.rendering.samples.panel_rows import (
     no_samples,
 )
 from verl_tui.rendering.samples.position import SamplePosition
+from verl_tui.tui.keys.commands import hint_keys
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.panels.spec import PanelSpec
@@ -283,12 +284,14 @@ class SamplesPanel(Panel, RoleStyled):
             self.subtitle("")
             return
         kind = [place for place in samples.places if place.validation is shown[0].validation]
+        keys = hint_keys(self.app)
         words = ["following"]
         if not self.following:
-            words = [*_whereabouts(shown[0].step, [place.step for place in kind]), "f follows"]
+            at = _whereabouts(shown[0].step, [place.step for place in kind])
+            words = [*at, f"{keys['samples.follow']} follows"]
         if samples.dropped:
-            words.insert(0, f"{samples.dropped:,} older ones dropped")
-        self.subtitle(" · ".join((*words, "o opens")))
+            words.insert(0, f"{samples.dropped:,} older samples dropped")
+        self.subtitle(" · ".join((*words, f"{keys['samples.open']} opens")))
 
     # -- keys --------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from verl_tui.rendering.filter_words import filter_label, filter_state
 from verl_tui.rendering.text.printable import printable
 from verl_tui.rendering.text.wrap import fit
 from verl_tui.tui.keys import chart_keys
+from verl_tui.tui.keys.commands import first_keys
 from verl_tui.tui.messages import MoveCursor
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.health import HealthPanel
@@ -196,7 +197,7 @@ class Dashboard(DashboardLayout):
         health = self._health()
         finding = health.choose_next(way)
         if finding is None:
-            self._say("nothing found")
+            self._say("no finding to go to")
             return
         if not self._reads(health):
             self._say(f"{finding.id}: {finding.message}")
@@ -243,7 +244,7 @@ class Dashboard(DashboardLayout):
         health = self._health()
         finding, view = health.chosen_or_first(), self._view
         if finding is None or view is None or view.run is None:
-            self._say("nothing found")
+            self._say("no finding to acknowledge")
             return
         known = view.acknowledgements.toggle(view.run.name, finding)
         if not self._reads(health):
@@ -258,7 +259,8 @@ class Dashboard(DashboardLayout):
             self._needs.forget("health")  # the reasons take rows, and give them back
             self.redraw()
         else:
-            self._say("the health panel is out of sight: F4 shows it")
+            key = first_keys(self.app, (DashboardLayout,), "panel.health")
+            self._say(f"the health panel is out of sight: {key} shows it")
 
     def follow_episode(self, episode: Episode | None) -> None:
         """Go to the beginning of an episode that was chosen in the history."""

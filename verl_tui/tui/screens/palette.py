@@ -29,7 +29,7 @@ class Palette(CommandPalette):
 
     def __init__(self) -> None:
         """Make it with a prompt that a narrow terminal has room for."""
-        super().__init__(placeholder="what to do")
+        super().__init__(placeholder="an action, or part of its name")
         self._width = 0
 
     def on_resize(self, event: Resize) -> None:

@@ -47,12 +47,14 @@ class PlotArea(NamedTuple):
 
 
 READING = (
-    Binding("left", "read(-1)", "Read left", show=False, id="chart.read_left"),
-    Binding("right", "read(1)", "Read right", show=False, id="chart.read_right"),
-    Binding("ctrl+left", "read(-10)", "Read far left", show=False, id="chart.far_left"),
-    Binding("ctrl+right", "read(10)", "Read far right", show=False, id="chart.far_right"),
-    Binding("home", "read_end(-1)", "Read the first point", show=False, id="chart.read_first"),
-    Binding("end", "read_end(1)", "Read the last point", show=False, id="chart.read_last"),
+    Binding("left", "read(-1)", "Move the cursor left", show=False, id="chart.read_left"),
+    Binding("right", "read(1)", "Move the cursor right", show=False, id="chart.read_right"),
+    Binding("ctrl+left", "read(-10)", "Move the cursor far left", show=False, id="chart.far_left"),
+    Binding(
+        "ctrl+right", "read(10)", "Move the cursor far right", show=False, id="chart.far_right"
+    ),
+    Binding("home", "read_end(-1)", "Cursor to the first point", show=False, id="chart.read_first"),
+    Binding("end", "read_end(1)", "Cursor to the last point", show=False, id="chart.read_last"),
 )
 """Keys that move the cursor."""
 
@@ -68,7 +70,7 @@ class Plot(RoleStyled, can_focus=True):
     STYLED_ROLES = ROLES
     BINDINGS: ClassVar[list[BindingType]] = [
         *READING,
-        Binding("escape", "leave", "Stop reading", show=False),
+        Binding("escape", "leave", "Remove the cursor", show=False),
     ]
     DEFAULT_CSS = """
     Plot {

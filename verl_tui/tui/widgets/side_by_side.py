@@ -273,7 +273,7 @@ class SideBySide(Horizontal, RoleStyled):
             return
         self._drawn_changes = key
         if found is None:
-            rows.set_strips([self.inked([("no other step has this prompt so far", "dim")])])
+            rows.set_strips([self.inked([("no other step has this prompt yet", "dim")])])
             return
         drawn = changes.change_rows(*found, rows.width - 1, ascii_only=ascii_only)
         rows.set_strips([self.inked(row) for row in drawn])

@@ -247,9 +247,7 @@ class PageReader:
     def note(self) -> str | None:
         """Return what a page cannot tell, or what is missing to read it."""
         others = (
-            f"tells of {self._others + 1} runs, of which the first is shown"
-            if self._others > 0
-            else None
+            f"holds {self._others + 1} runs; the first one is shown" if self._others > 0 else None
         )
         return MISSING if self._missing else joined_notes(self._scrapes.note, others)
 

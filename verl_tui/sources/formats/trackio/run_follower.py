@@ -174,7 +174,7 @@ class TrackioSource:
             self._config = id
             found = _object(config)
             if found is None:
-                yield Unreadable(id, "settings that are no JSON object", "")
+                yield Unreadable(id, "settings that are not a JSON object", "")
                 continue
             self._rewards = RewardSum(weights_of(found))
             yield Settings(
@@ -190,7 +190,7 @@ class TrackioSource:
         """Yield the records of a row of metrics."""
         found = _object(metrics)
         if found is None:
-            yield Unreadable(id, "a row of metrics that is no JSON object", "")
+            yield Unreadable(id, "a row of metrics that is not a JSON object", "")
             return
         flat = flatten({key: value for key, value in found.items() if not _is_table(value)})
         measured = not self._reach(flat, own, time)
@@ -233,7 +233,7 @@ class TrackioSource:
         """Yield figures of the machine, those of devices under W&B's names."""
         found = _object(metrics)
         if found is None:
-            yield Unreadable(id, "a row of system figures that is no JSON object", "")
+            yield Unreadable(id, "a row of system figures that is not a JSON object", "")
             return
         numbers = dict(
             _system(key, value)
@@ -249,14 +249,14 @@ class TrackioSource:
     def _samples(self, id: int, key: str, rows: object) -> Iterator[Sample | Unreadable]:
         """Yield the samples of a table that the last one of its name did not have."""
         if not isinstance(rows, list):
-            yield Unreadable(id, one_line(f"the table {key} is no list of rows"), "")
+            yield Unreadable(id, one_line(f"the table {key} is not a list of rows"), "")
             return
         known = self._tables.get(key, [])
         news = rows[len(known) :] if known and rows[: len(known)] == known else rows
         self._tables[key] = rows
         for row in news:
             if not isinstance(row, dict):
-                yield Unreadable(id, one_line(f"a row of the table {key} is no JSON object"), "")
+                yield Unreadable(id, one_line(f"a row of the table {key} is not a JSON object"), "")
                 continue
             record = {plain_field(str(name)): value for name, value in row.items()}
             step = integer(record.pop("step", None))
@@ -307,7 +307,7 @@ def _why(error: Exception) -> str:
     """Say why a database cannot be read."""
     text = one_line(str(error), 200)
     if "locked" in text or "busy" in text:
-        return "locked by another program: read as soon as it lets go"
+        return "locked by another program: it is read as soon as that is done"
     if "malformed" in text or "not a database" in text or "disk I/O" in text:
         return f"damaged, or copied while it was written: {text}"
     if "no such" in text:

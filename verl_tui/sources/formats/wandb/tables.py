@@ -103,7 +103,7 @@ class TableReader:
         """Return a complaint if the table is incomplete: no more bytes come."""
         if self._done or not self._size:
             return ()
-        return (Unreadable(1, "not complete, or no JSON", ""),)
+        return (Unreadable(1, "not complete, or not JSON", ""),)
 
     def restart(self, reason: str) -> tuple[Record, ...]:
         """Forget everything: the file starts again."""

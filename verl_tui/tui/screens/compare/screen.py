@@ -118,7 +118,7 @@ class CompareScreen(Overlay[None]):
         Binding("escape,q,C", "dismiss", "Close", id="compare.close"),
         Binding("left,h", "column(-1)", "Previous column", id="compare.left"),
         Binding("right,l", "column(1)", "Next column", id="compare.right"),
-        Binding("b", "baseline", "Hold the others against this run", id="compare.baseline"),
+        Binding("b", "baseline", "Make this run the baseline", id="compare.baseline"),
         Binding(
             "x", "align", "Align: at the end, the same step, the same time", id="compare.align"
         ),

@@ -158,7 +158,7 @@ class ConfigScreen(Overlay[None]):
         Binding("escape", "back", "Back", id="config.back"),
         Binding("q,c", "dismiss", "Close", id="config.close"),
         Binding("slash", "filter", "Filter", key_display="/", id="config.filter"),
-        Binding("d", "difference", "Difference to other runs", id="config.difference"),
+        Binding("d", "difference", "Differences from other runs", id="config.difference"),
         Binding("y", "copy", "Copy the setting", id="config.copy"),
     ]
     EDGE = (

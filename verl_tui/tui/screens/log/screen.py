@@ -61,9 +61,9 @@ class LogScreen(BufferedScreen[None], RoleStyled):
         Binding(
             "at", "warning(-1)", "Previous warning", key_display="@", id="log.previous_warning"
         ),
-        Binding("u", "fold", "Unfold prefixes and what repeats itself", id="log.unfold"),
+        Binding("u", "fold", "Unfold repeated lines and prefixes", id="log.unfold"),
         Binding("w", "wrap", "Wrap or cut lines", id="log.wrap"),
-        Binding("enter", "whole", "The whole line; of a record every field", id="log.whole"),
+        Binding("enter", "whole", "The whole line, or every field of a record", id="log.whole"),
         Binding("y", "copy", "Copy the line", id="log.copy"),
         Binding("tab", "source(1)", "Next file", id="log.next_source"),
         Binding("shift+tab", "source(-1)", "Previous file", id="log.previous_source"),
@@ -157,7 +157,7 @@ class LogScreen(BufferedScreen[None], RoleStyled):
             rows.set_strips([self.inked(row) for row in shown])
             rows.chosen = window.marked
         self._head.show(*status.place(window, self.size.width))
-        self._foot.show(status.keys(window.seeker.query))
+        self._foot.show(status.keys(window.seeker.query, window.view.keys))
 
     def _next(self, query: Alarms | TextQuery, way: int) -> None:
         window, pager = self.window, self.window.pager

@@ -53,8 +53,8 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
         Binding("escape", "back", "Back", key_display="esc", id="samples.back"),
         Binding("a", "mates", "Same prompt", id="samples.mates"),
         Binding("h", "history", "Other steps", id="samples.history"),
-        Binding("b", "extreme('best')", "Best of those listed", show=False, id="samples.best"),
-        Binding("w", "extreme('worst')", "Worst of those listed", show=False, id="samples.worst"),
+        Binding("b", "extreme('best')", "Best listed sample", show=False, id="samples.best"),
+        Binding("w", "extreme('worst')", "Worst listed sample", show=False, id="samples.worst"),
         Binding("full_stop", "hit(1)", "Next hit", show=False, id="samples.next_hit"),
         Binding("comma", "hit(-1)", "Previous hit", show=False, id="samples.previous_hit"),
         Binding("tab,shift+tab", "swap", "List or sample", show=False, id="samples.swap"),
@@ -85,7 +85,7 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
         Binding(
             "4", "fold('fields')", "Fold or unfold the fields", show=False, id="samples.fold_fields"
         ),
-        Binding("R", "raw", "Text as it stands", show=False, id="samples.raw"),
+        Binding("R", "raw", "Raw text, without margin and colours", show=False, id="samples.raw"),
         Binding("v", "kind", "Training or validation", id="samples.kind"),
         Binding("f", "follow", "Follow", id="samples.follow"),
         Binding("y", "copy(False)", "Copy the sample", show=False, id="samples.copy"),
@@ -96,7 +96,7 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
         Binding(
             "X",
             "export(True)",
-            "Write all that are listed to a file",
+            "Write all listed samples to a file",
             show=False,
             id="samples.export_all",
         ),
@@ -191,7 +191,12 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
         browse, ascii_only = self.browse, self._view.ascii
         following = browse.chosen.follow
         left, right = header_lines.place_words(
-            page.place, run.samples.places, run.name, following=following, ascii_only=ascii_only
+            page.place,
+            run.samples.places,
+            run.name,
+            following=following,
+            ascii_only=ascii_only,
+            key=self._view.keys["samples.follow"],
         )
         self._place.show(
             [*header_lines.answers_words(browse.history, on=browse.answers), *left], right

@@ -1,0 +1,39 @@
+"""The keys that sentences on the screen name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+HINT_KEYS: Mapping[str, str] = {
+    "help": "?",
+    "quit": "q",
+    "pause": "p",
+    "reload": "r",
+    "sources": "i",
+    "samples.open": "o",
+    "samples.follow": "f",
+    "samples.unfold": "u",
+    "health.not_judged": "v",
+    "chart.page_down": "pgdn",
+    "chart.page_up": "pgup",
+    "log.search": "/",
+    "log.next_hit": "n",
+    "log.previous_hit": "N",
+    "log.next_alarm": "e",
+    "log.previous_alarm": "E",
+    "log.next_warning": "!",
+    "log.previous_warning": "@",
+    "log.whole": "enter",
+    "log.follow": "f",
+    "log.unfold": "u",
+    "log.wrap": "w",
+    "log.copy": "y",
+    "log.next_source": "tab",
+    "log.back": "esc",
+}
+"""Names of actions, as the configuration has them -> their key unless the user has given them
+another one.
+"""
