@@ -331,7 +331,7 @@ def test_without_a_terminal_nothing_is_drawn(log: Callable[..., Path]) -> None:
             command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
         )
         assert done.returncode == 3
-        assert done.stderr.startswith("verl-tui: no terminal here")
+        assert done.stderr.startswith("verl-tui: this is not a terminal")
         assert "verl-tui check PATH" in done.stderr
         assert "--snapshot" in done.stderr
 

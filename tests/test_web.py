@@ -89,7 +89,7 @@ async def test_only_whoever_has_the_token_gets_in(log: Path) -> None:
     [
         (["-"], "-: every page reads the log anew"),
         (["--port", "0", "logs"], "--port 0: name a port"),
-        (["--port", "99999", "logs"], "99999 is no port"),
+        (["--port", "99999", "logs"], "99999 is not a port"),
         (["--public-url", "host:80", "logs"], "must begin with http:// or https://"),
         ([], "name a log"),
     ],

@@ -96,7 +96,7 @@ def test_a_wider_address_wants_a_login_or_a_certificate(
     ("words", "why"),
     [
         (["--bind", "nowhere.invalid"], "no such address"),
-        (["--port", "70000"], "no port"),
+        (["--port", "70000"], "not a port"),
         (["--textfile", "verl.txt"], ".prom"),
         (["--textfile", "verl.prom", "--port", "1"], "--port is for a port"),
         (["--follow"], "--textfile"),
@@ -131,7 +131,7 @@ def test_a_login_needs_a_user_and_a_password(
 def test_files_that_are_no_certificate(log: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, said = refused(capsys, log, "--tls-cert", log, "--tls-key", log)
     assert code == 64
-    assert "no certificate" in said
+    assert "not a PEM certificate" in said
 
 
 def test_nothing_to_export(log: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

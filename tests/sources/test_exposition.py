@@ -166,7 +166,7 @@ def test_of_several_runs_on_standard_input_one_is_shown_and_the_rest_is_said() -
     reader = exposition.reader(Path("nowhere.prom"))
     reader.feed(b'# TYPE r gauge\nr{run="a"} 1\nr{run="b"} 2\nshared 5\n')
     assert values(list(reader.finish())) == {"r": 1.0, "shared": 5.0}
-    assert "tells of 2 runs, of which the first is shown" in (reader.note or "")
+    assert "holds 2 runs; the first one is shown" in (reader.note or "")
 
 
 @pytest.mark.parametrize("named", ["", "node.prom", "node.prom.gz"])

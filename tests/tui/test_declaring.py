@@ -72,7 +72,7 @@ def test_a_screen_is_in_help_palette_and_keys(seen: Seen) -> None:
     assert "  B                 Notes about the run" in seen["help"]
     assert "Notes about the run" in seen["palette"]
     assert {"notes.open", "notes.close", "notes.write"} <= set(seen["names"])
-    assert "\nnotes\n" in seen["help"], "behind the others"
+    assert "\nmove and look · notes\n" in seen["help"], "behind the others"
     assert seen["screen's help"].startswith("notes\n"), "in front it comes first"
     section = seen["screen's help"].split("\n\n")[0]
     assert "Write a note" in section
@@ -94,7 +94,7 @@ def test_a_panel_is_in_help_palette_and_keys(seen: Seen) -> None:
     assert "Weather" in seen["palette"]
     assert "Weather: celsius or Fahrenheit" in seen["palette"]
     assert {"panel.weather", "weather.unit"} <= set(seen["names"])
-    assert seen["panel's help"].startswith("weather, while it has the focus\n")
+    assert seen["panel's help"].startswith("move and look · weather, with the focus\n")
 
 
 def test_a_panel_says_its_place_in_a_layout(seen: Seen) -> None:
@@ -135,4 +135,4 @@ async def test_the_help_begins_with_the_screen_in_front(demo: Monitor) -> None:
     async with app.run_test(size=(100, 40)) as pilot:
         await press(pilot, "m", "enter", "question_mark")
         first = next(row for row in lines(app) if "keys" not in row and row.strip(" │╭╮─"))
-        assert "a chart over the full screen" in first
+        assert "a chart in full screen" in first

@@ -16,6 +16,7 @@ from verl_tui.rendering.session.selection import Selection
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.tui.export import PICTURES, copy_here, take_picture
 from verl_tui.tui.keys.commands import hint_keys
+from verl_tui.tui.keys.tasks import TAKE
 from verl_tui.tui.messages import MoveCursor
 from verl_tui.tui.monitor_app import MonitorApp
 from verl_tui.tui.panels.runs import RunsPanel
@@ -63,6 +64,7 @@ class VerlApp(MonitorApp):
                 key_display=one.label,
                 show=bool(one.label),
                 id=one.id,
+                group=one.task,
             )
             for one in SCREENS.values()
         ),
@@ -76,6 +78,7 @@ class VerlApp(MonitorApp):
             show=False,
             id="picture",
             priority=True,
+            group=TAKE,
         ),
         Binding(
             "ctrl+y",
@@ -84,6 +87,7 @@ class VerlApp(MonitorApp):
             show=False,
             id="copy",
             priority=True,
+            group=TAKE,
         ),
         Binding("ctrl+l", "redraw", "Redraw the screen", show=False, id="redraw"),
         Binding("ctrl+z", "suspend_process", "Suspend", show=False, id="suspend"),

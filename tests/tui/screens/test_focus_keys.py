@@ -19,6 +19,7 @@ from watching import (
 )
 
 from verl_tui.config import Config
+from verl_tui.tui.keys.tasks import TASKS
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.health import HealthPanel
 from verl_tui.tui.panels.runs import RunsPanel
@@ -285,12 +286,37 @@ async def test_a_chart_zoomed_in_all_metrics_goes_through_those_listed(demo: Mon
 # -- the help --------------------------------------------------------------------------------------
 
 
+async def test_the_help_sorts_keys_by_task(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(120, 45)) as pilot:
+        await press(pilot, "question_mark")
+        rows = [strip.text.rstrip() for strip in app.screen.query_one(Rows).strips]
+    titles = [row for row in rows if " · " in row and not row.startswith(" ")]
+    tasks = list(dict.fromkeys(title.partition(" · ")[0] for title in titles))
+    assert tasks == [task.description for task in TASKS]
+    of = {title: rows[at : at + 30] for at, title in enumerate(rows) if title in titles}
+    for title, words in (
+        ("see whether it learns · everywhere", "All metrics"),
+        ("find out why it broke · everywhere", "Next finding"),
+        ("read samples · everywhere", "Samples of this step"),
+        ("compare runs · everywhere", "Compare runs side by side"),
+        ("take something away · everywhere", "Screenshot"),
+        ("move and look · everywhere", "Next panel"),
+    ):
+        below = of[title][: of[title].index("")]
+        assert any(words in row for row in below), title
+
+
 async def told(app: VerlApp, *keys: str) -> dict[str, str]:
-    """Return what the help says in one column once keys have been pressed, by section."""
+    """Return what the help says in one column once keys have been pressed, by where it holds."""
     async with app.run_test(size=(120, 45)) as pilot:
         await press(pilot, *keys, "question_mark")
         said = "\n".join(strip.text.rstrip() for strip in app.screen.query_one(Rows).strips)
-    return {part.split("\n", 1)[0]: part for part in said.split("\n\n")}
+    found: dict[str, str] = {}
+    for part in said.split("\n\n"):
+        place = part.split("\n", 1)[0].rpartition(" · ")[2]
+        found[place] = found.get(place, "") + part + "\n"
+    return found
 
 
 async def test_the_help_names_keys_as_they_are_typed(demo: Monitor) -> None:
@@ -303,7 +329,7 @@ async def test_over_a_zoomed_chart_the_help_has_what_holds_there(demo: Monitor) 
     said = await told(showing(demo), "enter")
     first, signs, everywhere = list(said)[:3]
     assert (first, signs, everywhere) == (
-        "a chart over the full screen",
+        "a chart in full screen",
         "signs in charts",
         "everywhere",
     )
@@ -326,7 +352,7 @@ async def test_a_focused_panel_overrides_general_keys(demo: Monitor) -> None:
     said = await told(showing(demo), "f2")
     assert "Smoother" not in said["everywhere"]
     assert "Less smooth" in said["everywhere"]
-    assert "✓ finished" in said["runs, while they have the focus"]
+    assert "✓ finished" in said["runs, with the focus"]
 
 
 @pytest.mark.parametrize("size", [(80, 16), (40, 12)])

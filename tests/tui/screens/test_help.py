@@ -19,7 +19,7 @@ async def test_sections_stand_side_by_side_where_there_is_room(
     async with app.run_test(size=size) as pilot:
         await press(pilot, "f4", "question_mark")
         check_layout(app)
-        titles = [row for row in lines(app) if "health, while" in row and "lists, while" in row]
+        titles = [row for row in lines(app) if row.count("everywhere") + row.count("focus") > 1]
         assert bool(titles) == (columns == 2)
 
 
@@ -36,6 +36,15 @@ async def test_the_help_is_searched_and_left_step_by_step(demo: Monitor) -> None
         await press(pilot, *["backspace"] * 8, *"zzzz")
         assert "nothing matches" in text(app)
         await press(pilot, "escape")
-        assert "Quit" in text(app)
+        assert "All metrics" in text(app)
         await press(pilot, "escape")
         assert app.screen is dashboard(app)
+
+
+async def test_a_task_is_searched_for_by_its_name(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(100, 40)) as pilot:
+        await press(pilot, "question_mark", "slash", *"broke finding")
+        assert "find out why it broke" in text(app)
+        assert "Next finding" in text(app)
+        assert "Zoom out" not in text(app)

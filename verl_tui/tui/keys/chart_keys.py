@@ -10,6 +10,7 @@ from textual.binding import Binding
 from verl_tui.rendering.charts import zoom_window
 from verl_tui.rendering.charts.noise import WEIGHTS
 from verl_tui.rendering.charts.x_axes import on_axis
+from verl_tui.tui.keys.tasks import LEARN, TAKE
 
 if TYPE_CHECKING:
     from verl_tui.rendering.charts.plan import ChartLook
@@ -21,34 +22,65 @@ SMOOTHINGS = (0.0, None, *WEIGHTS)
 _LEAST_POINTS = 8
 """Nobody zooms in on fewer."""
 KEYS = (
-    Binding("x", "look('axis')", "X axis: step, time, relative, KL", show=False, id="look.axis"),
-    Binding("y", "look('log')", "Log scale", show=False, id="look.log"),
     Binding(
-        "Y", "look('usual')", "Y axis with or without outliers", show=False, id="look.outliers"
+        "x",
+        "look('axis')",
+        "X axis: step, time, relative, KL",
+        show=False,
+        id="look.axis",
+        group=LEARN,
     ),
-    Binding("s", "look('smoother')", "Smoother", show=False, id="look.smoother"),
-    Binding("S", "look('rougher')", "Less smooth, then raw values", show=False, id="look.rougher"),
+    Binding("y", "look('log')", "Log scale", show=False, id="look.log", group=LEARN),
+    Binding(
+        "Y",
+        "look('usual')",
+        "Y axis with or without outliers",
+        show=False,
+        id="look.outliers",
+        group=LEARN,
+    ),
+    Binding("s", "look('smoother')", "Smoother", show=False, id="look.smoother", group=LEARN),
+    Binding(
+        "S",
+        "look('rougher')",
+        "Less smooth, then raw values",
+        show=False,
+        id="look.rougher",
+        group=LEARN,
+    ),
     Binding(
         "plus,equals_sign",
         "look('in')",
         "Zoom in on the cursor, or the end",
         show=False,
         id="look.in",
+        group=LEARN,
     ),
-    Binding("minus,underscore", "look('out')", "Zoom out", show=False, id="look.out"),
+    Binding("minus,underscore", "look('out')", "Zoom out", show=False, id="look.out", group=LEARN),
     Binding(
         "H,shift+left",
         "look('earlier')",
         "Earlier steps, once zoomed in",
         show=False,
         id="look.earlier",
+        group=LEARN,
     ),
     Binding(
-        "L,shift+right", "look('later')", "Later steps, once zoomed in", show=False, id="look.later"
+        "L,shift+right",
+        "look('later')",
+        "Later steps, once zoomed in",
+        show=False,
+        id="look.later",
+        group=LEARN,
     ),
 )
 TABLE = Binding(
-    "W", "write_table", "Write the points in sight to a CSV file", show=False, id="table"
+    "W",
+    "write_table",
+    "Write the points in sight to a CSV file",
+    show=False,
+    id="table",
+    group=TAKE,
 )
 
 

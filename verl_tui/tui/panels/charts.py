@@ -24,6 +24,7 @@ from verl_tui.rendering.log.tail import has_log
 from verl_tui.tui.export import take_table
 from verl_tui.tui.keys.chart_keys import look_after, step_at, with_step_in_sight
 from verl_tui.tui.keys.help_section import HelpSection
+from verl_tui.tui.keys.tasks import LEARN
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.panels.spec import PanelSpec
 from verl_tui.tui.widgets.chart import Chart
@@ -60,7 +61,7 @@ class ChartsPanel(Panel):
         ("look.in look.out", "Zoom"),
         ("chart.next chart.previous", "Chart"),
     )
-    HELP_SECTION = HelpSection("charts, while they have the focus", (Plot,), rank=10, charts=True)
+    HELP_SECTION = HelpSection("charts, with the focus", (Plot,), rank=10, charts=True, task=LEARN)
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j,down", "step(1)", "Next chart", show=False, id="chart.next"),
         Binding("k,up", "step(-1)", "Previous chart", show=False, id="chart.previous"),

@@ -10,6 +10,7 @@ from textual.message import Message
 from verl_tui.rendering.health_layout import FindingList, HealthLayout, caption
 from verl_tui.rendering.health_rows import ROLES
 from verl_tui.tui.keys.help_section import HelpSection
+from verl_tui.tui.keys.tasks import WHY
 from verl_tui.tui.panels.panel import TextPanel
 from verl_tui.tui.panels.spec import PanelSpec
 from verl_tui.tui.widgets.entries import Entries
@@ -52,7 +53,7 @@ class HealthPanel(TextPanel):
         & > .health--dim { color: $text-muted; }
     }
     """
-    HELP_SECTION = HelpSection("health, while it has the focus", rank=20)
+    HELP_SECTION = HelpSection("health, with the focus", rank=20, task=WHY)
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "unfold", "Evidence and advice", id="health.unfold", show=False),
         Binding(

@@ -17,6 +17,7 @@ from verl_tui.rendering.run_list.order import ORDERS, matching, named_like, orde
 from verl_tui.rendering.session.selection import LETTERS
 from verl_tui.rendering.text import run_colours
 from verl_tui.tui.keys.help_section import HelpSection
+from verl_tui.tui.keys.tasks import COMPARE
 from verl_tui.tui.panels.panel import TextPanel
 from verl_tui.tui.panels.spec import PanelSpec
 from verl_tui.tui.terminal.lazy_strips import LazyStrips
@@ -72,10 +73,11 @@ class RunsPanel(TextPanel):
     STYLED_ROLES = ROLES
     GROUNDED = frozenset({"bar"})
     HELP_SECTION = HelpSection(
-        "runs, while they have the focus",
+        "runs, with the focus",
         rank=40,
         notes=_signs(ascii_only=False),
         ascii_notes=_signs(ascii_only=True),
+        task=COMPARE,
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(

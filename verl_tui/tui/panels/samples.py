@@ -22,6 +22,7 @@ from verl_tui.rendering.samples.panel_rows import (
 from verl_tui.rendering.samples.position import SamplePosition
 from verl_tui.tui.keys.commands import hint_keys
 from verl_tui.tui.keys.help_section import HelpSection
+from verl_tui.tui.keys.tasks import SAMPLES
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.panels.spec import PanelSpec
 from verl_tui.tui.terminal.styles import RoleStyled
@@ -97,7 +98,7 @@ class SamplesPanel(Panel, RoleStyled):
         & > .samples--here-even { color: $text-muted; text-style: bold reverse; }
     }
     """
-    HELP_SECTION = HelpSection("samples, while they have the focus", rank=30)
+    HELP_SECTION = HelpSection("samples, with the focus", rank=30, task=SAMPLES)
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("n", "sample(1)", "Next sample", id="samples.next"),
         Binding("p", "sample(-1)", "Previous sample", show=False, id="samples.previous"),

@@ -13,6 +13,7 @@ from verl_tui.rendering.text.printable import printable
 from verl_tui.rendering.text.wrap import fit
 from verl_tui.tui.keys import chart_keys
 from verl_tui.tui.keys.commands import first_keys
+from verl_tui.tui.keys.tasks import COMPARE, LEARN, WHY
 from verl_tui.tui.messages import MoveCursor
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.health import HealthPanel
@@ -50,27 +51,40 @@ class Dashboard(DashboardLayout):
         ),
         Binding("escape", "back", "Back", show=False, id="back"),
         Binding(
-            "left_square_bracket", "switch_run(-1)", "Previous run", show=False, id="run.previous"
+            "left_square_bracket",
+            "switch_run(-1)",
+            "Previous run",
+            show=False,
+            id="run.previous",
+            group=COMPARE,
         ),
         Binding(
-            "right_square_bracket", "switch_run(1)", "Next run", key_display="[ ]", id="run.next"
+            "right_square_bracket",
+            "switch_run(1)",
+            "Next run",
+            key_display="[ ]",
+            id="run.next",
+            group=COMPARE,
         ),
         *(
-            Binding(str(n), f"pick_run({n})", f"Run {n}", show=False, id=f"run.{n}")
+            Binding(str(n), f"pick_run({n})", f"Run {n}", show=False, id=f"run.{n}", group=COMPARE)
             for n in range(1, 10)
         ),
-        Binding("e", "finding(1)", "Next finding", id="finding.next"),
-        Binding("E", "finding(-1)", "Previous finding", show=False, id="finding.previous"),
+        Binding("e", "finding(1)", "Next finding", id="finding.next", group=WHY),
+        Binding(
+            "E", "finding(-1)", "Previous finding", show=False, id="finding.previous", group=WHY
+        ),
         Binding(
             "a",
             "acknowledge",
             "Acknowledge finding (this session)",
             show=False,
             id="finding.acknowledge",
+            group=WHY,
         ),
         *chart_keys.KEYS,
         chart_keys.TABLE,
-        Binding("0", "reset", "Reset the view", show=False, id="look.reset"),
+        Binding("0", "reset", "Reset the view", show=False, id="look.reset", group=LEARN),
         Binding("slash", "filter", "Filter", key_display="/", id="filter"),
         # Where a panel has not the focus, or none has it, its own keys mean it all the same; the
         # help has these once.

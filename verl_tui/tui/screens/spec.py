@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from verl_tui.tui.keys.tasks import MOVE
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from textual.binding import Binding
     from textual.screen import Screen
 
     from verl_tui.rendering.session.preferences import StateFile
@@ -49,3 +52,5 @@ class ScreenSpec(NamedTuple):
     """The word for it in the last row of the dashboard; empty: the key is not named there."""
     label: str | None = None
     """The key's name where Textual has another; such a key is shown in the last row."""
+    task: Binding.Group = MOVE
+    """What its key is for in the help, one of `TASKS`."""

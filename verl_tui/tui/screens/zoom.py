@@ -26,6 +26,7 @@ from verl_tui.runs.views.provenance import words
 from verl_tui.tui.export import take_table
 from verl_tui.tui.keys.chart_keys import KEYS, TABLE, look_after, step_at, with_step_in_sight
 from verl_tui.tui.keys.help_section import HelpSection
+from verl_tui.tui.keys.tasks import LEARN
 from verl_tui.tui.messages import MoveCursor
 from verl_tui.tui.screens.pick_metric import PickMetric
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
@@ -74,7 +75,7 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         ("look.log", "Log"),
     )
     """Keys in the last row, in fewer words; those that are shown anyway come behind."""
-    HELP_SECTION = HelpSection("a chart over the full screen", (Plot,), rank=10, charts=True)
+    HELP_SECTION = HelpSection("a chart in full screen", (Plot,), rank=10, charts=True, task=LEARN)
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,enter,z,q", "back", "Back", id="zoom.back"),
         Binding(

@@ -47,7 +47,7 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
         &:ansi > .rows--here { background: transparent; text-style: bold reverse; }
     }
     """
-    HELP_SECTION = HelpSection("lists, while they have the focus", rank=1000)
+    HELP_SECTION = HelpSection("lists, with the focus", rank=1000)
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j,down", "move(1)", "down", show=False, id="list.down"),
         Binding("k,up", "move(-1)", "up", show=False, id="list.up"),

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from verl_tui.tui.keys.tasks import COMPARE
 from verl_tui.tui.screens.spec import ScreenSpec, ScreenWithCallback
 
 if TYPE_CHECKING:
@@ -21,5 +22,12 @@ def _open(context: ScreenContext) -> ScreenWithCallback:
 
 
 SCREEN = ScreenSpec(
-    "compare", "C", "compare", "Compare runs side by side", _open, rank=50, short="Compare"
+    "compare",
+    "C",
+    "compare",
+    "Compare runs side by side",
+    _open,
+    rank=50,
+    short="Compare",
+    task=COMPARE,
 )

@@ -14,6 +14,7 @@ from verl_tui.rendering.text.run_colours import rules
 from verl_tui.runs.views.alignment import Alignment
 from verl_tui.tui.keys.commands import keys_to
 from verl_tui.tui.keys.help_section import HelpSection
+from verl_tui.tui.keys.tasks import COMPARE
 from verl_tui.tui.panels.panel import TextPanel
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.screens.overlay import Overlay
@@ -113,7 +114,7 @@ class ComparePanel(TextPanel):
 class CompareScreen(Overlay[None]):
     """The selected runs in columns; without a selection the shown one and its neighbours."""
 
-    HELP_SECTION = HelpSection("compare", (Overlay,), rank=50)
+    HELP_SECTION = HelpSection("compare", (Overlay,), rank=50, task=COMPARE)
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,C", "dismiss", "Close", id="compare.close"),
         Binding("left,h", "column(-1)", "Previous column", id="compare.left"),

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from verl_tui.tui.keys.tasks import WHY
 from verl_tui.tui.screens.spec import ScreenSpec, ScreenWithCallback
 
 if TYPE_CHECKING:
@@ -26,4 +27,5 @@ SCREEN = ScreenSpec(
     _open,
     rank=60,
     short="Settings",
+    task=WHY,
 )

@@ -20,6 +20,7 @@ from verl_tui.rendering.config_rows import (
 from verl_tui.text import one_line
 from verl_tui.tui.export import copy_text
 from verl_tui.tui.keys.help_section import HelpSection
+from verl_tui.tui.keys.tasks import WHY
 from verl_tui.tui.panels.panel import TextPanel
 from verl_tui.tui.screens.overlay import Overlay
 from verl_tui.tui.widgets.entries import Entries
@@ -153,7 +154,7 @@ class ConfigPanel(TextPanel):
 class ConfigScreen(Overlay[None]):
     """The configuration of the shown run, or its difference to other runs."""
 
-    HELP_SECTION = HelpSection("configuration", (Overlay,), rank=60)
+    HELP_SECTION = HelpSection("configuration", (Overlay,), rank=60, task=WHY)
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "Back", id="config.back"),
         Binding("q,c", "dismiss", "Close", id="config.close"),

@@ -30,11 +30,15 @@ def by_section(rows: Iterable[HelpRow]) -> list[list[HelpRow]]:
 
 
 def with_words(sections: Iterable[Sequence[HelpRow]], wanted: str) -> list[list[HelpRow]]:
-    """Return the sections with the rows that contain all words, in any case, below their titles."""
+    """Return the sections with the rows that contain all words, in any case, below their titles;
+    words in a title hold for all of its rows.
+    """
     words = wanted.casefold().split()
     found = []
     for title, *rows in sections:
-        left = [row for row in rows if all(word in _text(row).casefold() for word in words)]
+        named = _text(title).casefold()
+        sought = [word for word in words if word not in named]
+        left = [row for row in rows if all(word in _text(row).casefold() for word in sought)]
         found += [[title, *left]] if left else []
     return found
 

@@ -12,6 +12,7 @@ from verl_tui.rendering.charts.legend import legend
 from verl_tui.rendering.text.wrap import fit, wrap
 from verl_tui.tui.keys.commands import keys_given
 from verl_tui.tui.keys.names import key_name
+from verl_tui.tui.keys.tasks import MOVE
 from verl_tui.tui.screens.help.sections import sections
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from textual.binding import ActiveBinding
     from textual.dom import DOMNode
 
+    from verl_tui.tui.keys.help_section import HelpSection
     from verl_tui.tui.screens.help.sections import KeySection
 
 HelpRow = Sequence[tuple[str, "Style | None"]]
@@ -61,22 +63,24 @@ class _RowWriter:
     def section(self, section: KeySection) -> Iterator[HelpRow]:
         """Yield a title, keys and notes; nothing where no key is left."""
         names: set[str] = set()
-        rows = [
-            row
-            for kind in section.kinds
-            for row in self._keys_of(kind, names, in_front=section.everywhere)
-        ]
-        if section.everywhere:
+        rows = [row for kind in section.kinds for row in self._keys_of(kind, names, section)]
+        if section.everywhere and section.declared.task == MOVE:
             rows += self._row("ctrl+p", "Command palette: every action by its name, themes", "")
         if not rows:
             return
         declared = section.declared
         other = declared.ascii_notes if self._ascii else None
-        yield [(fit(declared.title, self._width), _BOLD)]
+        yield self._title(declared)
         yield from rows
         for note in declared.notes if other is None else other:
             yield [(fit(f"  {note}", self._width), None)]
         yield []
+
+    def _title(self, declared: HelpSection) -> HelpRow:
+        """Return what keys are for, and where they hold."""
+        task = fit(declared.task.description, self._width)
+        dot = " - " if self._ascii else " · "
+        return [(task, _BOLD), (fit(f"{dot}{declared.title}", self._width - len(task)), _DIM)]
 
     def signs(self) -> Iterator[HelpRow]:
         """Yield the signs in charts with their meanings."""
@@ -91,21 +95,22 @@ class _RowWriter:
         yield []
 
     def _keys_of(
-        self, kind: type[DOMNode], names: set[str], *, in_front: bool
+        self, kind: type[DOMNode], names: set[str], section: KeySection
     ) -> Iterator[HelpRow]:
         """Yield rows for each of a class's own keys.
 
         Args:
             kind: The class.
             names: Names of keys that are listed already, by a class that is a kind of this one.
-            in_front: Leave out keys that mean something else in the screen below the help.
+            section: The section they are for: its tasks alone, and where it holds everywhere not
+                those keys that mean something else in the screen below the help.
         """
         for binding in _described(kind):
-            if binding.id in names:
+            if binding.id in names or not section.lists(binding):
                 continue
             names |= {binding.id} if binding.id else set()
             keys = keys_given(self._app, binding)
-            if in_front:
+            if section.everywhere:
                 keys = self._in_front(keys, binding)
             if keys and binding.id == _FIRST_RUN:
                 yield from self._row("1 … 9", "Run by its number", "run.1 … run.9")

@@ -1,4 +1,6 @@
-"""The sections of the help, from what classes declare: keys of the screen in front come first."""
+"""The sections of the help, from what classes declare: keys of the screen in front come first, all
+others by the task that they are for.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from textual.screen import Screen
 from verl_tui.tui.base_app import TerminalApp
 from verl_tui.tui.keys.commands import all_kinds
 from verl_tui.tui.keys.help_section import HelpSection
+from verl_tui.tui.keys.tasks import MOVE, TASKS
 from verl_tui.tui.screens.dashboard import Dashboard
 from verl_tui.tui.screens.dashboard_layout import DashboardLayout
 
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from textual.app import App
+    from textual.binding import Binding
     from textual.dom import DOMNode
 
 _MAIN = (DashboardLayout, Dashboard)
@@ -29,17 +33,30 @@ class KeySection(NamedTuple):
     kinds: tuple[type[DOMNode], ...]
     everywhere: bool = False
     """True if only keys are listed that mean the same in front."""
+    sorted_by_task: bool = False
+    """True if the classes have keys of several tasks, and only those of this one are listed."""
+
+    def lists(self, binding: Binding) -> bool:
+        """Return whether a key of its classes stands in it."""
+        return not self.sorted_by_task or (binding.group or MOVE) == self.declared.task
 
 
 def sections(app: App[object], focused: DOMNode | None) -> list[KeySection]:
-    """Return all sections: what holds in front, then everywhere, then the others."""
+    """Return all sections: what holds in front, then task by task what holds everywhere, in the
+    panels and in the screens.
+    """
     screens, panels = _declared(screens=True), _declared(screens=False)
     front = [one for screen in reversed(app.screen_stack) for one in _of([screen], screens)]
     around = [] if front or focused is None else focused.ancestors_with_self
     first = [*front, *_of(around, panels)]
-    main = [_section("the dashboard, while nothing is over it", _MAIN)] if front else []
-    everywhere = _everywhere(app, () if front else _MAIN)
-    return [*dict.fromkeys((*first, everywhere, *panels, *main, *screens))]
+    main = _by_task("the dashboard, while nothing is over it", _MAIN) if front else []
+    everywhere = [
+        one._replace(everywhere=True)
+        for one in _by_task("everywhere", _everywhere(app, () if front else _MAIN))
+    ]
+    places = (*everywhere, *panels, *main, *screens)
+    by_task = (one for task in TASKS for one in places if one.declared.task == task)
+    return [*dict.fromkeys((*first, *by_task))]
 
 
 def _declared(*, screens: bool) -> list[KeySection]:
@@ -55,12 +72,12 @@ def _of(nodes: Sequence[DOMNode], known: Iterable[KeySection]) -> list[KeySectio
     return [one for one in known if any(isinstance(node, one.kinds[0]) for node in nodes)]
 
 
-def _everywhere(app: App[object], main: Sequence[type[DOMNode]]) -> KeySection:
-    """Return the section of the keys that the app has, and its main screen."""
+def _everywhere(app: App[object], main: Sequence[type[DOMNode]]) -> tuple[type[DOMNode], ...]:
+    """Return the app's classes with keys of their own, and those of its main screen."""
     ours = (kind for kind in type(app).__mro__ if issubclass(kind, TerminalApp))
-    kinds = (*(kind for kind in ours if "BINDINGS" in kind.__dict__), *main)
-    return _section("everywhere", kinds)._replace(everywhere=True)
+    return (*(kind for kind in ours if "BINDINGS" in kind.__dict__), *main)
 
 
-def _section(title: str, kinds: tuple[type[DOMNode], ...]) -> KeySection:
-    return KeySection(HelpSection(title), kinds)
+def _by_task(title: str, kinds: tuple[type[DOMNode], ...]) -> list[KeySection]:
+    """Return a section for each task that classes may have keys for."""
+    return [KeySection(HelpSection(title, task=task), kinds, sorted_by_task=True) for task in TASKS]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from verl_tui.tui.keys.tasks import WHY
 from verl_tui.tui.screens.spec import ScreenSpec, ScreenWithCallback
 
 if TYPE_CHECKING:
@@ -17,5 +18,5 @@ def _open(context: ScreenContext) -> ScreenWithCallback:
 
 
 SCREEN = ScreenSpec(
-    "history", "A", "finding.history", "Finding history", _open, rank=80, short="History"
+    "history", "A", "finding.history", "Finding history", _open, rank=80, short="History", task=WHY
 )

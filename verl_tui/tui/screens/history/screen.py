@@ -8,6 +8,7 @@ from textual.binding import Binding
 
 from verl_tui.rendering.history_rows import ROLES, caption, episode_name, history_rows
 from verl_tui.tui.keys.help_section import HelpSection
+from verl_tui.tui.keys.tasks import WHY
 from verl_tui.tui.panels.panel import TextPanel
 from verl_tui.tui.screens.overlay import Overlay
 from verl_tui.tui.widgets.entries import Entries
@@ -89,7 +90,7 @@ class HistoryPanel(TextPanel):
 class HistoryScreen(Overlay["Episode | None"]):
     """The finding history over the dashboard; returns the episode that the user opened, if any."""
 
-    HELP_SECTION = HelpSection("finding history", (Overlay,), rank=90)
+    HELP_SECTION = HelpSection("finding history", (Overlay,), rank=90, task=WHY)
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,A", "dismiss", "Close", id="history.close")
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from verl_tui.tui.keys.tasks import WHY
 from verl_tui.tui.screens.spec import ScreenSpec, ScreenWithCallback
 
 if TYPE_CHECKING:
@@ -19,4 +20,6 @@ def _open(context: ScreenContext) -> ScreenWithCallback:
     return ScreenWithCallback(LogScreen(view, target))
 
 
-SCREEN = ScreenSpec("log", "l", "log", "Log: the console as text", _open, rank=40, short="Log")
+SCREEN = ScreenSpec(
+    "log", "l", "log", "Log: the console as text", _open, rank=40, short="Log", task=WHY
+)

@@ -16,6 +16,7 @@ from verl_tui.rendering.log.window import LogWindow
 from verl_tui.rendering.text.search import Search
 from verl_tui.tui.export import copy_text
 from verl_tui.tui.keys.help_section import HelpSection
+from verl_tui.tui.keys.tasks import WHY
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.screens.log.line import LineScreen
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
@@ -45,7 +46,7 @@ class LogScreen(BufferedScreen[None], RoleStyled):
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (10, "-tall")]  # noqa: RUF012 - an instance variable to Textual
     PREFIX = "log"
     STYLED_ROLES = ROLES
-    HELP_SECTION = HelpSection("log", rank=40)
+    HELP_SECTION = HelpSection("log", rank=40, task=WHY)
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "Back", id="log.back"),
         Binding("q,l", "dismiss", "Close", id="log.close"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from verl_tui.tui.keys.tasks import LEARN
 from verl_tui.tui.screens.spec import ScreenSpec, ScreenWithCallback
 
 if TYPE_CHECKING:
@@ -18,4 +19,6 @@ def _open(context: ScreenContext) -> ScreenWithCallback:
     return ScreenWithCallback(MetricsScreen(context.view, charts, context.state_file))
 
 
-SCREEN = ScreenSpec("metrics", "m", "metrics", "All metrics", _open, rank=30, short="Metrics")
+SCREEN = ScreenSpec(
+    "metrics", "m", "metrics", "All metrics", _open, rank=30, short="Metrics", task=LEARN
+)

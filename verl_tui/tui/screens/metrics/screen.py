@@ -27,6 +27,7 @@ from verl_tui.tui.keys.chart_keys import (
     with_step_in_sight,
 )
 from verl_tui.tui.keys.help_section import HelpSection
+from verl_tui.tui.keys.tasks import LEARN
 from verl_tui.tui.messages import MoveCursor
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.screens.metrics.grid import MetricGrid
@@ -72,7 +73,7 @@ class MetricsScreen(BufferedScreen[None]):
         ("metrics.more_columns metrics.fewer_columns", "Columns"),
     )
     """Keys that the last row begins with, in fewer words."""
-    HELP_SECTION = HelpSection("all metrics", rank=30, notes=HELP, charts=True)
+    HELP_SECTION = HelpSection("all metrics", rank=30, notes=HELP, charts=True, task=LEARN)
     BINDINGS = METRICS_KEYS
     DEFAULT_CSS = """
     MetricsScreen {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from verl_tui.tui.keys.tasks import SAMPLES
 from verl_tui.tui.screens.spec import ScreenSpec, ScreenWithCallback
 
 if TYPE_CHECKING:
@@ -20,5 +21,12 @@ def _open(context: ScreenContext) -> ScreenWithCallback:
 
 
 SCREEN = ScreenSpec(
-    "samples", "o", "samples.open", "Samples of this step", _open, rank=20, short="Samples"
+    "samples",
+    "o",
+    "samples.open",
+    "Samples of this step",
+    _open,
+    rank=20,
+    short="Samples",
+    task=SAMPLES,
 )

@@ -15,6 +15,7 @@ from verl_tui.rendering.samples.panel_rows import empty_rows
 from verl_tui.rendering.samples.query import SampleQuery
 from verl_tui.tui.export import copy_text, folder
 from verl_tui.tui.keys.help_section import HelpSection
+from verl_tui.tui.keys.tasks import SAMPLES
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.toast import toast
 from verl_tui.tui.widgets.footer import Keys
@@ -39,9 +40,7 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
     AUTO_FOCUS = "#text"
     HORIZONTAL_BREAKPOINTS = [(0, "-single"), (80, "-double")]  # noqa: RUF012 - an instance variable to Textual
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (12, "-low"), (20, "-tall")]  # noqa: RUF012
-    HELP_SECTION = HelpSection(
-        "all samples of a step, over the full screen", rank=20, notes=query.HELP
-    )
+    HELP_SECTION = HelpSection("all samples of a step", rank=20, notes=query.HELP, task=SAMPLES)
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("n", "sample(1)", "Next sample", key_display="n p", id="samples.next"),
         Binding("p", "sample(-1)", "Previous sample", show=False, id="samples.previous"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from verl_tui.tui.keys.tasks import WHY
 from verl_tui.tui.screens.spec import ScreenSpec, ScreenWithCallback
 
 if TYPE_CHECKING:
@@ -16,4 +17,4 @@ def _open(context: ScreenContext) -> ScreenWithCallback:
     return ScreenWithCallback(SourcesScreen(context.view))
 
 
-SCREEN = ScreenSpec("sources", "i", "sources", "Sources", _open, rank=90, short="Sources")
+SCREEN = ScreenSpec("sources", "i", "sources", "Sources", _open, rank=90, short="Sources", task=WHY)

@@ -10,6 +10,7 @@ from textual.content import Content
 from verl_tui.rendering.source_rows import ROLES, source_rows
 from verl_tui.text import one_line
 from verl_tui.tui.keys.help_section import HelpSection
+from verl_tui.tui.keys.tasks import WHY
 from verl_tui.tui.screens.overlay import Overlay
 from verl_tui.tui.widgets.rows import Rows
 
@@ -50,7 +51,7 @@ class SourceRows(Rows):
 class SourcesScreen(Overlay[None]):
     """The state of each source of the shown run, and its lines that could not be read."""
 
-    HELP_SECTION = HelpSection("sources", (Overlay,), rank=80)
+    HELP_SECTION = HelpSection("sources", (Overlay,), rank=80, task=WHY)
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,i", "dismiss", "Close", id="sources.close")
     ]

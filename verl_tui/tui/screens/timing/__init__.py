@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from verl_tui.tui.keys.tasks import SPEED
 from verl_tui.tui.screens.spec import ScreenSpec, ScreenWithCallback
 
 if TYPE_CHECKING:
@@ -17,5 +18,12 @@ def _open(context: ScreenContext) -> ScreenWithCallback:
 
 
 SCREEN = ScreenSpec(
-    "timing", "t", "timing", "Timing: where a step's time goes", _open, rank=70, short="Timing"
+    "timing",
+    "t",
+    "timing",
+    "Timing: where a step's time goes",
+    _open,
+    rank=70,
+    short="Timing",
+    task=SPEED,
 )

@@ -9,6 +9,7 @@ from textual.binding import Binding
 from verl_tui.rendering.timing_rows import ROLES, timing_rows
 from verl_tui.text import one_line
 from verl_tui.tui.keys.help_section import HelpSection
+from verl_tui.tui.keys.tasks import SPEED
 from verl_tui.tui.panels.panel import TextPanel
 from verl_tui.tui.screens.overlay import Overlay
 from verl_tui.tui.widgets.rows import Rows
@@ -69,7 +70,7 @@ class TimingPanel(TextPanel):
 class TimingScreen(Overlay[None]):
     """The time of a step, part by part, over the dashboard."""
 
-    HELP_SECTION = HelpSection("timing", (Overlay,), rank=70)
+    HELP_SECTION = HelpSection("timing", (Overlay,), rank=70, task=SPEED)
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,t", "dismiss", "Close", id="timing.close")
     ]

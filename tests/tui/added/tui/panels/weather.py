@@ -26,7 +26,7 @@ class WeatherPanel(TextPanel):
     TITLE = "weather"
     PANEL = PanelSpec("weather", "f10", "Weather", css=_PLACE)
     FOOTER = (("weather.unit", "Unit"),)
-    HELP_SECTION = HelpSection("weather, while it has the focus")
+    HELP_SECTION = HelpSection("weather, with the focus")
     PREFIX = "weather"
     STYLED_ROLES = ("text",)
     DEFAULT_CSS = "WeatherPanel { & > .weather--text { color: $foreground; } }"
