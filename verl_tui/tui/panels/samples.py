@@ -20,7 +20,7 @@ from verl_tui.rendering.samples.panel_rows import (
     no_samples,
 )
 from verl_tui.rendering.samples.position import SamplePosition
-from verl_tui.tui.keys.commands import hint_keys
+from verl_tui.rendering.session.hint_keys import HINT_KEYS
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.keys.tasks import SAMPLES
 from verl_tui.tui.panels.panel import Panel
@@ -285,7 +285,7 @@ class SamplesPanel(Panel, RoleStyled):
             self.subtitle("")
             return
         kind = [place for place in samples.places if place.validation is shown[0].validation]
-        keys = hint_keys(self.app)
+        keys = self._view.keys if self._view is not None else HINT_KEYS
         words = ["following"]
         if not self.following:
             at = _whereabouts(shown[0].step, [place.step for place in kind])
