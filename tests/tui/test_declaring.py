@@ -73,7 +73,7 @@ def test_a_screen_is_in_help_palette_and_keys(seen: Seen) -> None:
     assert "Notes about the run" in seen["palette"]
     assert {"notes.open", "notes.close", "notes.write"} <= set(seen["names"])
     assert "\nmove and look · notes\n" in seen["help"], "behind the others"
-    assert seen["screen's help"].startswith("notes\n"), "in front it comes first"
+    assert seen["screen's help"].startswith("move and look · notes\n"), "in front it comes first"
     section = seen["screen's help"].split("\n\n")[0]
     assert "Write a note" in section
     assert "Previous run" in section, "which every such screen has"
