@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from run_views import make_run, make_view
 
 from verl_tui.health.finding import Finding, NotJudged, Severity, Verdict
@@ -83,3 +87,49 @@ def test_the_caption_shortens_until_it_fits() -> None:
     assert caption(view, 8) == "✖ 1  ▲ 1"
     assert caption(view, 3) == ""
     assert caption(make_view(), 60) == ""
+
+
+def test_two_short_findings_are_rows_and_no_badges() -> None:
+    shown = listed(COLLAPSE, KL, skipped=())
+    assert shown.view is not None
+    assert shown.needed(shown.view, 60) == 4
+    layout = laid_out(shown, height=4)
+    assert [line.strip() for line in words(layout)][1::2] == [COLLAPSE.message, KL.message]
+    assert list(layout.starts) == [0, 2]
+
+
+def test_what_was_not_judged_gives_its_row_to_findings() -> None:
+    full = laid_out(listed(COLLAPSE, KL), height=6)
+    assert full.not_judged == 5
+    tight = laid_out(listed(COLLAPSE, KL), height=5)
+    assert (tight.not_judged, [] in tight.rows) == (4, False)
+    assert laid_out(listed(COLLAPSE, KL), height=4).not_judged is None
+
+
+@given(
+    st.lists(st.text(" ab", min_size=1, max_size=200), max_size=5),
+    st.integers(1, 80),
+    st.integers(1, 14),
+    st.booleans(),
+)
+def test_no_row_is_empty_while_something_is_cut(
+    messages: list[str], width: int, height: int, skipped: bool
+) -> None:
+    found = (
+        Finding(f"rule-{at}", Severity.WARNING, f"x{message}", 9, 3)
+        for at, message in enumerate(messages)
+    )
+    layout = laid_out(listed(*found, skipped=(SKIPPED,) if skipped else ()), width, height)
+    rows = words(layout)
+    if len(rows) > height or any("…" in row for row in rows):
+        assert all(row.strip() for row in rows)
+        assert len(rows) >= min(height, 1 + len(messages))
+
+
+def test_badges_leave_the_rows_below_to_as_many_messages_as_fit() -> None:
+    layout = laid_out(listed(COLLAPSE, KL, replace(KL, id="kl-low")), height=4)
+    assert [row.strip() for row in words(layout)[1:]] == [
+        f"✖ {COLLAPSE.message}",
+        f"▲ {KL.message}",
+        f"▲ {KL.message}",
+    ]

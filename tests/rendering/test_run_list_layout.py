@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
 from run_views import make_run, make_view
 
+from verl_tui.health.finding import Finding, Severity, Verdict
 from verl_tui.rendering.run_list.layout import ListRoom, RunListLayout, RunRows, caption
+from verl_tui.rendering.session.run_order import RunListing
+
+if TYPE_CHECKING:
+    from verl_tui.runs.run import Run
 
 
 def laid_out(runs: int, room: ListRoom, **options: bool) -> RunRows:
     listed = [make_run(f"run-{at}") for at in range(runs)]
     view = make_view(*listed, **options)
-    return RunListLayout().lay_out(view, listed, "as found", room)
+    return RunListLayout().lay_out(view, listed, room)
 
 
 def words(rows: RunRows) -> list[str]:
@@ -50,7 +60,7 @@ def test_the_reading_of_logs_stands_above_the_runs() -> None:
 
 def test_without_runs_the_reasons_are_given() -> None:
     view = make_view(waiting=("logs/ is not there yet",), problems=("x is no log",))
-    rows = RunListLayout().lay_out(view, [], "as found", ListRoom(40, 9))
+    rows = RunListLayout().lay_out(view, [], ListRoom(40, 9))
     assert words(rows) == ["no run yet", "logs/ is not there yet", "▲ x is no log"]
     assert list(rows.starts) == []
 
@@ -62,7 +72,50 @@ def test_rows_are_narrower_where_they_must_scroll() -> None:
 
 
 def test_the_caption_keeps_its_last_words_where_there_is_little_room() -> None:
-    view = make_view(make_run("a"), make_run("b"), waiting=("c is missing",))
-    assert caption(view, 1, "reward", 60) == "filter: 1 of 2 · by reward · 1 path not shown (i)"
-    assert caption(view, 1, "reward", 20) == "1 path not shown (i)"
-    assert caption(view, 1, "reward", 5) == ""
+    listing = RunListing("reward")
+    view = make_view(make_run("a"), make_run("b"), waiting=("c is missing",), listing=listing)
+    assert caption(view, 1, 60) == "filter: 1 of 2 · by reward · 1 path not shown (i)"
+    assert caption(view, 1, 20) == "1 path not shown (i)"
+    assert caption(view, 1, 5) == ""
+
+
+@given(
+    st.lists(st.text("ab-", min_size=1, max_size=40), min_size=1, max_size=9, unique=True),
+    st.integers(8, 76),
+    st.data(),
+)
+def test_states_stand_in_one_column_and_badges_shift_no_row(
+    names: list[str], width: int, data: st.DataObject
+) -> None:
+    steps = [data.draw(st.sampled_from([0, 3, 120, 500])) for _ in names]
+    listed = [make_run(name, count) for name, count in zip(names, steps, strict=True)]
+    found = Finding("kl-high", Severity.WARNING, "The KL is high.")
+    plain = short(listed, width, {})
+    found_rows = short(listed, width, {listed[-1].name: Verdict((found,) * 12)})
+    assert {cell_len(row) for row in plain} == {width}
+    assert [row[5:] for row in plain] == [row[5:] for row in found_rows]
+    words = [row.split()[-1] for row in plain]
+    states = {"running", "finished", "waiting", "training"}
+    assert all(word in states for word in words) or not any(word in states for word in words)
+
+
+def short(listed: list[Run], width: int, verdicts: dict[str, Verdict]) -> list[str]:
+    view = make_view(*listed, verdicts=verdicts)
+    room = ListRoom(width, len(listed), narrow=True)
+    return words(RunListLayout().lay_out(view, listed, room))
+
+
+def test_progress_fills_the_room_behind_a_name_where_others_need_all_of_it() -> None:
+    listed = [make_run("a"), make_run("the-name-of-this-run")]
+    assert short(listed, 27, {}) == [
+        "1 ○  a" + "120/500".rjust(19) + "  ",
+        "2 ○  the-name-of-this-run  ",
+    ]
+
+
+def test_a_run_is_numbered_by_its_place_in_the_list() -> None:
+    runs = [make_run(f"run-{at}", 20 + at) for at in range(11)]
+    view = make_view(*runs)
+    rows = words(RunListLayout().lay_out(view, runs[::-1], ListRoom(40, 11)))
+    assert [row[0] for row in rows] == [*"123456789", " ", " "]
+    assert "run-10" in rows[0]

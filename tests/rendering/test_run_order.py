@@ -11,7 +11,7 @@ from run_views import NOW, make_run
 
 from verl_tui.health.finding import Finding, Severity, Verdict
 from verl_tui.records import Batch, SourceStatus
-from verl_tui.rendering.run_list.order import ORDERS, first_to_show, ordered
+from verl_tui.rendering.session.run_order import ORDERS, first_to_show, ordered
 from verl_tui.runs.run import Run
 
 if TYPE_CHECKING:

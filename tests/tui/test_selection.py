@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from textual.color import Color
 from textual.theme import BUILTIN_THEMES
 
-from verl_tui.rendering.run_list.order import ORDERS, matching, ordered
+from verl_tui.rendering.session.run_order import ORDERS, matching, ordered
 from verl_tui.rendering.session.selection import LETTERS, Selection, without_shared_start
 from verl_tui.rendering.text.run_colours import DARK, LIGHT, RUNS
 

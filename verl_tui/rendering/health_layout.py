@@ -1,5 +1,5 @@
-"""Lays the findings about a run out as the rows of a panel: badges where there is little room, else
-all of them worst first, and below them the rules that were not judged.
+"""Lays the findings about a run out as the rows of a panel: all of them worst first, and below them
+the rules that were not judged; badges only where so little room is left that they do not fit.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from verl_tui.rendering.health_rows import FindingWriter, counts, name_of, symbols
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from verl_tui.health.finding import Finding
     from verl_tui.rendering.session.snapshot import View
@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     """Rule and metric of a finding: its numbers change with every step."""
 
 _BADGE_ROWS = 4
-"""Up to this height there is one row of badges, as long as nothing is unfolded."""
+"""Up to this height findings without room are badges, as long as nothing is unfolded: in more rows
+a list can be scrolled.
+"""
 _BADGES_ONLY = 2
-"""Up to this height there are badges even then."""
+"""Up to this height they are badges even then."""
 
 
 class HealthLayout(NamedTuple):
@@ -98,11 +100,6 @@ class FindingList:
         self.choose(finding)
         self.unfolded ^= {name_of(finding)}
 
-    def shows_badges(self, height: int) -> bool:
-        """True if a panel of this height shows badges alone."""
-        unfolded = any(name_of(finding) in self.unfolded for finding in self.findings)
-        return height <= (_BADGES_ONLY if self.reasons or unfolded else _BADGE_ROWS)
-
     def needed(self, view: View, width: int) -> int:
         """Return the rows that the findings take; one where nothing was found and nothing more is
         asked for.
@@ -111,37 +108,69 @@ class FindingList:
             return 1
         writer = self._writer(view, width)
         rows = len(self._all_rows(view, writer).rows)
-        if rows <= _BADGE_ROWS and self.shows_badges(rows):
-            return len(self._badge_rows(view, writer, _BADGE_ROWS))
+        if rows <= _BADGE_ROWS and not self.reasons:
+            return len(self._finding_rows(view, writer).rows)
         return rows
 
     def lay_out(self, view: View, width: int, height: int) -> HealthLayout:
         """Return the rows of a panel of this size; those that must scroll are a cell narrower."""
         writer = self._writer(view, width)
-        if self.shows_badges(height):
+        if height > 1 or self.findings:
+            for layout in self._forms(view, writer):
+                if len(layout.rows) <= height:
+                    return layout
+        if self._shows_badges(height):
             return HealthLayout(self._badge_rows(view, writer, height))
-        layout = self._all_rows(view, writer, spaced=True)
-        if len(layout.rows) > height:
-            layout = self._all_rows(view, writer)
-        if len(layout.rows) > height:
-            writer.width -= 1  # the scroll bar
-            layout = self._all_rows(view, writer)
-        return layout
+        writer.width -= 1  # the scroll bar
+        return self._all_rows(view, writer, gap=0)
+
+    def _shows_badges(self, height: int) -> bool:
+        """Return whether a panel of this height shows badges where not all findings have room."""
+        unfolded = any(name_of(finding) in self.unfolded for finding in self.findings)
+        return height <= (_BADGES_ONLY if self.reasons or unfolded else _BADGE_ROWS)
+
+    def _forms(self, view: View, writer: FindingWriter) -> Iterator[HealthLayout]:
+        """Yield all findings from airy to tight, at last without the rules that were not judged:
+        the caption counts those.
+        """
+        yield self._all_rows(view, writer, spaced=True)
+        yield self._all_rows(view, writer)
+        yield self._all_rows(view, writer, gap=0)
+        if self.findings and not self.reasons:
+            yield self._finding_rows(view, writer)
 
     def _writer(self, view: View, width: int) -> FindingWriter:
         acknowledged = {name_of(one) for one in self.findings if _acknowledged(view, one)}
         return FindingWriter(width, self.unfolded, acknowledged, ascii_only=view.ascii)
 
     def _badge_rows(self, view: View, writer: FindingWriter, height: int) -> list[Pieces]:
-        """Return a row of badges, the chosen one first, with its message below them."""
+        """Return a row of badges, the chosen one first, and as many messages as fit below them."""
         findings = sorted(self.findings, key=lambda one: name_of(one) != self.chosen_name)
         if not findings:
             return [writer.quiet_row(view)]
-        message = writer.message(findings[0], with_state=True)
-        return [writer.badges(findings), *writer.beginning(message, height - 1)]
+        rows = [writer.badges(findings)]
+        several = len(findings) > 1 and height > len(writer.message(findings[0])) + 1
+        for finding in findings:
+            message = writer.message(finding, with_state=True, marked=several)
+            rows += writer.beginning(message, height - len(rows))
+        return rows
 
-    def _all_rows(self, view: View, writer: FindingWriter, *, spaced: bool = False) -> HealthLayout:
-        """Return the rows of every finding, with empty ones between them if spaced."""
+    def _all_rows(
+        self, view: View, writer: FindingWriter, *, spaced: bool = False, gap: int = 1
+    ) -> HealthLayout:
+        """Return the rows of every finding, with empty ones between them if spaced, and below a gap
+        those of the rules that were not judged.
+        """
+        rows, starts, _ = self._finding_rows(view, writer, spaced=spaced)
+        if not view.run or not view.verdict.not_judged:
+            return HealthLayout(rows, starts)
+        not_judged = writer.not_judged(view, reasons=self.reasons)
+        between: list[Pieces] = [[] for _ in range(gap)]
+        return HealthLayout([*rows, *between, *not_judged], starts, len(rows) + gap)
+
+    def _finding_rows(
+        self, view: View, writer: FindingWriter, *, spaced: bool = False
+    ) -> HealthLayout:
         rows: list[Pieces] = []
         starts: list[int] = []
         for finding in self.findings:
@@ -152,11 +181,7 @@ class FindingList:
                 rows += writer.finding(finding, view.verdict.consequences(finding))
             else:
                 rows += writer.consequence(finding)
-        rows = rows or writer.quiet(view)
-        if not view.run or not view.verdict.not_judged:
-            return HealthLayout(rows, starts)
-        not_judged = writer.not_judged(view, reasons=self.reasons)
-        return HealthLayout([*rows, [], *not_judged], starts, len(rows) + 1)
+        return HealthLayout(rows or writer.quiet(view), starts)
 
 
 def caption(view: View, width: int) -> str:

@@ -124,12 +124,19 @@ class FindingWriter:
         row = [(indent, ""), (printable(words, ascii_only=self._ascii), "dim")]
         return cut(row, self.width, self.symbols.more)
 
-    def message(self, finding: Finding, *, with_state: bool = False) -> list[Pieces]:
-        """Write the message, on request with the word that it is acknowledged."""
+    def message(
+        self, finding: Finding, *, with_state: bool = False, marked: bool = False
+    ) -> list[Pieces]:
+        """Write the message, on request with the word that it is acknowledged, and with the mark of
+        its severity.
+        """
+        mark, role = self._mark(finding.severity) if marked else ("", "")
+        mark = f"{mark} " if marked else ""
+        indent = 0 if marked else 2
         if name_of(finding) not in self._known:
-            return self._paragraph("", finding.message, "text")
+            return self._paragraph(mark, finding.message, "text", mark_role=role, indent=indent)
         state = "acknowledged: " if with_state else ""
-        return self._paragraph("", f"{state}{finding.message}", "dim")
+        return self._paragraph(mark, f"{state}{finding.message}", "dim", indent=indent)
 
     def badges(self, findings: Sequence[Finding]) -> Pieces:
         """Write findings in one row, and the number of those without room."""

@@ -122,9 +122,8 @@ def _identity(view: View, run: Run) -> Iterator[Part]:
         _text(priority, middle(run.name, cells, ascii_only=view.ascii), "strong")
         for cells, priority in sizes
     ]
-    runs = list(view.monitor.runs)
-    if len(runs) > 1:
-        yield [_text(30, f"{runs.index(run.name) + 1}/{len(runs)}", "dim")]
+    if len(view.monitor.runs) > 1 and run in (runs := view.listed):
+        yield [_text(30, f"{runs.index(run) + 1}/{len(runs)}", "dim")]
     current = state(run, view.now)
     priority = _STATE_PRIORITIES.get(current, 56)
     role = STATE_ROLES.get(current, "dim")

@@ -11,7 +11,7 @@ from textual.binding import Binding
 from textual.message import Message
 
 from verl_tui.on_demand.samples import SampleBrowser
-from verl_tui.rendering.run_list.order import first_to_show
+from verl_tui.rendering.session.run_order import RunListing, first_to_show
 from verl_tui.rendering.session.selection import Selection
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.tui.export import PICTURES, copy_here, take_picture
@@ -125,6 +125,7 @@ class VerlApp(MonitorApp):
         """True once the user has chosen a run, or the first one has been chosen for them."""
         self._cursor: int | None = None
         self._selection = Selection()
+        self._listing = RunListing()
 
     def get_default_screen(self) -> Screen[None]:
         """The dashboard is the screen below all others."""
@@ -189,6 +190,7 @@ class VerlApp(MonitorApp):
             acknowledgements=self._attention,
             browser=self.browser,
             selection=self._selection,
+            listing=self._listing,
         )
 
     @on(RunsPanel.Picked)

@@ -61,9 +61,9 @@ def test_a_run_of_which_no_host_is_known_comes_below() -> None:
     assert headings(view) == [("this host, node1", 4), ("as logged by the run", 2)]
 
 
-def test_a_host_without_devices_comes_below_those_logged() -> None:
+def test_a_host_without_devices_takes_no_row_beside_those_logged() -> None:
     view = make_view(run_on("node2"), gpus=read_on("node1", ()))
-    assert headings(view) == [("as logged on node2", 2), ("", 0)]
+    assert headings(view) == [("as logged on node2; no GPU found here", 2)]
 
 
 @pytest.mark.parametrize("zoomed", [False, True])

@@ -187,9 +187,9 @@ async def test_three_rows_each_where_there_is_room() -> None:
 
 
 async def test_one_short_row_each_on_a_narrow_screen() -> None:
-    lines = (await shown(three(), (44, 8), narrow=True)).split("\n")
-    assert "1 ✖1 grpo  step 120/500 24% ETA 3h 10m" in lines[1]
-    assert "3 ●  old  step 500/500 100% finished" in lines[3]
+    lines = (await shown(three(), (49, 8), narrow=True)).split("\n")
+    assert "1 ✖1 grpo  120/500   24%   ETA 3h 10m  running" in lines[1]
+    assert "3 ●  old   500/500  100%               finished" in lines[3]
 
 
 async def test_ascii_differs_by_shape_too() -> None:
@@ -224,7 +224,7 @@ async def test_a_long_name_keeps_both_ends() -> None:
 )
 async def test_badge(verdict: Verdict | None, badge: str) -> None:
     verdicts = {} if verdict is None else {"grpo": verdict}
-    assert f"1 {badge} grpo" in await shown(make_view(make_run(), verdicts=verdicts), (80, 5))
+    assert f"1 {badge:2} grpo" in await shown(make_view(make_run(), verdicts=verdicts), (80, 5))
 
 
 async def test_what_the_user_knows_of_is_not_counted() -> None:
@@ -238,7 +238,7 @@ async def test_what_the_user_knows_of_is_not_counted() -> None:
     assert "1 ▲1 grpo" in text
     assert "2 ●  other" in text, "names stand in one column"
     view.acknowledgements.toggle("grpo", WARNED.findings[0])
-    assert "1 ● grpo" in await shown(view, (80, 5))
+    assert "1 ●  grpo" in await shown(view, (80, 5))
 
 
 async def test_a_stalled_run_has_no_end() -> None:
@@ -301,14 +301,14 @@ async def test_filter() -> None:
         assert "3 ●  old" in app.text
 
 
-async def test_the_number_stays_that_of_the_key() -> None:
+async def test_the_number_is_the_place_in_the_list() -> None:
     app = Host(RunsPanel())
     async with app.run_test(size=(80, 8)) as pilot:
         assert isinstance(app.panel, RunsPanel)
         app.panel.show(three())
         app.panel.filter = "old"
         await pilot.pause()
-        assert "3 ● old" in app.text
+        assert "1 ●  old" in app.text
 
 
 async def test_loading_and_nothing() -> None:

@@ -25,7 +25,7 @@ from watching import (
 from verl_tui.config import Config
 from verl_tui.monitor import Monitor
 from verl_tui.records import Batch, Gpu, GpuReading, MetricRows, SourceStatus
-from verl_tui.rendering.run_list.order import first_to_show
+from verl_tui.rendering.session.run_order import first_to_show
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.runs.run import Run
 from verl_tui.tui.panels.charts import ChartsPanel

@@ -22,7 +22,6 @@ from verl_tui.config import Config
 from verl_tui.tui.keys.tasks import TASKS
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.health import HealthPanel
-from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.screens.catalog import SCREENS
 from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.widgets.rows import Rows
@@ -172,7 +171,7 @@ def charted(app: VerlApp) -> set[str]:
 
 def listed(app: VerlApp) -> list[str]:
     """Return the runs that are listed."""
-    return [run.name for run in dashboard(app).query_one(RunsPanel).listed(app._view(NOW))]
+    return [run.name for run in app._view(NOW).listed]
 
 
 async def test_the_run_list_filters_runs_alone_and_keeps_the_focus(demo: Monitor) -> None:

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from rich.cells import cell_len
+
 from verl_tui.rendering.gpus.logged_figures import figure_rows, figures
 from verl_tui.rendering.gpus.sections import detail_rows, panel_rows
 from verl_tui.rendering.text.printable import middle, wrapped
@@ -94,6 +96,10 @@ def device_places(view: View, width: int) -> list[DevicePlace]:
     """
     here, name = _this_host(view, width), _host_name(view)
     logged, run_host = _logged_place(view, width, name if here.devices else "")
+    if not here.devices and (logged.devices or logged.below):
+        joined = _joined(logged, here, width)
+        if joined is not None:
+            return [joined]
     if not logged.devices:
         return [here, logged] if logged.below else [here]
     if not here.devices:
@@ -101,6 +107,16 @@ def device_places(view: View, width: int) -> list[DevicePlace]:
     here = here._replace(heading=f"this host, {name}" if name else "this host")
     elsewhere = run_host and name and not same_host(run_host, name)
     return [logged, here] if elsewhere else [here, logged]
+
+
+def _joined(logged: DevicePlace, here: DevicePlace, width: int) -> DevicePlace | None:
+    """Return what a run has logged under a heading that says as well why there is nothing of this
+    host; None where that takes more than a row.
+    """
+    if len(here.below) != 1:
+        return None
+    heading = f"{logged.heading}; {''.join(text for text, _ in here.below[0])}"
+    return logged._replace(heading=heading) if cell_len(heading) <= width else None
 
 
 def _host_name(view: View) -> str:

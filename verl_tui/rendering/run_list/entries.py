@@ -24,11 +24,15 @@ if TYPE_CHECKING:
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
 
-_MOST = 99
-"""Largest count of findings shown: more digits would take the room of names."""
+_MOST = 9
+"""Largest count of findings shown: names stand in one column whatever is found."""
 _KL = ("policy_kl", "reference_kl")
 """Indicators shown as KL: the first that a run logs."""
 _LOGGED = {"KL": _KL, "throughput": ("throughput",)}
+RANKED = frozenset({"reward", "activity"})
+"""Orders by a value that neither name nor state shows."""
+_STATE = 8
+"""Cells of the usual states, of which `finished` is the longest."""
 _OPTIONAL = frozenset({"done", "ETA", *_LOGGED})
 """Columns of the table that may be empty for all runs."""
 
@@ -38,8 +42,8 @@ class HealthBadge(NamedTuple):
 
     badge: str = "nothing"
     """Role of the badge; `nothing` if no rule could judge the run."""
-    found: str = ""
-    """Number of findings that give the badge its colour; empty for none."""
+    found: str = " "
+    """Number of findings that give the badge its colour, `+` for many; a space for none."""
 
 
 class EntryCache:
@@ -93,6 +97,12 @@ def ranked(run: Run, entry: RunEntry, order: str) -> str:
     if order == "reward":
         return _last(run, "reward")[0]
     return entry.age if order == "activity" else ""
+
+
+def state_cells(runs: Sequence[Run], now: float) -> int:
+    """Return the cells for the states of runs; those that take more are of runs without steps."""
+    others = (state(run, now) for run in runs if run.step is None)
+    return max([_STATE, *(len(one.value) for one in others)])
 
 
 def wordless(runs: Sequence[Run]) -> frozenset[str]:
@@ -149,7 +159,7 @@ def _badge(view: View, run: Run) -> HealthBadge:
     if bad := _trouble(view, run):
         worst = max(finding.severity for finding in bad)
         role = "critical" if worst is Severity.CRITICAL else "warning"
-        return HealthBadge(role, str(min(len(bad), _MOST)))
+        return HealthBadge(role, str(len(bad)) if len(bad) <= _MOST else "+")
     judged = view.acknowledgements.open(run.name, verdict.primary) or _is_judged(view, verdict)
     return HealthBadge("ok" if judged else "nothing")
 

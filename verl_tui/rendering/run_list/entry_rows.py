@@ -1,4 +1,4 @@
-"""Runs as three, two or one rows each, whatever fits. Widths are terminal cells."""
+"""Runs as three or two rows each, and the parts of all rows. Widths are terminal cells."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ from rich.cells import cell_len
 from verl_tui.rendering.charts.sparkline import BROKEN, gauge, sparkline
 from verl_tui.rendering.text.numbers import percent_done
 from verl_tui.rendering.text.piece import Pieces
-from verl_tui.rendering.text.printable import cut
 from verl_tui.rendering.text.run_colours import RUNS
 from verl_tui.rendering.text.short_names import shared, short_name
-from verl_tui.rendering.text.wrap import ellipsis
 from verl_tui.runs.views.state import State
 
 if TYPE_CHECKING:
@@ -50,8 +48,6 @@ _STATE_ROLES = {State.RUNNING: "name", State.STALLED: "warning", State.CRASHED: 
 _SIGNS = {State.FINISHED: "✓", State.CRASHED: "†", State.STALLED: "‖", State.ENDED: "?"}
 _ASCII_SIGNS = {State.FINISHED: "+", State.CRASHED: "#", State.STALLED: "=", State.ENDED: "?"}
 """Signs of states if a name needs the room; a running run has its badge only."""
-_WHOLE_NAME = 18
-"""Length of a name up to which progress gives way to it, in cells."""
 _INDENT = 4
 """Cells of number and badge with the spaces after them, without the count of findings."""
 
@@ -64,7 +60,7 @@ class RunEntry:
     badge: str
     """Role of the badge."""
     count: str
-    """Number of findings not acknowledged, padded to the same width in all entries."""
+    """Number of findings not acknowledged, in one cell."""
     state: State
     steps: str
     share: float | None
@@ -125,23 +121,25 @@ def naming(names: Sequence[str], *, ascii_only: bool) -> NameWriter:
 
 
 def pairs(entries: Sequence[RunEntry], width: int, *, ascii_only: bool) -> EntryWriter:
-    """Write two rows a run: name and state, then progress."""
+    """Write two rows a run: name and state, then progress; states stand in one column, as signs
+    where the names leave no room for words.
+    """
     steps = max(len(entry.steps) for entry in entries)
     eta = max([6, *(len(entry.eta) for entry in entries)])
     indent = entries[0].indent
     plan = _plan(width - indent, steps, eta)
     named = naming([entry.name for entry in entries], ascii_only=ascii_only)
 
+    longest = max(cell_len(entry.name) for entry in entries)
+    words = (_doing(entry, ascii_only=ascii_only) for entry in entries)
+    forms = (max(map(len, words)), max(len(entry.state.value) for entry in entries))
+    cells = next((form for form in forms if longest + 2 + form <= width - indent), 1)
+
     def rows(entry: RunEntry) -> list[Pieces]:
-        doing, room = _doing(entry, ascii_only=ascii_only), width - indent - 2
-        if cell_len(entry.name) + len(doing) > room:
-            doing = entry.state.value
-        if cell_len(entry.name) + len(doing) > room:
-            head = _signed(entry, width, named, ascii_only=ascii_only)
-        else:
-            word, role = state_word(entry, 0, ascii_only=ascii_only)
-            head = head_of(entry, room - len(doing), named, ascii_only=ascii_only)
-            head += [("  ", ""), (word, role), (doing[len(word) :], "dim")]
+        head = head_of(entry, width - indent - 2 - cells, named, ascii_only=ascii_only)
+        word, role = state_word(entry, 1 if cells == 1 else 0, ascii_only=ascii_only)
+        age = _doing(entry, ascii_only=ascii_only)[len(word) :] if cells == forms[0] else ""
+        head += [("  ", ""), (word, role), (age.ljust(cells - len(word)), "dim")]
         return [head, _progress(entry, width, steps, plan, indent=indent, ascii_only=ascii_only)]
 
     return rows
@@ -169,12 +167,6 @@ def triples(entries: Sequence[RunEntry], width: int, *, ascii_only: bool) -> Ent
         return [head, row, end]
 
     return rows
-
-
-def singles(names: Sequence[str], width: int, *, ascii_only: bool) -> EntryWriter:
-    """Write one short row a run, with names that differ from `names`."""
-    named = naming(names, ascii_only=ascii_only)
-    return lambda entry: [short(entry, width, named, ascii_only=ascii_only)]
 
 
 def _doing(entry: RunEntry, *, ascii_only: bool) -> str:
@@ -217,51 +209,6 @@ def _plan(width: int, steps: int, eta: int) -> dict[str, int]:
         plan["bar"] += grown
         plan["spark"] += min(18, spare - grown) if plan["spark"] else 0
     return plan
-
-
-def short(entry: RunEntry, width: int, named: NameWriter, *, ascii_only: bool) -> Pieces:
-    """Write one row without columns, `1 ● run  step 120/500 24% ETA 1h`.
-
-    The word of a state goes before a name is cut, all other words before much of it is.
-    """
-    mark = ellipsis(ascii_only=ascii_only)
-    length = cell_len(entry.name)
-    name_cells = min(length, _WHOLE_NAME) if entry.eta or entry.ranked else length
-    words, end = _words_behind(entry, width - entry.indent - 2 - name_cells)
-    if not words:
-        return cut(_signed(entry, width, named, ascii_only=ascii_only), width, mark)
-    start = words.removesuffix(end)
-    name = named(entry, width - entry.indent - 2 - len(words))
-    head = head_of(entry, cell_len(name), named, ascii_only=ascii_only)
-    role = "dim" if entry.eta else _STATE_ROLES.get(entry.state, "dim")
-    return cut([*head, ("  ", ""), (start, "dim"), (words[len(start) :], role)], width, mark)
-
-
-def _words_behind(entry: RunEntry, room: int) -> tuple[str, str]:
-    """Return the longest words that fit after a name, and the last of them."""
-    if entry.ranked:
-        return entry.ranked if len(entry.ranked) <= room else "", ""
-    end = "" if entry.state is State.RUNNING else entry.state.value
-    if entry.eta:
-        end = f"ETA {entry.eta}"
-    steps = f"step {entry.steps}" if entry.steps else ""
-    for words in (
-        (steps, entry.percent, end),
-        (steps, end),
-        (entry.steps, end),
-        (entry.percent, end),
-        (end,),
-    ):
-        text = " ".join(filter(None, words))
-        if text and len(text) <= room:
-            return text, end
-    return "", end
-
-
-def _signed(entry: RunEntry, width: int, named: NameWriter, *, ascii_only: bool) -> Pieces:
-    """Write the name, and the sign of the state at the end of the row."""
-    head = head_of(entry, width - entry.indent - 2, named, ascii_only=ascii_only)
-    return [*head, (" ", ""), state_word(entry, 1, ascii_only=ascii_only)]
 
 
 def head_of(entry: RunEntry, cells: int, named: NameWriter, *, ascii_only: bool) -> Pieces:

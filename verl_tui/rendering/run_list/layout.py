@@ -7,17 +7,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.rendering.charts.sparkline import gauge
 from verl_tui.rendering.run_list.entries import (
+    RANKED,
     EntryCache,
     figures,
     ranked,
     selected,
+    state_cells,
     steps_text,
     wordless,
 )
-from verl_tui.rendering.run_list.entry_rows import glyph, pairs, singles, triples
-from verl_tui.rendering.run_list.order import ORDERS
+from verl_tui.rendering.run_list.entry_rows import glyph, pairs, triples
+from verl_tui.rendering.run_list.short_rows import short_columns, singles
 from verl_tui.rendering.run_list.strip import strip
 from verl_tui.rendering.run_list.table import table
+from verl_tui.rendering.session.run_order import ORDERS
 from verl_tui.rendering.session.source_status import not_reached, passed_over
 from verl_tui.rendering.text.printable import wrapped
 from verl_tui.sources.discovery.passed_over import sentences
@@ -41,6 +44,8 @@ _TWO_ROWS = 24
 """Least width of entries of two or three rows."""
 _CROWD = 4
 """So many runs have two rows each even where they must scroll; more get one."""
+_KEYS = 9
+"""Runs with a key, which is their number in the list."""
 _KEPT = 500
 """Entries whose rows are remembered: more than a few screenfuls."""
 
@@ -97,13 +102,12 @@ class RunListLayout:
         """Equal while rows look alike, see `RunTable.look`."""
         self._written: dict[tuple[RunEntry, int, int], list[Pieces]] = {}
 
-    def lay_out(self, view: View, runs: Sequence[Run], order: str, room: ListRoom) -> RunRows:
+    def lay_out(self, view: View, runs: Sequence[Run], room: ListRoom) -> RunRows:
         """Return the rows of these runs.
 
         Args:
             view: The state to show.
             runs: The runs that are listed, in this order.
-            order: The name of that order.
             room: Where they stand.
         """
         tabular = room.width >= (_TABLE if room.zoomed else _ONE_ROW)
@@ -115,7 +119,8 @@ class RunListLayout:
             return RunRows(None, above, tall, 0, lambda _: [])
         scrolls = len(above) + len(runs) * tall > room.height - headed
         width = room.width - scrolls
-        entry_at = self._entry_at(view, runs, order if tall == 1 and not tabular else "")
+        short = tall == 1 and not tabular
+        entry_at = self._entry_at(view, runs, view.listing.order if short else "")
         if tabular:
             heading, write = self._table(view, runs, entry_at(0).indent, width)
         else:
@@ -139,6 +144,7 @@ class RunListLayout:
             [run.name for run in runs],
             width,
             indent=indent,
+            states=state_cells(runs, view.now),
             steps=max(len(steps_text(run)) for run in runs),
             without=wordless(runs),
             ascii_only=view.ascii,
@@ -156,9 +162,17 @@ class RunListLayout:
         so few runs that all are looked at.
         """
         if tall == 1:
+            columns = short_columns(
+                [run.name for run in runs],
+                width - entry_at(0).indent,
+                states=state_cells(runs, view.now),
+                steps=max(len(steps_text(run)) for run in runs),
+                without=wordless(runs),
+                ranked=view.listing.order in RANKED,
+            )
             names = tuple(run.name for run in runs)
-            write = singles(names, width, ascii_only=view.ascii)
-            return self._remembering(view, (names, width, view.ascii), write)
+            write = singles(names, columns, ascii_only=view.ascii)
+            return self._remembering(view, (names, columns, view.ascii), write)
         entries = [entry_at(at) for at in range(len(runs))]
         return (triples if tall == 3 else pairs)(entries, width, ascii_only=view.ascii)
 
@@ -180,15 +194,12 @@ class RunListLayout:
         """Return the function that makes the entry at an index, so that of two hundred runs only
         those in sight are made; in `order` it says what the run is sorted by.
         """
-        numbers = {name: number for number, name in enumerate(view.monitor.runs, 1)}
-        digits = max((len(self._entries.badge(view, run).found) for run in runs), default=0)
 
         def entry_at(at: int) -> RunEntry:
             run, entry = runs[at], self._entries.entry(view, runs[at])
             return replace(
                 entry,
-                number=str(numbers[run.name]) if numbers[run.name] < 10 else " ",
-                count=entry.count.ljust(digits),
+                number=str(at + 1) if at < _KEYS else " ",
                 shown=view.run is run,
                 ranked=ranked(run, entry, order),
                 mark=selected(view, run),
@@ -197,7 +208,7 @@ class RunListLayout:
         return entry_at
 
 
-def caption(view: View, listed: int, order: str, width: int) -> str:
+def caption(view: View, listed: int, width: int) -> str:
     """Return how many runs are listed, in which order, and how many are selected; the last of it
     alone where there is no room for all.
     """
@@ -205,8 +216,8 @@ def caption(view: View, listed: int, order: str, width: int) -> str:
     words = (
         [f"filter: {listed} of {total}"] if listed < total else [str(total)] if total > 1 else []
     )
-    if order != ORDERS[0]:
-        words.append(f"by {order}")
+    if view.listing.order != ORDERS[0]:
+        words.append(f"by {view.listing.order}")
     if count := len(view.selected):
         words.append(f"{count} selected")
     words += [sentence for sentence in (passed_over(view), not_reached(view)) if sentence]

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from verl_tui.rendering.text.piece import Pieces
 
 _GAP = 2
-_STATE = 8
-"""Cells of the longest state; its sign takes one."""
 _STATE_PRIORITY = 6
 """Priority of the whole word of a state, compared with those of columns."""
 _BAR = 8
@@ -65,6 +63,7 @@ def table(
     width: int,
     *,
     indent: int,
+    states: int = 8,
     steps: int,
     without: Collection[str] = (),
     ascii_only: bool,
@@ -75,12 +74,13 @@ def table(
         names: Names of all runs.
         width: Cells of a row.
         indent: Cells before a name.
+        states: Cells of the longest state; its sign takes one.
         steps: Cells of the longest step.
         without: Columns to leave out.
         ascii_only: Write ASCII alone.
     """
     columns = [column for column in _columns(steps) if column.heading not in without]
-    cells = _widths(columns, max(map(cell_len, names), default=0), width - indent)
+    cells = _widths(columns, max(map(cell_len, names), default=0), width - indent, states)
     shown = [column for column in columns if column.heading in cells]
     named = naming(names, ascii_only=ascii_only)
 
@@ -117,19 +117,18 @@ def _columns(steps: int) -> tuple[_Column, ...]:
     )
 
 
-def _widths(columns: Sequence[_Column], longest: int, width: int) -> dict[str, int]:
-    """Return the cells of the names, `longest` at most, and of each column that fits."""
+def _widths(columns: Sequence[_Column], longest: int, width: int, states: int) -> dict[str, int]:
+    """Return the cells of the names, `longest` at most, of each column that fits, and of the
+    states, `states` or one.
+    """
     cells = {"run": min(max(3, longest), _NAME)}
     room = width - cells["run"]
     wanted = [(column.priority, column.heading, column.cells) for column in columns]
-    for _, name, size in sorted([*wanted, (_STATE_PRIORITY, "state", _STATE)], reverse=True):
+    for _, name, size in sorted([*wanted, (_STATE_PRIORITY, "state", states)], reverse=True):
         more = size - cells[name] if name in cells else size + _GAP
         if more <= room:
             cells[name] = size
             room -= more
-    if room < longest - cells["run"] and "state" in cells:
-        room += cells["state"] - 1  # the sign of a state is enough if a name needs the room
-        cells["state"] = 1
     for name, most in {"run": longest, **_MOST}.items():
         if name in cells:
             grown = max(0, min(most - cells[name], room))

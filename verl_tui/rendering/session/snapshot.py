@@ -9,6 +9,7 @@ from verl_tui.health.finding import Verdict
 from verl_tui.on_demand.samples import SampleBrowser
 from verl_tui.rendering.session.acknowledgements import Acknowledgements
 from verl_tui.rendering.session.hint_keys import HINT_KEYS
+from verl_tui.rendering.session.run_order import RunListing
 from verl_tui.rendering.session.selection import Selection
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ class View:
     """Reads the samples on the screen."""
     selection: Selection = field(default_factory=Selection)
     """The runs selected for comparison."""
+    listing: RunListing = field(default_factory=RunListing)
+    """Order and filter of the list of runs."""
     replay: ReplayStatus | None = None
     """State of the replay, None for live runs."""
 
@@ -53,6 +56,19 @@ class View:
     def selected(self) -> list[Run]:
         """The selected runs, by their places."""
         return [self.monitor.runs[name] for name in self.selection.names(self.monitor.runs)]
+
+    @property
+    def listed(self) -> list[Run]:
+        """The runs as they are listed."""
+        return self.listing.runs(self.monitor.runs.values(), self.now)
+
+    def beside(self, way: int) -> Run | None:
+        """Return the run after (1) or before (-1) the shown one in the list, in a circle."""
+        runs = self.listed
+        if not runs or self.run is None:
+            return None
+        at = runs.index(self.run) if self.run in runs else -1 if way > 0 else 0
+        return runs[(at + way) % len(runs)]
 
     @property
     def verdict(self) -> Verdict:

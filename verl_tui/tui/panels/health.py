@@ -160,7 +160,7 @@ class HealthPanel(TextPanel):
 
     def action_unfold(self) -> None:
         """Unfold or fold the chosen finding; of badges the first one if none is chosen."""
-        if not self._list.shows_badges(self._rows.size.height):
+        if self._layout.starts:
             self._rows.action_open()
         elif (finding := self.chosen_or_first()) is not None:
             self._toggle(finding)

@@ -13,7 +13,7 @@ from verl_tui.rendering.dashboard_rows import has_column
 from verl_tui.rendering.filter_words import Matches
 from verl_tui.rendering.run_list.entry_rows import ROLES, badges, signs
 from verl_tui.rendering.run_list.layout import ListRoom, RunListLayout, caption
-from verl_tui.rendering.run_list.order import ORDERS, matching, named_like, ordered
+from verl_tui.rendering.session.run_order import named_like
 from verl_tui.rendering.session.selection import LETTERS
 from verl_tui.rendering.text import run_colours
 from verl_tui.tui.keys.help_section import HelpSection
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
-    from verl_tui.runs.run import Run
 
 _BESIDE = 10
 """Cells beside a name: frame, scroll bar, number, badge, count, and the sign of the state."""
@@ -111,6 +110,9 @@ class RunsPanel(TextPanel):
             self.name = name
             super().__init__()
 
+    class Sorted(Message):
+        """The user sorted the list: numbers of runs elsewhere are others."""
+
     class Selected(Message):
         """The user selected a run to be compared, or deselected it."""
 
@@ -120,8 +122,6 @@ class RunsPanel(TextPanel):
         self._head.add_class("-head")
         self._head.can_focus = self._head.display = False
         self._rows = Entries(marked=3)
-        self._filter = ""
-        self._order = ORDERS[0]
         self._layout = RunListLayout()
         self._view: View | None = None
         self._longest = 0
@@ -136,11 +136,12 @@ class RunsPanel(TextPanel):
     @property
     def filter(self) -> str:
         """Lists only the runs whose name contains this in any case; all where none does."""
-        return self._filter
+        return self._view.listing.filter if self._view is not None else ""
 
     @filter.setter
     def filter(self, text: str) -> None:
-        self._filter = text
+        if self._view is not None:
+            self._view.listing.filter = text
         self.redraw()
 
     def compose(self) -> ComposeResult:
@@ -189,14 +190,10 @@ class RunsPanel(TextPanel):
         """Do nothing: choosing has shown the run."""
         message.stop()
 
-    def listed(self, view: View) -> list[Run]:
-        """Return the runs that the filter leaves, in their order."""
-        return ordered(matching(view.monitor.runs.values(), self._filter), self._order, view.now)
-
     def matches(self, view: View) -> Matches:
         """Return how many runs match the filter, of how many."""
         runs = list(view.monitor.runs.values())
-        return Matches(len(named_like(runs, self._filter)), len(runs))
+        return Matches(len(named_like(runs, view.listing.filter)), len(runs))
 
     def get_content_width(self, container: Size, viewport: Size) -> int:
         """Return the width in which no name is cut, as far as the charts leave it."""
@@ -209,7 +206,9 @@ class RunsPanel(TextPanel):
 
     def action_sort(self) -> None:
         """Sort by the next of `ORDERS` and show the first runs."""
-        self._order = ORDERS[(ORDERS.index(self._order) + 1) % len(ORDERS)]
+        if self._view is not None:
+            self._view.listing.next_order()
+        self.post_message(self.Sorted())
         self.redraw()
         self._rows.scroll_home(animate=False, immediate=True)
 
@@ -231,7 +230,7 @@ class RunsPanel(TextPanel):
         width, height = self._rows.size
         if view is None or width < 1 or height < 1:
             return
-        runs = self.listed(view)
+        runs = view.listed
         if height == 1 and runs and not self.has_class("-zoomed") and not self._head.display:
             self._names = []
             self._rows.set_entries([self.strip(self._layout.strip(view, runs, width))], (), 1)
@@ -243,13 +242,13 @@ class RunsPanel(TextPanel):
             narrow=self.screen.has_class("-narrow"),
             zoomed=self.has_class("-zoomed"),
         )
-        rows = self._layout.lay_out(view, runs, self._order, room)
+        rows = self._layout.lay_out(view, runs, room)
         self._show_heading(rows.heading)
         self._names = [run.name for run in runs]
         strips = LazyStrips(rows.stop, lambda at: self.strip(rows.row(at)))
         self._rows.set_entries(strips, rows.starts, rows.stop)
         self._mark(width, height)
-        self.subtitle(caption(view, len(runs), self._order, self.size.width - 4))
+        self.subtitle(caption(view, len(runs), self.size.width - 4))
 
     def _show_heading(self, heading: Pieces | None) -> None:
         """Show the heading of the table; draw again where the height for the rows changes by it."""

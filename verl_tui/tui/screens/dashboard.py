@@ -143,11 +143,9 @@ class Dashboard(DashboardLayout):
 
     def action_switch_run(self, way: int) -> None:
         """Show the next or previous run."""
-        view = self._view
-        runs = self.query_one(RunsPanel).listed(view) if view is not None else []
-        if runs and view is not None and view.run is not None:
-            at = runs.index(view.run) if view.run in runs else -1 if way > 0 else 0
-            self.post_message(RunsPanel.Picked(runs[(at + way) % len(runs)].name))
+        other = self._view.beside(way) if self._view is not None else None
+        if other is not None:
+            self.post_message(RunsPanel.Picked(other.name))
 
     @on(RunsPanel.Selected)
     def _selected(self) -> None:
@@ -156,11 +154,16 @@ class Dashboard(DashboardLayout):
         """
         self.call_after_refresh(self._show_charts)
 
+    @on(RunsPanel.Sorted)
+    def _sorted(self) -> None:
+        """Say the shown run's new place in the list."""
+        self.redraw()
+
     def action_pick_run(self, number: int) -> None:
-        """Show the run of that number."""
-        names = list(self._view.monitor.runs) if self._view else []
-        if number <= len(names):
-            self.post_message(RunsPanel.Picked(names[number - 1]))
+        """Show the run of that number in the list."""
+        runs = self._view.listed if self._view is not None else []
+        if number <= len(runs):
+            self.post_message(RunsPanel.Picked(runs[number - 1].name))
 
     # -- looks, findings, filter -------------------------------------------------------------------
 

@@ -127,9 +127,6 @@ class Overlay(BufferedScreen[ScreenResultType], ModalScreen[ScreenResultType]):
 
     def action_other(self, way: int) -> None:
         """Look at the next or previous run."""
-        view = self._view
-        names = list(view.monitor.runs) if view is not None else []
-        if names and view is not None and view.run is not None:
-            self.post_message(
-                RunsPanel.Picked(names[(names.index(view.run.name) + way) % len(names)])
-            )
+        other = self._view.beside(way) if self._view is not None else None
+        if other is not None:
+            self.post_message(RunsPanel.Picked(other.name))

@@ -14,11 +14,9 @@ if TYPE_CHECKING:
 
 
 def _open(context: ScreenContext) -> ScreenWithCallback:
-    from verl_tui.tui.panels.runs import RunsPanel
     from verl_tui.tui.screens.compare.screen import CompareScreen
 
-    listed = context.dashboard.query_one(RunsPanel).listed
-    return ScreenWithCallback(CompareScreen(listed, context.view))
+    return ScreenWithCallback(CompareScreen(context.view))
 
 
 SCREEN = ScreenSpec(

@@ -21,7 +21,7 @@ from verl_tui.tui.screens.overlay import Overlay
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from textual.app import ComposeResult
     from textual.binding import BindingType
@@ -135,16 +135,8 @@ class CompareScreen(Overlay[None]):
 
     _panel: ComparePanel
 
-    def __init__(self, listed: Callable[[View], Sequence[Run]], view: View | None = None) -> None:
-        """Make the screen.
-
-        Args:
-            listed: Returns all runs in their order: where none is selected, those around the shown
-                one are compared.
-            view: What to draw first.
-        """
+    def __init__(self, view: View | None = None) -> None:
         super().__init__(ComparePanel(), view)
-        self._listed = listed
         self._current: str | None = None
         """Name of the run that the cursor is at."""
         self._alignment = Alignment.END
@@ -156,7 +148,7 @@ class CompareScreen(Overlay[None]):
         if view is None:
             return []
         shown = view.run.name if view.run is not None and not view.selected else None
-        runs = view.selected or around(self._listed(view), shown, _MOST)
+        runs = view.selected or around(view.listed, shown, _MOST)
         names = [run.name for run in runs]
         first = next((name for name in (view.selection.baseline, shown) if name in names), None)
         return sorted(runs, key=lambda run: run.name != first)
@@ -177,7 +169,7 @@ class CompareScreen(Overlay[None]):
         select = f"{keys_to(self.app, RunsPanel, 'runs.select')} in the list selects"
         if len(runs) < 2:
             return f"compare: {select} more"
-        count = len(runs) if view.selected else len(self._listed(view))
+        count = len(runs) if view.selected else len(view.listed)
         dot = " - " if view.ascii else " · "
         part, more = (f" of {count}", f"{dot}{select} others") if len(runs) < count else ("", "")
         title = f"compare {len(runs)}{part} runs, {where(runs, self._alignment)}"

@@ -234,10 +234,10 @@ class LogScreen(BufferedScreen[None], RoleStyled):
     def action_other(self, way: int) -> None:
         """Show the log of the next or previous run."""
         view = self.window.view
-        names, run = list(view.monitor.runs), view.run
-        if run is not None and len(names) > 1:
+        other = view.beside(way)
+        if other is not None and other is not view.run:
             self.window.seeker.forget()
-            self.post_message(RunsPanel.Picked(names[(names.index(run.name) + way) % len(names)]))
+            self.post_message(RunsPanel.Picked(other.name))
 
     def action_copy(self) -> None:
         """Copy the marked line, else the newest one if followed, else the one at the top."""

@@ -375,9 +375,9 @@ class MetricsScreen(BufferedScreen[None]):
 
     def action_other(self, way: int) -> None:
         """Show the next or previous run."""
-        run, names = self._view.run, list(self._view.monitor.runs)
-        if run is not None:
-            self.post_message(RunsPanel.Picked(names[(names.index(run.name) + way) % len(names)]))
+        other = self._view.beside(way)
+        if other is not None:
+            self.post_message(RunsPanel.Picked(other.name))
 
     def _change(self, change: Callable[[UserState], UserState]) -> None:
         """Change the user's choices that are kept, and draw."""

@@ -1,9 +1,10 @@
-"""Order and filter of the run list."""
+"""Order and filter of the list of runs, which all screens follow."""
 
 from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.health.finding import Severity
@@ -36,6 +37,23 @@ _STATES = tuple(
 _TOGETHER = 60.0
 """Seconds within which files were written at about the same time: heuristic, a step or a copy."""
 _DIGITS = re.compile(r"(\d+)")
+
+
+@dataclass
+class RunListing:
+    """Which runs are listed, and in which order."""
+
+    order: str = ORDERS[0]
+    filter: str = ""
+    """Lists only the runs whose name contains this in any case; all where none does."""
+
+    def runs(self, known: Iterable[Run], now: float) -> list[Run]:
+        """Return the runs that the filter leaves, in their order."""
+        return ordered(matching(known, self.filter), self.order, now)
+
+    def next_order(self) -> None:
+        """Sort by the next of `ORDERS`."""
+        self.order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
 
 
 def ordered(runs: Iterable[Run], order: str, now: float) -> list[Run]:
