@@ -115,6 +115,61 @@ def test_a_word_alone_makes_no_turn_of_an_answer(text: str) -> None:
     assert {stretch.speaker for stretch in found} == {"assistant"}
 
 
+REACT = """Thought: I look it up.
+Action: search
+Action Input: {"q": "capital"}
+Observation: Paris
+Thought: I know.
+Final Answer: Paris"""
+
+
+def test_the_labels_of_react() -> None:
+    assert said(REACT) == [
+        ("assistant", "thought", "I look it up."),
+        ("assistant", "call", "search"),
+        ("assistant", "call", '{"q": "capital"}'),
+        ("tool", "result", "Paris"),
+        ("assistant", "thought", "I know."),
+        ("assistant", "answer", "Paris"),
+    ]
+    assert [one.turn for one in parse(REACT).stretches][-1] == 2
+    numbered = "**Thought 1:** hm\n**Action 1:** Search[x]\nObservation 1: y\nAction 2: Finish[y]"
+    assert [kind for _, kind, _ in said(numbered)] == ["thought", "call", "result", "call"]
+
+
+def test_labels_of_react_in_turns_of_a_template() -> None:
+    text = (
+        "<|im_start|>user\nUse this:\nThought: …\nAction: …<|im_end|>\n<|im_start|>assistant\n"
+        "Thought: hm\nAction: go<|im_end|>\n<|im_start|>user\nObservation: gone<|im_end|>"
+    )
+    assert [(speaker, kind) for speaker, kind, _ in said(text)] == [
+        ("user", "text"),
+        ("assistant", "thought"),
+        ("assistant", "call"),
+        ("user", "text"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Observation: the sum is even.\nFinal Answer: 4",
+        "Action: none",
+        "Thought: hm",
+        "So.\nThought: hm\nFinal Answer: 4",
+        "Thoughts: a\nActions: b",
+    ],
+)
+def test_single_labels_are_no_react(text: str) -> None:
+    assert {stretch.speaker for stretch in parse(f"Well.\n{text}").stretches} == {"assistant"}
+    assert {kind for _, kind, _ in said(f"Well.\n{text}")} == {"text"}
+
+
+def test_who_thinks_and_answers_without_a_tool() -> None:
+    kinds = [kind for _, kind, _ in said("Thought: 2+2\nObservation: even\nFinal Answer: 4")]
+    assert kinds == ["thought", "answer"]
+
+
 PIECES = st.sampled_from(
     [
         *TEMPLATES.values(),
@@ -128,6 +183,11 @@ PIECES = st.sampled_from(
         "<answer>",
         "</s>",
         "\nuser\n",
+        "Thought: ",
+        "\nAction: ",
+        "\n**Action Input:** ",
+        "\nObservation 1: ",
+        "\nFinal Answer:",
         "assistant\n\n",
         "a b",
         "汉",
@@ -164,6 +224,8 @@ def test_the_stretches_joined_are_the_text(text: str, speaker: str) -> None:
         "<tool ",
         "assistant\n\n",
         "user: a\n",
+        "Action: a\nObservation: b\n",
+        "\nThought 1",
         " ",
     ],
 )

@@ -17,6 +17,7 @@ from verl_tui.rendering.samples.template import (
     END,
     FENCE,
     OPEN,
+    PART,
     RESULT,
     TEXT,
     THOUGHT,
@@ -106,6 +107,8 @@ class _Reading:
         """Index of the stretch that the turn begins with."""
         self._thought = bool(inside)
         """True once a thought was opened in this turn."""
+        self._observes = False
+        """True in a turn of a tool that the model wrote down."""
 
     def say(self, end: int, *, token: bool = False) -> None:
         """Add the text up to `end` as a stretch."""
@@ -118,10 +121,14 @@ class _Reading:
 
     def take(self, sign: Sign) -> None:
         """Add the text before a sign, and the sign."""
+        if sign.does == PART and not self._begins_part():
+            return
         self.say(sign.start)
         closes = sign.does == CLOSE or (sign.does == FENCE and self._in_fence())
         if sign.does == TURN:
             self._begin_turn(sign)
+        elif sign.does == PART:
+            self._begin_part(sign)
         elif sign.does == OPEN:
             self._open(sign)
         elif sign.does == FENCE and not closes and len(self.blocks) < _DEEPEST:
@@ -138,8 +145,20 @@ class _Reading:
     def _begin_turn(self, sign: Sign) -> None:
         self._turn += any(not stretch.token for stretch in self.stretches[self._turn_start :])
         self._turn_start, self._thought = len(self.stretches), False
-        self.speaker, self.blocks = sign.name, []
+        self.speaker, self.blocks, self._observes = sign.name, [], False
         self._base = RESULT if sign.name == TOOL else sign.kind
+
+    def _begins_part(self) -> bool:
+        """Return whether a label counts: users and systems only speak of them."""
+        return (self.speaker == ASSISTANT or self._observes) and not self._in_fence()
+
+    def _begin_part(self, sign: Sign) -> None:
+        """Go on with another kind of text; a tool's is a turn of its own."""
+        if sign.name != self.speaker:
+            self._begin_turn(sign)
+            self._observes = sign.name == TOOL
+        self._base, self.blocks = sign.kind, []
+        self._thought |= sign.kind == THOUGHT
 
     def _open(self, sign: Sign) -> None:
         """Open a block; users and systems only speak of thoughts, calls and answers."""

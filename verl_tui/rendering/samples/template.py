@@ -1,4 +1,5 @@
-"""Tokens of chat templates, tags of thinking, tools and answers, and code fences in a text.
+"""Tokens of chat templates, tags of thinking, tools and answers, code fences and labels of ReAct in
+a text.
 
 Covers ChatML (Qwen, Phi-4), Llama 2 to 4, Mistral, Gemma, DeepSeek, GLM, Phi-3, gpt-oss, and the
 plain forms that remain after a tokenizer has skipped special tokens: `user` on a line of its own
@@ -17,6 +18,7 @@ SYSTEM, USER, ASSISTANT, TOOL = "system", "user", "assistant", "tool"
 TEXT, THOUGHT, CALL, RESULT, CODE, ANSWER = "text", "thought", "call", "result", "code", "answer"
 
 TURN, OPEN, CLOSE, END, FENCE, OTHER = "turn", "open", "close", "end", "fence", "other"
+PART = "part"
 
 _SPEAKERS = {
     "developer": SYSTEM,
@@ -75,6 +77,20 @@ _GLUED = re.compile(r"(?:^|(?<=[^\s\w]))(?P<role>user)(?=\n\n)|(?<=\S)(?P<model>
 _BEFORE_COLON = re.compile(
     rf"^(?P<role>{_ROLE}|environment)(?: [\w.-]{{1,60}})?:(?!/)", re.MULTILINE | re.IGNORECASE
 )
+_REACT = re.compile(
+    r"^[*_# ]{0,4}(?P<label>Thought|Action [Ii]nput|Action|Observation|Final [Aa]nswer)"
+    r"(?: \d{1,3})?[*_]{0,2}:[*_]{0,2}",
+    re.MULTILINE,
+)
+"""Labels of ReAct (Yao et al. 2022, numbered there) and of LangChain's agents."""
+_PARTS = {
+    "thought": (ASSISTANT, THOUGHT),
+    "action": (ASSISTANT, CALL),
+    "action input": (ASSISTANT, CALL),
+    "observation": (TOOL, RESULT),
+    "final answer": (ASSISTANT, ANSWER),
+}
+"""Label -> speaker and kind of what follows."""
 
 
 class Sign(NamedTuple):
@@ -83,11 +99,11 @@ class Sign(NamedTuple):
     start: int
     end: int
     does: str
-    """`turn`, `open`, `close`, `end` (of a turn), `fence` or `other`."""
+    """`turn`, `part` (of a turn), `open`, `close`, `end` (of a turn), `fence` or `other`."""
     name: str = ""
-    """The speaker of a turn; the name of a block, by which it is closed."""
+    """The speaker of a turn or a part; the name of a block, by which it is closed."""
     kind: str = TEXT
-    """Kind of the block that it opens or closes, or that the turn begins with."""
+    """Kind of the block that it opens or closes, of the part, or that the turn begins with."""
 
 
 def signs(text: str, speaker: str) -> Iterator[Sign]:
@@ -98,10 +114,17 @@ def signs(text: str, speaker: str) -> Iterator[Sign]:
         speaker: Who speaks at its beginning.
     """
     found = template_signs(text)
-    if any(sign.does == TURN for sign in found):
-        yield from found
-        return
-    yield from sorted((*found, *_plain_turns(text, speaker)))
+    speakers = {sign.name for sign in found if sign.does == TURN}
+    words: list[Sign] = []
+    if ASSISTANT in (speakers | {speaker}):
+        words += _react_parts(text)
+    if not speakers:
+        words += _plain_turns(text, speaker)
+    end = 0
+    for sign in sorted((*found, *words)):
+        if sign.start >= end:  # two kinds of words may name the same turn
+            yield sign
+            end = sign.end
 
 
 def template_signs(text: str) -> list[Sign]:
@@ -150,6 +173,23 @@ def _edge(match: re.Match[str]) -> tuple[bool, str]:
 def _speaker(name: str) -> str:
     name = name.strip().lower()
     return _SPEAKERS.get(name, name if name in (SYSTEM, USER, TOOL) else ASSISTANT)
+
+
+def _react_parts(text: str) -> list[Sign]:
+    """Return the labels of a text that calls tools by them, or thinks and answers by them.
+
+    Heuristic: a text without actions is taken for one only if it begins with a thought and has a
+    final answer, since "Observation:" alone also stands in proofs.
+    """
+    found = [(match, match["label"].lower()) for match in _REACT.finditer(text)]
+    labels = {label for _, label in found}
+    if "action" in labels and len(labels) > 1:
+        wanted = labels
+    elif "final answer" in labels and not text[: found[0][0].start()].strip():
+        wanted = labels & {"thought", "final answer"} if found[0][1] == "thought" else set()
+    else:
+        return []
+    return [Sign(*match.span(), PART, *_PARTS[label]) for match, label in found if label in wanted]
 
 
 def _plain_turns(text: str, speaker: str) -> Iterator[Sign]:
