@@ -108,7 +108,7 @@ def test_what_was_not_judged_gives_its_row_to_findings() -> None:
 
 @given(
     st.lists(st.text(" ab", min_size=1, max_size=200), max_size=5),
-    st.integers(1, 80),
+    st.integers(10, 80),
     st.integers(1, 14),
     st.booleans(),
 )
@@ -116,7 +116,7 @@ def test_no_row_is_empty_while_something_is_cut(
     messages: list[str], width: int, height: int, skipped: bool
 ) -> None:
     found = (
-        Finding(f"rule-{at}", Severity.WARNING, f"x{message}", 9, 3)
+        Finding(f"r{at}", Severity.WARNING, f"x{message}", 9, 3)
         for at, message in enumerate(messages)
     )
     layout = laid_out(listed(*found, skipped=(SKIPPED,) if skipped else ()), width, height)

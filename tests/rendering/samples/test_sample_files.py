@@ -11,9 +11,10 @@ import pytest
 
 from verl_tui.on_demand.samples import SampleBrowser
 from verl_tui.records import Sample
-from verl_tui.rendering.samples.answer_rows import AnswerItem, opening, row
+from verl_tui.rendering.samples.answer_rows import AnswerItem, row
 from verl_tui.rendering.samples.export import Export, file_name, record
 from verl_tui.rendering.samples.history import History, SamePrompt
+from verl_tui.rendering.samples.previews import preview
 from verl_tui.runs.samples import Place, Samples
 from verl_tui.sources.fields.sample import read_sample
 
@@ -206,23 +207,18 @@ def test_a_prompt_is_known_as_it_was_written() -> None:
 
 
 def test_answers_side_by_side() -> None:
-    item = AnswerItem(
-        Place(40, validation=False), 3, ("✓ 1", "good"), 1234, "<think>\nSo it is.\nDone."
-    )
+    words = preview("<think>\nSo it is.\nDone.")
+    item = AnswerItem(Place(40, validation=False), 3, ("✓ 1", "good"), 1234, words)
     shown = "".join(text for text, _ in row(item, 60, with_step=False))
     assert shown == "    4 ✓ 1       1.23k So it is. Done."
     assert (
         "".join(text for text, _ in row(item, 30, with_step=True))
-        == "     40 ✓ 1       So it is. D…"
+        == "     40 ✓ 1       …t is. Done."
     )
     for width in range(1, 80):
         for with_step in (True, False):
             assert sum(len(text) for text, _ in row(item, width, with_step=with_step)) <= width
-    assert row(item._replace(answer=None), 60, with_step=False)[-1] == ("…", "dim")
-    assert row(item._replace(answer=" \n"), 60, with_step=False)[-1] == ("(empty)", "field")
-
-
-def test_openings() -> None:
-    assert opening("<|im_start|>assistant\n<think>\nWell", 40) == "Well"
-    assert opening("<|im_start|>\n<think>\nWell <b>", 40) == "Well <b>"
-    assert opening("", 40) == ""
+    assert row(item._replace(preview=None), 60, with_step=False)[-1] == ("…", "dim")
+    assert row(item._replace(preview=preview(" ")), 60, with_step=False)[-1] == ("(empty)", "dim")
+    boxed = item._replace(preview=preview("So it is.\n\\boxed{4}\nAs I said."))
+    assert row(boxed, 60, with_step=False)[-1] == ("4", "answer")

@@ -14,9 +14,10 @@ from rich.cells import cell_len
 
 from verl_tui.on_demand.samples import SampleBrowser
 from verl_tui.records import Sample
+from verl_tui.rendering.samples.body import body_rows
 from verl_tui.rendering.samples.listing import SampleListing
 from verl_tui.rendering.samples.order import SampleOrder
-from verl_tui.rendering.samples.panel_rows import body_rows, header_height, header_rows
+from verl_tui.rendering.samples.panel_rows import header_height, header_rows
 from verl_tui.rendering.samples.query import SampleQuery
 from verl_tui.runs.samples import Place, Samples
 from verl_tui.text import safe
@@ -122,7 +123,7 @@ def test_body() -> None:
 def test_kinds_are_named_in_the_column_of_labels() -> None:
     response = "hm\n</think>\n\nI add.\n\n```\n1+1\n```\nSo \\boxed{2}."
     shown = sample(1, 1, response=response, ground_truth="2.0")
-    rows = body_rows(shown, 80, 10)
+    rows = body_rows(shown, 80, 12)
     assert texts(rows)[1:] == [
         "response  hm",
         "          </think>",
@@ -138,20 +139,30 @@ def test_kinds_are_named_in_the_column_of_labels() -> None:
     ]
     assert rows[1][1] == ("hm", "thought")
     assert ("\\boxed{2}", "answer") in rows[9]
-    assert texts(body_rows(shown, 40, 10))[1] == "response hm"
+    assert texts(body_rows(shown, 40, 12))[1] == "response hm"
 
 
 def test_a_long_prompt_is_folded_to_its_end() -> None:
     shown = sample(1, 1, prompt="\n".join(f"line {n}" for n in range(17)))
+    assert texts(body_rows(shown, 80, 10))[:3] == [
+        "prompt    … 9 lines above, u unfolds",
+        "          line 9",
+        "          line 10",
+    ]
+    shown = replace(shown, response="a\n" * 9)
     assert texts(body_rows(shown, 80, 10))[:4] == [
         "prompt    … 14 lines above, u unfolds",
         "          line 14",
         "          line 15",
         "          line 16",
     ]
-    assert texts(body_rows(shown, 38, 4))[:2] == ["prompt … 16 lines above, u unfolds", "line 16"]
+    assert texts(body_rows(shown, 38, 6))[:2] == ["prompt … 16 lines above, u unfolds", "line 16"]
+    assert texts(body_rows(shown, 38, 4))[:2] == [
+        "prompt … line 16",
+        "response … 7 lines, u unfolds",
+    ]
     assert texts(body_rows(shown, 80, 10, unfolded=True))[0] == "prompt    line 0"
-    assert len(body_rows(shown, 80, 10, unfolded=True)) == 18
+    assert len(body_rows(shown, 80, 10, unfolded=True)) == 26
 
 
 def test_a_single_line_is_not_hidden_behind_another() -> None:
@@ -164,7 +175,7 @@ def test_a_single_line_is_not_hidden_behind_another() -> None:
 )
 def test_what_opens_the_models_turn_takes_no_room_in_the_folded_prompt(opening: str) -> None:
     shown = sample(1, 1, prompt="\n".join(f"line {n}" for n in range(9)) + f"\n{opening}\n")
-    assert texts(body_rows(shown, 80, 10))[3] == "          line 8"
+    assert texts(body_rows(shown, 80, 6))[4] == "          line 8"
 
 
 def test_empty_texts_say_so() -> None:
@@ -173,9 +184,56 @@ def test_empty_texts_say_so() -> None:
 
 
 def test_endless_texts_end() -> None:
-    rows = texts(body_rows(Sample(1, "p", "a\n" * 20_000), 80, 10))
+    endless = Sample(1, "p", "a\n" * 20_000)
+    rows = texts(body_rows(endless, 80, 10, unfolded=True))
     assert len(rows) < 6000
     assert rows[-1].strip() == "the rest is not shown"
+    rows = texts(body_rows(endless, 80, 10))
+    assert rows[2].strip() == "… more than 5,000 lines, u unfolds"
+    assert len(rows) == 10
+
+
+def test_a_long_response_keeps_its_beginning_and_its_answer_in_sight() -> None:
+    response = "\n".join((*(f"line {n}" for n in range(19)), r"So \boxed{4}."))
+    shown = sample(1, 1, prompt="2+2?", response=response, ground_truth="4")
+    assert texts(body_rows(shown, 80, 8)) == [
+        "prompt    2+2?",
+        "response  line 0",
+        "          … 16 lines, u unfolds",
+        "          line 17",
+        "          line 18",
+        "answer    So \\boxed{4}.",
+        "truth     4",
+        "answer    4  same",
+    ]
+    assert texts(body_rows(shown, 80, 4)) == [
+        "prompt    2+2?",
+        "response  … So \\boxed{4}.",
+        "truth     4",
+        "answer    4  same",
+    ]
+    assert texts(body_rows(shown, 30, 4))[1] == "response … So \\boxed{4}."
+    assert len(body_rows(shown, 80, 8, unfolded=True)) == 23
+
+
+def test_the_folded_prompt_is_typed() -> None:
+    prompt = "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\n" + "2+2?\n" * 9
+    rows = body_rows(sample(1, 1, prompt=prompt), 80, 6)
+    assert rows[1][0] == ("user      ", "user")
+    unfolded = body_rows(sample(1, 1, prompt=prompt), 80, 6, unfolded=True)
+    assert [row[1:] for row in rows[1:5]] == [row[1:] for row in unfolded[8:12]]
+
+
+@given(st.integers(0, 40), st.integers(0, 40), st.integers(4, 40), st.integers(20, 90))
+def test_a_folded_sample_fills_its_panel_and_ends_with_its_response(
+    asked: int, said: int, height: int, width: int
+) -> None:
+    prompt, response = ("\n".join(f"{at}" for at in range(count + 1)) for count in (asked, said))
+    rows = texts(body_rows(Sample(1, prompt, response), width, height))
+    assert len(rows) <= height
+    assert rows[-1].split()[-1] == str(said)
+    if len(texts(body_rows(Sample(1, prompt, response), width, height, unfolded=True))) >= height:
+        assert len(rows) >= height - 2
 
 
 TEXTS = st.one_of(st.text(max_size=80), st.sampled_from(HOSTILE)).map(safe)

@@ -1,20 +1,16 @@
-"""Answers to one prompt as a row each: score, length and the beginning of the text."""
+"""Answers to one prompt as a row each: score, length and a few words of the response."""
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.rendering.samples.marks import special
 from verl_tui.rendering.text.numbers import compact, exact_step
 from verl_tui.rendering.text.wrap import fit
 
 if TYPE_CHECKING:
+    from verl_tui.rendering.samples.previews import Preview
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.samples import Place
-
-_BLANK = re.compile(r"\s+")
-_LOOKED_AT = 2000
 
 
 class AnswerItem(NamedTuple):
@@ -26,18 +22,8 @@ class AnswerItem(NamedTuple):
     score: tuple[str, str]
     """Text and role."""
     length: int
-    answer: str | None
-    """Beginning of the text, None while it is being read."""
-
-
-def opening(answer: str, width: int) -> str:
-    """Return the beginning of an answer on one line, without the template's opening tokens."""
-    text = answer[:_LOOKED_AT]
-    for start, end, _ in special(text):
-        if text[:start].strip():
-            break
-        text = " " * end + text[end:]
-    return fit(_BLANK.sub(" ", text).strip(), width)
+    preview: Preview | None
+    """A few words of the response, None while it is being read."""
 
 
 def row(item: AnswerItem, width: int, *, with_step: bool, ascii_only: bool = False) -> Pieces:
@@ -61,6 +47,6 @@ def row(item: AnswerItem, width: int, *, with_step: bool, ascii_only: bool = Fal
     room = width - sum(len(text) for text, _ in pieces)
     if room < 4:
         return [(fit("".join(text for text, _ in pieces), width), role)]
-    if item.answer is None:
+    if item.preview is None:
         return [*pieces, ("..." if ascii_only else "…", "dim")]
-    return [*pieces, (opening(item.answer, room) or "(empty)", "field")]
+    return [*pieces, item.preview.piece(room, ascii_only=ascii_only)]

@@ -282,7 +282,7 @@ class Document:
             if rows[-1][1] < len(text):
                 yield _DocumentRow(at, len(text), len(text) - rows[-1][1], "note")
             return
-        rows = _tail(text, prompt_end(text), self._text_width(at), shown)
+        rows = last_rows(text, prompt_end(text), self._text_width(at), shown)
         if rows[0][0] > 0:
             yield _DocumentRow(at, -1, rows[0][0], "note")
         yield from (_DocumentRow(at, start, end) for start, end in rows)
@@ -347,7 +347,7 @@ def prompt_end(text: str) -> int:
     return end
 
 
-def _tail(text: str, end: int, width: int, rows: int) -> list[tuple[int, int]]:
+def last_rows(text: str, end: int, width: int, rows: int) -> list[tuple[int, int]]:
     """Return the last rows of the text before `end`, wrapping only its last lines."""
     found: list[tuple[int, int]] = []
     while len(found) < rows and end >= 0:

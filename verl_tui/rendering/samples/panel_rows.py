@@ -1,27 +1,23 @@
-"""Rows of the samples panel: a sample's score among its step's, its prompt, response and fields.
+"""Rows of the samples panel above a sample: its score among its step's; or why there is none.
 
 Widths are terminal cells.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from itertools import chain, islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
 from verl_tui.rendering.samples import answers, margin, marks
-from verl_tui.rendering.samples.document import prompt_end
-from verl_tui.rendering.samples.stretches import parse_both
 from verl_tui.rendering.text.numbers import compact, exact_step
-from verl_tui.rendering.text.wrap import ellipsis, fit, spans, wrap
+from verl_tui.rendering.text.wrap import ellipsis, fit, wrap
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Sequence
 
-    from verl_tui.records import Sample, SampleFacts
+    from verl_tui.records import SampleFacts
     from verl_tui.rendering.samples.listing import SampleListing
     from verl_tui.rendering.text.piece import Piece, Pieces
     from verl_tui.runs.run import Run
@@ -48,15 +44,8 @@ ROLES = (
 HERE = tuple(f"here-{role}" for role in ("good", "warning", "critical", "even"))
 """Roles of the shown sample's glyph."""
 
-_LABELLED = 60
-"""Width from which on labels have their own column, in cells."""
-_LABELS = 10
 _ONE_ROW = 100
 """Width from which on the header takes one row instead of two, in cells."""
-_ROOMY = 20
-"""Height from which on empty rows separate the parts."""
-_MOST_ROWS = 5000
-"""Most rows of one text."""
 _VERL_WRITES = (
     "verl writes them with trainer.rollout_data_dir=DIR and trainer.validation_data_dir=DIR"
 )
@@ -206,124 +195,6 @@ def _group_starts(facts: Sequence[SampleFacts]) -> set[int]:
     return starts if len(starts) < len(facts) - 1 else set()
 
 
-def body_rows(
-    sample: Sample, width: int, height: int, *, unfolded: bool = False, ascii_only: bool = False
-) -> list[Pieces]:
-    """Return prompt, response, ground truth and further fields.
-
-    Args:
-        sample: The sample to show.
-        width: Cells of a row.
-        height: Rows in sight; the fewer, the less of the prompt is shown.
-        unfolded: Show the whole prompt.
-        ascii_only: Draw in ASCII.
-    """
-    if width < 1:
-        return []
-    prompt, response = sample.prompt.strip("\n"), sample.response.strip("\n")
-    asked, answered = parse_both(prompt, response)
-    parts: list[Iterator[Pieces]] = [
-        _prompt(sample.prompt, width, height, unfolded=unfolded, ascii_only=ascii_only),
-        _typed_part("response", response, margin.typed(response, answered.stretches, width), width),
-    ]
-    if unfolded:
-        parts[0] = _typed_part(
-            "prompt", prompt, margin.typed(prompt, asked.stretches, width), width
-        )
-    if sample.ground_truth is not None:
-        compared = answers.judged(sample, answered.stretches)
-        below = _compared(compared, width) if compared is not None else ()
-        parts.append(chain(_part("truth", sample.ground_truth, "truth", width), below))
-    if extras := _extras(sample.extras, ascii_only=ascii_only):
-        parts.append(_part("extras", extras, "extras", width))
-    rows: list[Pieces] = []
-    for part in parts:
-        if rows and height >= _ROOMY:
-            rows.append([])
-        rows.extend(part)
-    return rows
-
-
-def _prompt(
-    text: str, width: int, height: int, *, unfolded: bool, ascii_only: bool
-) -> Iterator[Pieces]:
-    labels = _labels(width)
-    text = text.strip("\n")
-    shown = 3 if height >= 8 else 1
-    above = -shown
-    tail: deque[str] = deque(maxlen=shown)
-    if not unfolded:
-        for line in wrap(text[: prompt_end(text)], width - labels):
-            tail.append(line)
-            above += 1
-    if above < 2:  # one line is not hidden behind another
-        yield from _part("prompt", text, "prompt", width)
-        return
-    label = "prompt".ljust(labels) if labels else "prompt "
-    note = f"{'...' if ascii_only else '…'} {above:,} lines above, u unfolds"
-    yield _cut([(label, "label"), (note, "dim")], width)
-    for line in tail:
-        yield [(" " * labels, ""), (line, "prompt")]
-
-
-def _part(label: str, text: str, role: str, width: int) -> Iterator[Pieces]:
-    """Yield the rows of a text, its label in a column of its own or before the first words."""
-    labels = _labels(width)
-    text = text.strip("\n")
-    if not text or text.isspace():
-        text, role = "(empty)", "dim"
-    lines = wrap(text if labels else f"{label} {text}", width - labels)
-    for at, line in enumerate(islice(lines, _MOST_ROWS)):
-        if labels:
-            yield [((label if at == 0 else "").ljust(labels), "label"), (line, role)]
-        elif at == 0 and line.startswith(label):
-            yield [(label, "label"), (line[len(label) :], role)]
-        else:
-            yield [(line, role)]
-    if next(lines, None) is not None:
-        yield _cut([(" " * labels, ""), ("the rest is not shown", "dim")], width)
-
-
-def _typed_part(label: str, text: str, typed: margin.Typed, width: int) -> Iterator[Pieces]:
-    """Yield the rows of a text; where labels have a column, kinds of text are named in it."""
-    labels = _labels(width)
-    if not labels or not text.strip():
-        yield from _part(label, text, label, width)
-        return
-    rows = spans(text, width - labels)
-    before: int | None = 0
-    for at, (start, end) in enumerate(islice(rows, _MOST_ROWS)):
-        beside = typed.label(start, end, before) if typed.width else ("", "label")
-        name, role = beside if at else (label, "label")
-        before = start if end > start else before
-        yield [
-            (name.ljust(labels), role),
-            *marks.pieces(text, start, end, typed.marks, label),
-        ]
-    if next(rows, None) is not None:
-        yield _cut([(" " * labels, ""), ("the rest is not shown", "dim")], width)
-
-
-def _compared(compared: answers.Comparison, width: int) -> Iterator[Pieces]:
-    """Yield the row of the answer below the ground truth."""
-    label, *rest = answers.compared_row(compared)
-    name = label[0].strip()
-    yield _cut([(name.ljust(max(_labels(width), len(name) + 1)), "label"), *rest], width)
-
-
-def _extras(extras: Mapping[str, Any], *, ascii_only: bool) -> str:
-    """Return numbers on one line, then each other value on a line of its own."""
-    numbers, lines = [], []
-    for key, value in extras.items():
-        if isinstance(value, bool):
-            lines.append(f"{key}: {'true' if value else 'false'}")
-        elif isinstance(value, int | float):
-            numbers.append(f"{key} {compact(value)}")
-        elif value is not None and str(value):
-            lines.append(f"{key}: {value}")
-    return "\n".join(([_dot(ascii_only=ascii_only).join(numbers)] if numbers else []) + lines)
-
-
 def _dot(*, ascii_only: bool) -> str:
     return " | " if ascii_only else " · "
 
@@ -357,10 +228,6 @@ def _where_samples_are(run: Run) -> str:
         )
     others = "" if run.dialect == "verl" else _OTHERS_WRITE
     return f"{_VERL_WRITES}{others}; a JSONL log may hold them as `sample` records."
-
-
-def _labels(width: int) -> int:
-    return _LABELS if width >= _LABELLED else 0
 
 
 def _joined(words: Sequence[Piece], *, ascii_only: bool) -> Pieces:

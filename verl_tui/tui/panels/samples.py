@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding
 from textual.message import Message
 
+from verl_tui.rendering.samples.body import body_rows
 from verl_tui.rendering.samples.chosen import SampleChoice
 from verl_tui.rendering.samples.export import whole
 from verl_tui.rendering.samples.panel_rows import (
     HERE,
     ROLES,
-    body_rows,
     empty_rows,
     header_height,
     header_rows,
@@ -108,7 +108,7 @@ class SamplesPanel(Panel, RoleStyled):
         Binding("w", "extreme('worst')", "Worst sample", show=False, id="samples.worst"),
         Binding("v", "kind", "Training or validation", show=False, id="samples.kind"),
         Binding("f", "follow", "Follow", id="samples.follow"),
-        Binding("u", "unfold", "Unfold the prompt", id="samples.unfold"),
+        Binding("u", "unfold", "Unfold", id="samples.unfold"),
         Binding("enter", "open", "All samples", show=False, id="samples.enter"),
     ]
 
@@ -331,7 +331,7 @@ class SamplesPanel(Panel, RoleStyled):
         self._show_from_top(self._position.follow())
 
     def action_unfold(self) -> None:
-        """Show the whole prompt, or only its end."""
+        """Show the whole sample, or only its ends."""
         self._unfolded = not self._unfolded
         self._show_from_top(moved=True)
 

@@ -1,0 +1,224 @@
+"""Rows of the samples panel: a sample's prompt, response, ground truth and further fields.
+
+What has no room is folded so that the ends of prompt and response and the ground truth stay in
+sight. Widths are terminal cells.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from verl_tui.rendering.samples import answers, margin, marks
+from verl_tui.rendering.samples.document import last_rows, prompt_end
+from verl_tui.rendering.samples.stretches import parse_both
+from verl_tui.rendering.text.numbers import compact
+from verl_tui.rendering.text.printable import cut
+from verl_tui.rendering.text.wrap import ellipsis, spans, wrap
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from verl_tui.records import Sample
+    from verl_tui.rendering.samples.stretches import Conversation
+    from verl_tui.rendering.text.piece import Pieces
+
+_LABELLED = 60
+"""Width from which on labels have their own column, in cells."""
+_LABELS = 10
+_ROOMY = 20
+"""Height from which on empty rows separate the parts."""
+_LOW = 6
+"""Height below which folded texts have no row that counts what is hidden."""
+_TRUTH = 3
+"""Most rows of the ground truth that the response leaves it."""
+_MOST_ROWS = 5000
+"""Most rows of one text."""
+
+
+def body_rows(
+    sample: Sample, width: int, height: int, *, unfolded: bool = False, ascii_only: bool = False
+) -> list[Pieces]:
+    """Return prompt, response, ground truth and further fields.
+
+    Args:
+        sample: The sample to show.
+        width: Cells of a row.
+        height: Rows in sight; the fewer, the less of prompt and response is shown.
+        unfolded: Show all of them.
+        ascii_only: Draw in ASCII.
+    """
+    if width < 1:
+        return []
+    asked, answered = (
+        _Text(label, text, margin.typed(text, found.stretches, width), width, ascii_only)
+        for label, text, found in _both(sample)
+    )
+    truth = list(_truth(sample, width))
+    extras = _extras(sample.extras, ascii_only=ascii_only)
+    fields = list(_part("extras", extras, "extras", width)) if extras else []
+    if unfolded:
+        parts = [list(asked.rows()), list(answered.rows()), truth, fields]
+    else:
+        gaps = 1 + bool(truth) + bool(fields) if height >= _ROOMY else 0
+        room = height - min(len(truth), _TRUTH) - gaps
+        if room - len(fields) > height // 2:
+            room -= len(fields)
+        response = list(answered.rows())
+        prompt = list(asked.folded_prompt(height, room - len(response)))
+        parts = [prompt, list(answered.folded(response, room - len(prompt))), truth, fields]
+    rows: list[Pieces] = []
+    for part in filter(None, parts):
+        if rows and height >= _ROOMY:
+            rows.append([])
+        rows += part
+    return rows
+
+
+def _both(sample: Sample) -> Iterator[tuple[str, str, Conversation]]:
+    texts = sample.prompt.strip("\n"), sample.response.strip("\n")
+    yield from zip(("prompt", "response"), texts, parse_both(*texts), strict=True)
+
+
+def _truth(sample: Sample, width: int) -> Iterator[Pieces]:
+    """Yield the ground truth, and how the answer compares with it."""
+    if sample.ground_truth is None:
+        return
+    yield from _part("truth", sample.ground_truth, "truth", width)
+    _, (_, _, answered) = _both(sample)
+    compared = answers.judged(sample, answered.stretches)
+    if compared is not None:
+        yield from _compared(compared, width)
+
+
+class _Text:
+    """A prompt or a response of which is known who says what, for one width."""
+
+    def __init__(
+        self, label: str, text: str, typed: margin.Typed, width: int, ascii_only: bool
+    ) -> None:
+        self._label, self._text, self._typed = label, text, typed
+        self._width, self._ascii = width, ascii_only
+        self._labels = _labels(width)
+
+    def rows(self) -> Iterator[Pieces]:
+        """Yield all rows; where labels have a column, kinds of text are named in it."""
+        if not self._labels or not self._text.strip():
+            yield from _part(self._label, self._text, self._label, self._width)
+            return
+        rows = spans(self._text, self._width - self._labels)
+        before: int | None = None
+        for start, end in islice(rows, _MOST_ROWS):
+            yield self._row(start, end, before)
+            before = start if end > start or before is None else before
+        if next(rows, None) is not None:
+            words = [(" " * self._labels, ""), ("the rest is not shown", "dim")]
+            yield cut(words, self._width)
+
+    def folded_prompt(self, height: int, spare: int) -> Iterator[Pieces]:
+        """Yield the end of a prompt: a few rows, more where the response leaves `spare` ones."""
+        shown = max(3 if height >= 8 else 1, spare - 1)
+        width, stop = self._width - self._labels, prompt_end(self._text)
+        above = sum(1 for _ in spans(self._text[:stop], width)) - shown
+        if above < 2:  # one line is not hidden behind another
+            yield from self.rows()
+        elif height < _LOW and shown == 1:
+            yield from self._end(stop, 1, marked=True)
+        else:
+            yield self._note(f"{above:,} lines above", self._label)
+            yield from self._end(stop, shown)
+
+    def folded(self, rows: Sequence[Pieces], room: int) -> Iterator[Pieces]:
+        """Yield all rows of a response with the middle folded where they are more than `room`."""
+        if len(rows) <= room:
+            yield from rows
+            return
+        if room < 3:
+            yield from self._end(len(self._text), max(1, room), marked=True)
+            return
+        head = int(room > 3)
+        tail = room - head - 1
+        hidden = len(rows) - head - tail
+        count = f"{hidden:,}" if len(rows) <= _MOST_ROWS else f"more than {_MOST_ROWS:,}"
+        yield from rows[:head]
+        yield self._note(f"{count} lines", "" if head else self._label)
+        yield from self._end(len(self._text), tail, before=0 if head else None)
+
+    def _end(
+        self, stop: int, count: int, *, marked: bool = False, before: int | None = None
+    ) -> Iterator[Pieces]:
+        """Yield the last rows before `stop`, on request with label and mark of what is above;
+        `before` is where a row above them begins.
+        """
+        mark = ellipsis(ascii_only=self._ascii) + " " if marked else ""
+        name = self._labels or (len(self._label) + 1 if marked else 0)
+        width = max(1, self._width - name - len(mark))
+        for start, end in last_rows(self._text, stop, width, count):
+            row = self._row(start, end, before, first=marked and before is None)
+            if mark and before is None:
+                row = cut([row[0], (mark, "dim"), *row[1:]], self._width)
+            yield row
+            before = start
+
+    def _row(
+        self, start: int, end: int, before: int | None, *, first: bool | None = None
+    ) -> Pieces:
+        """Return a row; the first one is labelled with the name of the text."""
+        first = before is None if first is None else first
+        beside = self._typed.label(start, end, before) if self._typed.width else ("", "label")
+        name, role = (self._label, "label") if first else beside
+        if self._labels:
+            name = name.ljust(self._labels)
+        elif not first:
+            name = ""
+        else:
+            name = f"{name} "
+        words = marks.pieces(self._text, start, end, self._typed.marks, self._label)
+        return [(name, role), *words]
+
+    def _note(self, words: str, label: str) -> Pieces:
+        name = label.ljust(self._labels) if self._labels else label and f"{label} "
+        dots = "..." if self._ascii else "…"
+        return cut([(name, "label"), (f"{dots} {words}, u unfolds", "dim")], self._width)
+
+
+def _part(label: str, text: str, role: str, width: int) -> Iterator[Pieces]:
+    """Yield the rows of a text, its label in a column of its own or before the first words."""
+    labels = _labels(width)
+    text = text.strip("\n")
+    if not text or text.isspace():
+        text, role = "(empty)", "dim"
+    lines = wrap(text if labels else f"{label} {text}", width - labels)
+    for at, line in enumerate(islice(lines, _MOST_ROWS)):
+        if labels:
+            yield [((label if at == 0 else "").ljust(labels), "label"), (line, role)]
+        elif at == 0 and line.startswith(label):
+            yield [(label, "label"), (line[len(label) :], role)]
+        else:
+            yield [(line, role)]
+    if next(lines, None) is not None:
+        yield cut([(" " * labels, ""), ("the rest is not shown", "dim")], width)
+
+
+def _compared(compared: answers.Comparison, width: int) -> Iterator[Pieces]:
+    """Yield the row of the answer below the ground truth."""
+    label, *rest = answers.compared_row(compared)
+    name = label[0].strip()
+    yield cut([(name.ljust(max(_labels(width), len(name) + 1)), "label"), *rest], width)
+
+
+def _extras(extras: Mapping[str, Any], *, ascii_only: bool) -> str:
+    """Return numbers on one line, then each other value on a line of its own."""
+    numbers, lines = [], []
+    for key, value in extras.items():
+        if isinstance(value, bool):
+            lines.append(f"{key}: {'true' if value else 'false'}")
+        elif isinstance(value, int | float):
+            numbers.append(f"{key} {compact(value)}")
+        elif value is not None and str(value):
+            lines.append(f"{key}: {value}")
+    return "\n".join(([(" | " if ascii_only else " · ").join(numbers)] if numbers else []) + lines)
+
+
+def _labels(width: int) -> int:
+    return _LABELS if width >= _LABELLED else 0
