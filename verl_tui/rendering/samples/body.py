@@ -156,8 +156,8 @@ class _Text:
         for start, end in last_rows(self._text, stop, width, count):
             row = self._row(start, end, before, first=marked and before is None)
             if mark and before is None:
-                row = cut([row[0], (mark, "dim"), *row[1:]], self._width)
-            yield row
+                row = [row[0], (mark, "dim"), *row[1:]]
+            yield cut(row, self._width)
             before = start
 
     def _row(
