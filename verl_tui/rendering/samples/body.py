@@ -7,11 +7,12 @@ sight. Widths are terminal cells.
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.rendering.samples import answers, margin, marks
 from verl_tui.rendering.samples.document import last_rows, prompt_end
 from verl_tui.rendering.samples.stretches import parse_both
+from verl_tui.rendering.session.hint_keys import HINT_KEYS
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.printable import cut
 from verl_tui.rendering.text.wrap import ellipsis, spans, wrap
@@ -37,7 +38,13 @@ _MOST_ROWS = 5000
 
 
 def body_rows(
-    sample: Sample, width: int, height: int, *, unfolded: bool = False, ascii_only: bool = False
+    sample: Sample,
+    width: int,
+    height: int,
+    *,
+    unfolded: bool = False,
+    key: str = HINT_KEYS["samples.unfold"],
+    ascii_only: bool = False,
 ) -> list[Pieces]:
     """Return prompt, response, ground truth and further fields.
 
@@ -46,12 +53,15 @@ def body_rows(
         width: Cells of a row.
         height: Rows in sight; the fewer, the less of prompt and response is shown.
         unfolded: Show all of them.
+        key: The key that unfolds.
         ascii_only: Draw in ASCII.
     """
     if width < 1:
         return []
     asked, answered = (
-        _Text(label, text, margin.typed(text, found.stretches, width), width, ascii_only)
+        _Text(
+            label, text, margin.typed(text, found.stretches, width), width, _Note(key, ascii_only)
+        )
         for label, text, found in _both(sample)
     )
     truth = list(_truth(sample, width))
@@ -91,14 +101,20 @@ def _truth(sample: Sample, width: int) -> Iterator[Pieces]:
         yield from _compared(compared, width)
 
 
+class _Note(NamedTuple):
+    """How a folded text says so."""
+
+    key: str
+    """The key that unfolds."""
+    ascii_only: bool
+
+
 class _Text:
     """A prompt or a response of which is known who says what, for one width."""
 
-    def __init__(
-        self, label: str, text: str, typed: margin.Typed, width: int, ascii_only: bool
-    ) -> None:
+    def __init__(self, label: str, text: str, typed: margin.Typed, width: int, note: _Note) -> None:
         self._label, self._text, self._typed = label, text, typed
-        self._width, self._ascii = width, ascii_only
+        self._width, self._folded = width, note
         self._labels = _labels(width)
 
     def rows(self) -> Iterator[Pieces]:
@@ -150,7 +166,7 @@ class _Text:
         """Yield the last rows before `stop`, on request with label and mark of what is above;
         `before` is where a row above them begins.
         """
-        mark = ellipsis(ascii_only=self._ascii) + " " if marked else ""
+        mark = ellipsis(ascii_only=self._folded.ascii_only) + " " if marked else ""
         name = self._labels or (len(self._label) + 1 if marked else 0)
         width = max(1, self._width - name - len(mark))
         for start, end in last_rows(self._text, stop, width, count):
@@ -178,8 +194,9 @@ class _Text:
 
     def _note(self, words: str, label: str) -> Pieces:
         name = label.ljust(self._labels) if self._labels else label and f"{label} "
-        dots = "..." if self._ascii else "…"
-        return cut([(name, "label"), (f"{dots} {words}, u unfolds", "dim")], self._width)
+        dots = "..." if self._folded.ascii_only else "…"
+        unfolds = f"{self._folded.key} unfolds"
+        return cut([(name, "label"), (f"{dots} {words}, {unfolds}", "dim")], self._width)
 
 
 def _part(label: str, text: str, role: str, width: int) -> Iterator[Pieces]:

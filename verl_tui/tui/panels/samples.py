@@ -60,7 +60,7 @@ class SamplesPanel(Panel, RoleStyled):
         ("samples.previous samples.next", "Sample"),
         ("samples.older samples.newer", "Step"),
         ("samples.best samples.worst", "Best, worst"),
-        ("samples.unfold", "Prompt"),
+        ("samples.unfold", "Unfold"),
         ("samples.follow", "Follow"),
     )
     PREFIX = "samples"
@@ -261,7 +261,14 @@ class SamplesPanel(Panel, RoleStyled):
         rows = instead
         if sample is not None:
             seen = height - header_height(width + 1, height)
-            rows = body_rows(sample, width, seen, unfolded=self._unfolded, ascii_only=view.ascii)
+            rows = body_rows(
+                sample,
+                width,
+                seen,
+                unfolded=self._unfolded,
+                key=view.keys["samples.unfold"],
+                ascii_only=view.ascii,
+            )
         self._body.set_strips([self.inked(row) for row in rows])
 
     def _instead(self, view: View, width: int) -> list[Pieces]:
