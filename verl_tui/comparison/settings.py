@@ -67,11 +67,10 @@ def _differing(configs: _Configs) -> list[DifferingSetting]:
     facts = chain.from_iterable(identity(run).facts for run in runs)
     stated = set(chain.from_iterable(fact.key.split(", ") for fact in facts))
     rows = difference([run.settings for run in runs])
-    settings = (row for row in rows if not (row.naming or row.silent or row.key in stated))
-    keys = [
-        DifferingSetting(
-            row.key, row.values, {run.name: row.key for run in runs if row.key in run.settings}
-        )
-        for row in settings
-    ]
-    return [*differing_facts(runs), *keys]
+    found = differing_facts(runs)
+    for row in rows:
+        if row.naming or row.silent or row.key in stated:
+            continue
+        keys = {run.name: row.key for run in runs if row.key in run.settings}
+        found.append(DifferingSetting(row.key, row.values, keys))
+    return found
