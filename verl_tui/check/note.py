@@ -242,15 +242,19 @@ def _unjudged(rules: Sequence[Mapping[str, str]], *, verbose: bool) -> Iterator[
         yield _NoteLine(2, Text(f"{words} (-v: why)", "dim"))
         return
     for early in (False, True):
-        by_reason: dict[str, list[str]] = {}
-        for rule in rules:
-            if waits(rule["reason"]) is early:
-                by_reason.setdefault(rule["reason"], []).append(rule["id"])
-        if by_reason:
-            reasons = [reason for reason, ids in by_reason.items() for _ in ids]
-            yield _NoteLine(2, Text(f"{', '.join(unjudged_rules(reasons))}:", "dim"))
-        for reason, ids in by_reason.items():
-            yield _NoteLine(4, Text(f"{', '.join(ids)}: {reason}", "dim"))
+        yield from _by_reason([rule for rule in rules if waits(rule["reason"]) is early])
+
+
+def _by_reason(rules: Sequence[Mapping[str, str]]) -> Iterator[_NoteLine]:
+    """Yield how many rules these are, and their names by reason; nothing for none."""
+    by_reason: dict[str, list[str]] = {}
+    for rule in rules:
+        by_reason.setdefault(rule["reason"], []).append(rule["id"])
+    if by_reason:
+        reasons = [reason for reason, ids in by_reason.items() for _ in ids]
+        yield _NoteLine(2, Text(f"{', '.join(unjudged_rules(reasons))}:", "dim"))
+    for reason, ids in by_reason.items():
+        yield _NoteLine(4, Text(f"{', '.join(ids)}: {reason}", "dim"))
 
 
 def _read(sources: Iterable[Mapping[str, Any]], run: Run, text_is: str = "") -> Iterator[_NoteLine]:

@@ -169,6 +169,11 @@ class ChartData:
         return (*(self.envelope or ()), *self.spread)
 
     @property
+    def over_kl(self) -> bool:
+        """True where the lines are drawn over the KL instead of steps."""
+        return self.main is not None and self.main.over is not None
+
+    @property
     def main(self) -> ChartLine | None:
         """The line whose value the title shows."""
         for line in self.lines:

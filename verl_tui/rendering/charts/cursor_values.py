@@ -52,7 +52,7 @@ def cursor_values(
         at: Which step that is, where the x axis is not one of steps.
     """
     values = [_position(data, step, symbols, at)]
-    if data.main is not None and data.main.over is not None:
+    if data.over_kl:
         return [*_on_paths(data, step, symbols)]
     for line, sign in signs(data, symbols):
         metric = data.right if line.right and data.right is not None else data

@@ -333,11 +333,7 @@ def _reading(data: ChartData, cursor: int | None, symbols: Symbols) -> _Parts:
     if line is None or not line.points.steps:
         return []
     if cursor is not None:
-        found = value_at(line.points, cursor)
-        text = value_text(found[1], data.unit) if found else "-"
-        x = value_at(line.over, cursor) if line.over is not None else None
-        text += f" at KL {compact(x[1])}" if x is not None else ""
-        return [(text, "cursor"), (f" @ {data.axis.read(found[0] if found else cursor)}", "cursor")]
+        return _reading_at(line, cursor, data)
     stop = len(line.points.steps) if data.end is None else bisect_right(line.points.steps, data.end)
     if not stop:
         return []
@@ -347,6 +343,15 @@ def _reading(data: ChartData, cursor: int | None, symbols: Symbols) -> _Parts:
     if way is not None:
         reading.append((f" {(symbols.flat, symbols.rising, symbols.falling)[way]}", "trend"))
     return reading
+
+
+def _reading_at(line: ChartLine, cursor: int, data: ChartData) -> _Parts:
+    """Return a line's value at the cursor, and where that is."""
+    found = value_at(line.points, cursor)
+    text = value_text(found[1], data.unit) if found else "-"
+    x = value_at(line.over, cursor) if line.over is not None else None
+    text += f" at KL {compact(x[1])}" if x is not None else ""
+    return [(text, "cursor"), (f" @ {data.axis.read(found[0] if found else cursor)}", "cursor")]
 
 
 def _fitting(data: ChartData, width: int, cursor: int | None, symbols: Symbols) -> _Parts:

@@ -13,7 +13,7 @@ from verl_tui.rendering.session.selection import LETTERS, without_shared_start
 from verl_tui.rendering.text.run_colours import RUNS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from verl_tui.rendering.charts.chart_data import ChartData, Points
     from verl_tui.rendering.session.snapshot import View
@@ -40,32 +40,49 @@ def overlaid(data: ChartData, indicator: str | None, view: View, axis: str) -> C
     found = list(others(data, indicator, view, axis))
     if shown is None or main is None or not found:
         return data
-    names = [shown.name, *(run.name for run in view.selected if run is not shown)]
-    labels = dict(zip(names, without_shared_start(names), strict=True))
+    labels = _labels(shown, view)
     lines = [
-        _marked(ChartLine(points, over=_own_kl(main, run)), run, view, labels)
+        _marked(_line(points, run, data), run, view, labels)
         for run, _, points in found
-        if main.over is None or kl_key(run) is not None
+        if not _lacks_kl(run, data)
     ]
-    lacking = [labels[run.name] for run, *_ in found if main.over is not None and not kl_key(run)]
-    notes = tuple(
-        f"{note}, none of {', '.join(lacking)}" if lacking else note for note in data.notes
-    )
-    # One kind of points at most: the markers of more would hide the many lines.
-    points = [line for line in data.lines if line.kind == "points"][:1]
+    lacking = [labels[run.name] for run, *_ in found if _lacks_kl(run, data)]
     return replace(
         data,
-        lines=(_marked(main, shown, view, labels), *lines, *points),
+        lines=(_marked(main, shown, view, labels), *lines, *_one_kind_of_points(data)),
         right=None,
         beside=(),
-        notes=notes,
+        notes=_notes(data, lacking),
     )
 
 
-def _own_kl(main: ChartLine, run: Run) -> Series | None:
-    """Return the KL that another run's line is over, None where the shown one's is over steps."""
-    key = kl_key(run) if main.over is not None else None
-    return run.series(key) if key is not None else None
+def _one_kind_of_points(data: ChartData) -> list[ChartLine]:
+    """Return one line of points at most: the markers of more would hide the many lines."""
+    return [line for line in data.lines if line.kind == "points"][:1]
+
+
+def _labels(shown: Run, view: View) -> dict[str, str]:
+    """Return the short names of the runs by their names."""
+    names = [shown.name, *(run.name for run in view.selected if run is not shown)]
+    return dict(zip(names, without_shared_start(names), strict=True))
+
+
+def _lacks_kl(run: Run, data: ChartData) -> bool:
+    """Return whether a run has no KL where the chart's lines are over theirs."""
+    return data.over_kl and kl_key(run) is None
+
+
+def _line(points: Points, run: Run, data: ChartData) -> ChartLine:
+    """Return another run's line, over its own KL where the shown run's is."""
+    key = kl_key(run) if data.over_kl else None
+    return ChartLine(points, over=run.series(key) if key is not None else None)
+
+
+def _notes(data: ChartData, lacking: Sequence[str]) -> tuple[str, ...]:
+    """Return the notes, each with the runs that have no KL."""
+    if not lacking:
+        return data.notes
+    return tuple(f"{note}, none of {', '.join(lacking)}" for note in data.notes)
 
 
 def counterpart(run: Run, key: str, indicator: str | None, other: Run) -> Series | None:

@@ -87,9 +87,7 @@ def path_points(over: Points, points: Points, first: int, last: int) -> list[Pat
 
 def is_path(data: ChartData, width: int, height: int) -> bool:
     """Return whether a chart is drawn as a path in so much room."""
-    main = data.main
-    roomy = width >= LEAST_WIDTH and height >= LEAST_HEIGHT
-    return roomy and main is not None and main.over is not None
+    return data.over_kl and width >= LEAST_WIDTH and height >= LEAST_HEIGHT
 
 
 def neighbour_on_path(line: ChartLine, step: int | None, count: int) -> int | None:
@@ -129,13 +127,9 @@ def path_rows(
     width, height = size
     paths = [*_paths(data, shown, symbols, cache)]
     known = [one for path in paths for one in (*path.behind, *path.points)]
-    if data.log_y:
-        known = [one for one in known if one.y > 0] or known
     if not known:
         return sentences("no step has both a value and a KL", width, height, symbols)
-    subject = (data.key, data.main.points.pyramid if data.main else None, shown[0])
-    x = cache.fitted("path x", subject, [one.x for one in known])
-    y = cache.fitted("path y", subject, [one.y for one in known], log=data.log_y)
+    x, y = _scales(data, known, shown[0], cache)
     axes = 1 if height < 6 else 2
     left, _ = sides(data, (y, None), width, height - axes, symbols)
     taken = len(left[0][0][0]) if left[0] else 0
@@ -144,10 +138,23 @@ def path_rows(
         picture.draw(path)
     picture.mark(paths, cursor)
     rows = [a + b for a, b in zip(left, picture.compose(), strict=True)]
-    for row in _axis_rows(x, width - taken, axes, symbols):
-        corner = ("" if len(rows) > height - axes else symbols.corner).rjust(taken)[:taken]
+    for below, row in enumerate(_axis_rows(x, width - taken, axes, symbols)):
+        corner = ("" if below else symbols.corner).rjust(taken)[:taken]
         rows.append(((corner, "axis"), *row))
     return rows
+
+
+def _scales(
+    data: ChartData, known: Sequence[PathPoint], first: int, cache: ChartCache
+) -> tuple[Scale, Scale]:
+    """Return the axes that all points fit on; on a logarithmic one those above 0, if there are
+    any.
+    """
+    if data.log_y:
+        known = [one for one in known if one.y > 0] or known
+    subject = (data.key, data.main.points.pyramid if data.main else None, first)
+    x = cache.fitted("path x", subject, [one.x for one in known])
+    return x, cache.fitted("path y", subject, [one.y for one in known], log=data.log_y)
 
 
 def _paths(

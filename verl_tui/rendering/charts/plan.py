@@ -251,11 +251,7 @@ def chart_data(found: PlannedChart, view: View, look: ChartLook) -> ChartData:
         target=target,
         notes=notes or _rate(found, run),
         beside=tuple(newest_and_best(run)) if found.points else (),
-        marks=tuple(
-            replace(mark, step=at)
-            for mark in _marks(found, view)
-            if (at := along(mark.step)) is not None
-        ),
+        marks=tuple(_marks(found, view, along)),
         alarms=tuple(_alarms(found, view, along)),
         best=_best(found),
         cursor=None if view.cursor is None else along(view.cursor),
@@ -332,7 +328,7 @@ def _spread(found: PlannedChart, run: Run, axis: XAxis) -> tuple[Points, ...]:
 
 def with_right(data: ChartData, other: ChartData) -> ChartData:
     """Return a chart with another metric drawn into it, over a y axis of its own at the right."""
-    if other.main is None or (data.main is not None and data.main.over is not None):
+    if other.main is None or data.over_kl:
         return data
     # Runs laid over each other have letters of their own.
     sign = "r" if any(one.sign for one in data.lines) else ""
@@ -391,7 +387,14 @@ def _rate(found: PlannedChart, run: Run) -> tuple[str, ...]:
     return ()
 
 
-def _marks(found: PlannedChart, view: View) -> tuple[Mark, ...]:
+def _marks(found: PlannedChart, view: View, along: Callable[[int], int | None]) -> Iterator[Mark]:
+    """Yield the marks of a chart along its x axis."""
+    for mark in _marks_at_steps(found, view):
+        if (at := along(mark.step)) is not None:
+            yield replace(mark, step=at)
+
+
+def _marks_at_steps(found: PlannedChart, view: View) -> tuple[Mark, ...]:
     assert view.run is not None
     breaches: dict[int, int] = {}
     for finding in view.verdict.findings:

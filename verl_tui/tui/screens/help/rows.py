@@ -112,11 +112,15 @@ class _RowWriter:
             keys = keys_given(self._app, binding)
             if section.everywhere:
                 keys = self._in_front(keys, binding)
-            if keys and binding.id == _FIRST_RUN:
-                yield from self._row("1 … 9", "Run by its number", "run.1 … run.9")
-            elif keys:
-                named = " ".join(key_name(key, ascii_only=self._ascii) for key in keys)
-                yield from self._row(named, binding.description, binding.id or "")
+            if keys:
+                yield from self._row_of(binding, keys)
+
+    def _row_of(self, binding: Binding, keys: list[str]) -> Iterator[HelpRow]:
+        """Return the rows of a binding; one for the keys of all runs."""
+        if binding.id == _FIRST_RUN:
+            return self._row("1 … 9", "Run by its number", "run.1 … run.9")
+        named = " ".join(key_name(key, ascii_only=self._ascii) for key in keys)
+        return self._row(named, binding.description, binding.id or "")
 
     def _in_front(self, keys: list[str], binding: Binding) -> list[str]:
         """Return those keys of a binding that have its meaning in the screen below the help."""

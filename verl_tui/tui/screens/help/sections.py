@@ -16,7 +16,7 @@ from verl_tui.tui.screens.dashboard import Dashboard
 from verl_tui.tui.screens.dashboard_layout import DashboardLayout
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from textual.app import App
     from textual.binding import Binding
@@ -55,8 +55,11 @@ def sections(app: App[object], focused: DOMNode | None) -> list[KeySection]:
         for one in _by_task("everywhere", _everywhere(app, () if front else _MAIN))
     ]
     places = (*everywhere, *panels, *main, *screens)
-    by_task = (one for task in TASKS for one in places if one.declared.task == task)
-    return [*dict.fromkeys((*first, *by_task))]
+    return [*dict.fromkeys((*first, *_sorted_by_task(places)))]
+
+
+def _sorted_by_task(places: Sequence[KeySection]) -> Iterator[KeySection]:
+    return (one for task in TASKS for one in places if one.declared.task == task)
 
 
 def _declared(*, screens: bool) -> list[KeySection]:
