@@ -96,17 +96,23 @@ def device_places(view: View, width: int) -> list[DevicePlace]:
     """
     here, name = _this_host(view, width), _host_name(view)
     logged, run_host = _logged_place(view, width, name if here.devices else "")
-    if not here.devices and (logged.devices or logged.below):
-        joined = _joined(logged, here, width)
-        if joined is not None:
-            return [joined]
+    if not here.devices:
+        return _without_own_devices(here, logged, width)
     if not logged.devices:
         return [here, logged] if logged.below else [here]
-    if not here.devices:
-        return [logged, here]
     here = here._replace(heading=f"this host, {name}" if name else "this host")
     elsewhere = run_host and name and not same_host(run_host, name)
     return [logged, here] if elsewhere else [here, logged]
+
+
+def _without_own_devices(here: DevicePlace, logged: DevicePlace, width: int) -> list[DevicePlace]:
+    """Return the places where this host has no device, as one where that fits."""
+    if not (logged.devices or logged.below):
+        return [here]
+    joined = _joined(logged, here, width)
+    if joined is not None:
+        return [joined]
+    return [logged, here] if logged.devices else [here, logged]
 
 
 def _joined(logged: DevicePlace, here: DevicePlace, width: int) -> DevicePlace | None:

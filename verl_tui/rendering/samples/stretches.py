@@ -125,19 +125,24 @@ class _Reading:
             return
         self.say(sign.start)
         closes = sign.does == CLOSE or (sign.does == FENCE and self._in_fence())
+        if not closes:
+            self._begin(sign)
+        self.say(sign.end, token=True)
+        if closes:
+            self._close(sign)
+        elif sign.does == END:
+            self.blocks.clear()
+
+    def _begin(self, sign: Sign) -> None:
+        """Begin what a sign stands before, if it does."""
         if sign.does == TURN:
             self._begin_turn(sign)
         elif sign.does == PART:
             self._begin_part(sign)
         elif sign.does == OPEN:
             self._open(sign)
-        elif sign.does == FENCE and not closes and len(self.blocks) < _DEEPEST:
+        elif sign.does == FENCE and len(self.blocks) < _DEEPEST:
             self.blocks.append((sign.name, sign.kind))
-        self.say(sign.end, token=True)
-        if closes:
-            self._close(sign)
-        elif sign.does == END:
-            self.blocks.clear()
 
     def _in_fence(self) -> bool:
         return bool(self.blocks) and self.blocks[-1][1] == CODE
