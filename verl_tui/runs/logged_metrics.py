@@ -8,6 +8,7 @@ from verl_tui.distributions import one_each, spreads
 from verl_tui.indicators import dialect, resolve
 from verl_tui.runs.cached import cached_by_keys
 from verl_tui.runs.newest import measured, newest, since
+from verl_tui.runs.one_value import OneValue
 from verl_tui.runs.series import Series
 from verl_tui.runs.spelling import Spellings
 from verl_tui.runs.table import Table
@@ -27,6 +28,7 @@ class LoggedMetrics:
         self._spellings = Spellings()
         self._names = self._spellings.names
         self._series: dict[str, Series] = {}
+        self._one_value = OneValue()
         self.keys_revision = 0
         """Grows with every new key."""
 
@@ -72,6 +74,11 @@ class LoggedMetrics:
                 if table.odd and table.keys[column] in table.odd:
                     found[key] = None
         return tuple(found)
+
+    @property
+    def constants(self) -> frozenset[str]:
+        """Keys that have had only one value, in several rows."""
+        return frozenset(self._one_value.keys(self._tables))
 
     @property
     @cached_by_keys

@@ -598,3 +598,38 @@ async def test_charts_of_a_column_line_up_at_every_size() -> None:
             windows = [chart.plot_area().window for chart in app.panel.charts]
             assert len({window.start for window in windows if window is not None}) == 1
             assert None not in windows
+
+
+async def test_what_is_constant_has_a_row_until_it_varies() -> None:
+    app, steps = Charts(), 20
+    columns = {"actor/entropy": [0.1 * (n % 5) for n in range(steps)], "actor/lr": [1e-6] * steps}
+    run = make_run(steps=steps, columns=columns)
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.panel.show(view_of(run))
+        await drawn(pilot)
+        assert "constant since 1" in app.text.splitlines()[-2]
+        assert [chart.size.height for chart in app.panel.charts] == [21, 21, 1]
+        await pilot.press("tab", "j", "j")
+        plan = app.panel.focused_plan()
+        assert plan is not None
+        assert plan.key == "actor/lr"
+        status = SourceStatus("/logs/grpo", "verl", modified=NOW, size=200, bytes_read=200)
+        rows = MetricRows(("actor/lr",), (steps + 1,), ((2e-6,),), (steps + 1,))
+        run.apply(Batch("grpo", status, (rows,)), NOW)
+        app.panel.show(view_of(run))
+        await drawn(pilot)
+        assert "constant" not in app.text
+        assert all(chart.size.height > 6 for chart in app.panel.charts)
+        assert app.panel.reveal("actor/lr")
+
+
+async def test_a_revealed_constant_is_a_chart() -> None:
+    app, steps = Charts(), 20
+    columns = {"actor/entropy": [0.1 * (n % 5) for n in range(steps)], "actor/lr": [1e-6] * steps}
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.panel.show(view_of(make_run(steps=steps, columns=columns)))
+        await drawn(pilot)
+        assert app.panel.reveal("actor/lr")
+        await drawn(pilot)
+        assert "constant" not in app.text
+        assert "actor/lr" in app.keys

@@ -148,6 +148,8 @@ class ChartData:
     """Last position that tells how the run is now, None = the last there is: beyond lies what a
     restart gave up.
     """
+    constant: bool = False
+    """True if it is one row of words: the metric has had only one value."""
     right: ChartData | None = None
     """A second metric over the same steps, whose lines have a y axis of their own at the right."""
     empty: str = "no data yet"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.finding import Verdict
 from verl_tui.rendering.charts.chart_data import ChartData
+from verl_tui.rendering.charts.constants import constant_keys, constants_last
 from verl_tui.rendering.charts.plan import ChartLook, plan_charts
 from verl_tui.rendering.charts.validation import score_beside
 from verl_tui.rendering.session.source_status import nothing_yet
@@ -20,6 +22,8 @@ _LEAST_WIDTH, _LEAST_HEIGHT = 26, 6
 """Cells below which a chart says less than a line of text with a sparkline."""
 _GOOD_WIDTH, _GOOD_HEIGHT = 38, 7
 """Cells from which on more room goes into more charts rather than larger ones."""
+_ALWAYS = "reward"
+"""The indicator that is a chart even where it is constant: that it does not move says most."""
 _ENOUGH = 8
 """Charts that show a run's health; only for fewer are they made smaller than is good."""
 
@@ -42,6 +46,10 @@ class ChartList(NamedTuple):
     pins: tuple[str, ...] = ()
     beside: str | None = None
     """The validation score that is drawn into the chart of the reward."""
+    constant: frozenset[str] = frozenset()
+    """Metrics that have had only one value."""
+    revealed: str | None = None
+    """Metric that is to be seen as a chart, whether it varies or not."""
 
 
 class Tile(NamedTuple):
@@ -68,12 +76,14 @@ class PageContent(NamedTuple):
     """Names and revisions of the runs that are laid over the shown one."""
 
     @classmethod
-    def of(cls, view: View, look: ChartLook, filter_: ChartFilter) -> PageContent:
-        """Return the content of a view."""
+    def of(
+        cls, view: View, look: ChartLook, filter_: ChartFilter, revealed: str | None = None
+    ) -> PageContent:
+        """Return the content of a view, with a metric that is to be seen as a chart."""
         run, wanted = view.run, tuple(view.monitor.config.charts)
         keys, beside = (len(run.keys), score_beside(run)) if run is not None else (0, None)
         return cls(
-            ChartList(run, keys, filter_, wanted, view.pins, beside),
+            ChartList(run, keys, filter_, wanted, view.pins, beside, constant_keys(view), revealed),
             look,
             run.revision if run else 0,
             view.cursor,
@@ -84,66 +94,98 @@ class PageContent(NamedTuple):
         )
 
 
-def list_charts(view: View, filter_: ChartFilter) -> tuple[PlannedChart, ...]:
-    """Return the charts of the shown run that pass a filter, in their order."""
+def list_charts(
+    view: View, filter_: ChartFilter, revealed: str | None = None
+) -> tuple[PlannedChart, ...]:
+    """Return the charts of the shown run that pass a filter, in their order: those that vary, or
+    are pinned, wanted or revealed, then a row each for what is constant.
+    """
     if view.run is None:
         return ()
     wanted = view.monitor.config.charts
     charts = plan_charts(view.run, wanted, filter_.text, view.pins)
-    if charts or not filter_.lenient:
-        return charts
-    return plan_charts(view.run, wanted, "", view.pins)
+    if not charts and filter_.lenient:
+        charts = plan_charts(view.run, wanted, "", view.pins)
+    shown = {chart.key for chart in charts if revealed is not None and chart.shows(revealed)}
+    return constants_last(charts, constant_keys(view), {_ALWAYS, *wanted, *view.pins, *shown})
 
 
 @dataclass(frozen=True, slots=True)
 class ChartPage:
-    """A page of the listed charts: as many as fit, in columns."""
+    """A page of the listed charts: as many as fit, in columns; then rows of what is constant."""
 
     listed: tuple[PlannedChart, ...] = ()
-    """The charts of all pages."""
+    """The charts of all pages, the constant ones last."""
     first: int = 0
     """Index of the page's first chart in the list."""
     columns: int = 1
     slots: int = 1
-    """Charts on a full page."""
+    """The most charts on a page."""
+    rows: int = 1
+    """Charts one below the other, on a full page."""
+    starts: tuple[int, ...] = (0,)
+    """Index of the first chart of each page."""
 
     @property
     def charts(self) -> tuple[PlannedChart, ...]:
-        """The charts of the page; fewer than there are slots on the last one."""
-        return self.listed[self.first : self.first + self.slots]
+        """The charts of the page."""
+        at = bisect_right(self.starts, self.first)
+        return self.listed[self.first : self.starts[at] if at < len(self.starts) else None]
 
     @property
     def grid(self) -> tuple[int, int]:
         """Columns and slots."""
         return self.columns, self.slots
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """What is equal for pages whose charts stand in the same places, as far as there are any,
+        in the same room.
+        """
+        constant = sum(one.constant for one in self.charts)
+        used = len(self.charts) - constant if constant else 0
+        return *self.grid, self.rows, used, constant
+
     def fitted(self, width: int, height: int, key: str | None) -> ChartPage:
         """Return the page for a size in cells: the one that shows a metric, if one is named, else
         the same as far as there is one.
         """
-        columns, slots = _grid(width, height, len(self.listed))
+        varying, count = sum(not one.constant for one in self.listed), len(self.listed)
+        columns, rows = _grid(width, height)
+        columns = max(1, min(columns, varying))
+        starts = _starts(columns, rows, height, varying, count)
+        slots = max(stop - start for start, stop in zip(starts, (*starts[1:], count), strict=True))
         at = next((i for i, one in enumerate(self.listed) if one.shows(key)), None) if key else None
-        first = self.first if at is None else at // slots * slots
-        last_page = max(0, (len(self.listed) - 1) // slots * slots)
-        return ChartPage(self.listed, max(0, min(first, last_page)), columns, slots)
+        page = bisect_right(starts, self.first if at is None else at) - 1
+        rows = min(rows, -(-varying // columns)) or 1
+        return ChartPage(self.listed, starts[page], columns, max(1, slots), rows, starts)
 
     def tiles(self, width: int, height: int) -> list[Tile]:
         """Return where the charts of the page stand in so many cells: in columns of one width, a
-        column apart.
+        column apart, and below them a row each for what is constant.
         """
-        columns, rows = self.columns, -(-self.slots // self.columns)
+        columns = self.columns
+        count = max(1, len(self.charts))
+        constant = sum(one.constant for one in self.charts)
+        lines, used = -(-constant // columns), -(-(count - constant) // columns)
+        rows = self.rows if (height - lines) // self.rows >= _LEAST_HEIGHT else max(1, used)
+        levels = [at * (height - lines) // rows for at in range(rows + 1)]
+        tops = [*levels[: used + 1], *range(levels[used] + 1, levels[used] + lines + 1)]
         edges = [at * (width + 1) // columns for at in range(columns + 1)]
-        levels = [at * height // rows for at in range(rows + 1)]
-        places = [divmod(slot, columns) for slot in range(max(1, len(self.charts)))]
+        above = used * columns - (count - constant)
+        places = [
+            divmod(at + above * self.charts[at].constant if self.charts else at, columns)
+            for at in range(count)
+        ]
         return [
-            Tile(x, edges[x], levels[y], edges[x + 1] - 1 - edges[x], levels[y + 1] - levels[y])
+            Tile(x, edges[x], tops[y], edges[x + 1] - 1 - edges[x], tops[y + 1] - tops[y])
             for y, x in places
         ]
 
     def turned(self, way: int) -> ChartPage:
         """Return the next (1) or previous (-1) page, the same where there is none."""
-        first = self.first + way * self.slots
-        return replace(self, first=first) if 0 <= first < len(self.listed) else self
+        page = bisect_right(self.starts, self.first) - 1 + way
+        return replace(self, first=self.starts[page]) if 0 <= page < len(self.starts) else self
 
     def slot(self, key: str | None) -> int | None:
         """Return the slot of the chart that shows a metric, None if the page has none."""
@@ -165,8 +207,10 @@ class ChartPage:
         shown = len(self.charts)
         if len(self.listed) > shown:
             last = self.first + shown
-            keys = f"{view.keys['chart.page_down']} {view.keys['chart.page_up']}"
-            words.append(f"{self.first + 1}–{last} of {len(self.listed)} · {keys}")
+            words.append(f"{self.first + 1}–{last} of {len(self.listed)}")
+            if hidden := sum(one.constant for one in self.listed[last:]):
+                words.append(f"{hidden} constant at the end")
+            words.append(f"{view.keys['chart.page_down']} {view.keys['chart.page_up']}")
         return " · ".join(words)
 
 
@@ -178,14 +222,25 @@ def empty_chart(view: View, filter_: str) -> ChartData:
     return ChartData("", label=name, empty=nothing_yet(view))
 
 
-def _grid(width: int, height: int, count: int) -> tuple[int, int]:
-    """Return how many columns of charts fit, and how many of `count` charts a page holds."""
+def _grid(width: int, height: int) -> tuple[int, int]:
+    """Return how many columns and rows of charts fit."""
     if width < 2 * _LEAST_WIDTH - 4 or height < _LEAST_HEIGHT:  # columns of single lines
-        columns, rows = max(1, (width + 1) // (_GOOD_WIDTH + 1)), height
-    else:
-        columns = max(width // _GOOD_WIDTH, min(2, (width + 1) // (_LEAST_WIDTH + 1)), 1)
-        rows = height // _GOOD_HEIGHT
-        if columns * rows < _ENOUGH:
-            rows = height // _LEAST_HEIGHT
-    slots = max(1, min(columns * max(1, rows), count or 1))
-    return min(columns, slots), slots
+        return max(1, (width + 1) // (_GOOD_WIDTH + 1)), max(1, height)
+    columns = max(width // _GOOD_WIDTH, min(2, (width + 1) // (_LEAST_WIDTH + 1)), 1)
+    rows = height // _GOOD_HEIGHT
+    if columns * rows < _ENOUGH:
+        rows = height // _LEAST_HEIGHT
+    return columns, max(1, rows)
+
+
+def _starts(columns: int, rows: int, height: int, varying: int, count: int) -> tuple[int, ...]:
+    """Return the index of the first chart of each page.
+
+    What is constant stands below the last charts, as far as these can spare the room, and then on
+    pages of its own.
+    """
+    starts = [*range(0, max(1, varying), columns * rows)]
+    last = -(-(varying - starts[-1]) // columns)
+    least = 1 if rows == height else _LEAST_HEIGHT
+    free = max(0, height - last * least) * columns
+    return (*starts, *range(varying + free, count, max(1, height) * columns))

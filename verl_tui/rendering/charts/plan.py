@@ -107,6 +107,14 @@ class PlannedChart:
     """Keys of what is drawn as joined points with it: the validation score with the reward."""
     spread: Spread | None = None
     """The distribution that the metric is of."""
+    constant: bool = False
+    """True where one row says all: the metric has had only one value."""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys of all that is drawn."""
+        spread = self.spread.quantiles if self.spread is not None else ()
+        return (self.key, *(self.envelope or ()), *self.points, *spread)
 
     def shows(self, key: str) -> bool:
         """Return whether a metric is in this chart."""
@@ -249,7 +257,8 @@ def chart_data(found: PlannedChart, view: View, look: ChartLook) -> ChartData:
         spread=_spread(found, run, axis),
         band=_band(found, view),
         target=target,
-        notes=notes or _rate(found, run),
+        notes=_since(own) if found.constant and own is not None else notes or _rate(found, run),
+        constant=found.constant,
         beside=tuple(newest_and_best(run)) if found.points else (),
         marks=tuple(_marks(found, view, along)),
         alarms=tuple(_alarms(found, view, along)),
@@ -385,6 +394,12 @@ def _rate(found: PlannedChart, run: Run) -> tuple[str, ...]:
     if found.indicator == "generation_time" and (latency := generation_latency(run)) is not None:
         return (f"p95 {compact(latency.value)} {latency.unit}",)
     return ()
+
+
+def _since(series: Series) -> tuple[str, ...]:
+    """Return the ways to say since when a metric is constant."""
+    step = series.steps[0]
+    return f"constant since step {step}", f"constant since {step}", "constant"
 
 
 def _marks(found: PlannedChart, view: View, along: Callable[[int], int | None]) -> Iterator[Mark]:

@@ -77,11 +77,13 @@ class ChartRenderer:
             return []
         self.window = None
         shown = shown_reach(data)
-        if height == 1:
+        if height == 1 and not data.constant:
             return [one_line(data, width, cursor, self.symbols, focus=focus)]
         if shown is not None and height >= _PLOT_FROM:
             data = self.cache.smoothed_by_noise(data, shown, width)
         title = title_row(data, width, cursor, self.symbols, focus=focus)
+        if height == 1:
+            return [title]
         if shown is None:
             return [title, *sentences(data.empty, width, height - 1, self.symbols)]
         if height == 2:

@@ -90,8 +90,8 @@ class ChartsPanel(Panel):
         """
         self._focus: int | None = None
         """Slot to be given the focus when the page is drawn: 0 or -1."""
-        self._laid_out = ((0, 0), 0, 0)
-        """Grid of the last layout, tiles that it shows, and tiles that there were."""
+        self._laid_out: tuple[tuple[int, ...], int, int] = ((), 0, 0)
+        """Shape of the last layout, tiles that it shows, and tiles that there were."""
         self._room = Size(0, 0)
         """The size of the last layout."""
         self._gutters = Gutters()
@@ -107,7 +107,10 @@ class ChartsPanel(Panel):
 
     def show(self, view: View) -> None:
         """Draw the page's charts, if any has changed."""
-        before, content = self._content, PageContent.of(view, self.look, self._filter)
+        before, content = (
+            self._content,
+            PageContent.of(view, self.look, self._filter, self._revealed),
+        )
         self._show_log(view)
         if content == before and view.run is not None:
             return  # a reading of the GPUs, or the clock, changes no chart
@@ -137,7 +140,7 @@ class ChartsPanel(Panel):
 
     def listed(self, view: View) -> tuple[PlannedChart, ...]:
         """Return the charts that the shown run gets, in their order."""
-        return list_charts(view, self._filter)
+        return list_charts(view, self._filter, self._revealed)
 
     def matches(self, view: View) -> Matches:
         """Return how many charts match the filter, of how many."""
@@ -159,11 +162,12 @@ class ChartsPanel(Panel):
         self._page = page = self._page.fitted(*tiles.size, self._revealed)
         if not tiles.children:  # then no layout asks for any
             self._mount(page.slots)
-        if page.grid == self._laid_out[0]:
+        shape = page.shape
+        if shape == self._laid_out[0]:
             self._draw(view, slice(at_once))
             if at_once is not None and len(self.charts) > at_once:
                 self.call_after_refresh(self._draw_late)
-        if (page.grid, len(page.charts), len(tiles.children)) != self._laid_out:
+        if (shape, len(page.charts), len(tiles.children)) != self._laid_out:
             tiles.refresh(layout=True)
 
     def _lay_out(self, size: Size) -> list[tuple[int, int, int, int]]:
@@ -171,10 +175,11 @@ class ChartsPanel(Panel):
         self._page = page = self._page.fitted(*size, self._revealed)
         before, there = self._laid_out, len(self._tiles.children)
         resized, self._room = size != self._room, size
-        self._laid_out = page.grid, len(page.charts), there
+        shape = page.shape
+        self._laid_out = shape, len(page.charts), there
         if there < page.slots:
             self.call_later(self._mount, page.slots)
-        others = (page.grid, there) != (before[0], before[2])
+        others = (shape, there) != (before[0], before[2])
         if self._view is not None and (others or resized):
             for number, chart in enumerate(self.charts):
                 chart.expect_layout(late=others and number >= _AT_ONCE)
@@ -287,6 +292,8 @@ class ChartsPanel(Panel):
         if not any(one.shows(key) for one in self._page.listed):
             return False
         self._revealed = key
+        if self._view is not None:  # what is constant becomes a chart
+            self._page = replace(self._page, listed=self.listed(self._view))
         if self._focused_slot is not None:
             self._focus = 0  # it follows, once the page is drawn
         if not soon:

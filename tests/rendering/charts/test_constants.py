@@ -1,0 +1,139 @@
+"""What is constant is a row below the charts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from run_views import make_run, make_view
+
+from verl_tui.health.finding import Finding, Severity, Verdict
+from verl_tui.rendering.charts.page import ChartFilter, ChartPage, list_charts
+from verl_tui.rendering.charts.plan import ChartLook, PlannedChart, chart_data
+from verl_tui.rendering.charts.renderer import ChartRenderer
+
+if TYPE_CHECKING:
+    from verl_tui.rendering.session.snapshot import View
+    from verl_tui.runs.run import Run
+
+LR, ENTROPY, CLIP = "actor/lr", "actor/entropy", "actor/pg_clipfrac"
+
+
+def run_of(name: str = "grpo", lr: float = 1e-6, steps: int = 20) -> Run:
+    columns = {
+        LR: [lr] * steps,
+        CLIP: [0.0] * steps,
+        ENTROPY: [0.1 * (n % 5) for n in range(steps)],
+    }
+    return make_run(name, steps=steps, columns=columns)
+
+
+def view_of(*runs: Run, charts: tuple[str, ...] = (), **more: object) -> View:
+    view = make_view(*runs, **more)
+    view.monitor.config = type("Config", (), {"charts": charts, "targets": {}})()
+    view.monitor.guide.band = lambda *_: None
+    return view
+
+
+def listed(view: View, text: str = "", revealed: str | None = None) -> list[tuple[str, bool]]:
+    found = list_charts(view, ChartFilter(text), revealed)
+    return [(one.key, one.constant) for one in found]
+
+
+REWARD = ("critic/score/mean", False)
+
+
+def test_what_is_constant_comes_last() -> None:
+    assert listed(view_of(run_of())) == [REWARD, (ENTROPY, False), (CLIP, True), (LR, True)]
+
+
+def test_a_young_run_has_charts_only() -> None:
+    assert not any(constant for _, constant in listed(view_of(run_of(steps=7))))
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        view_of(run_of(), pins=(LR,)),
+        view_of(run_of(), charts=(LR,)),
+        view_of(
+            run_of(),
+            verdicts={
+                "grpo": Verdict(findings=(Finding("lr-zero", Severity.WARNING, "is 0", key=LR),))
+            },
+        ),
+    ],
+    ids=["pinned", "wanted", "judged"],
+)
+def test_what_somebody_looks_at_stays_a_chart(view: View) -> None:
+    assert (LR, False) in listed(view)
+    assert (CLIP, True) in listed(view)
+
+
+def test_what_is_revealed_is_a_chart() -> None:
+    assert (LR, False) in listed(view_of(run_of()), revealed=LR)
+
+
+def test_a_constant_reward_is_a_chart() -> None:
+    run = make_run(steps=20, columns={"critic/score/mean": [0.0] * 20, ENTROPY: [*range(20)]})
+    assert listed(view_of(run))[0] == REWARD
+
+
+def test_where_nothing_varies_all_are_charts() -> None:
+    assert listed(view_of(run_of()), "lr") == [(LR, False)]
+
+
+def test_constants_that_differ_between_runs_are_charts() -> None:
+    one, other = run_of(), run_of("other", lr=2e-6)
+    view = view_of(one, other)
+    for name in ("grpo", "other"):
+        view.selection.toggle(name)
+    assert (LR, False) in listed(view)
+    assert (CLIP, True) in listed(view)
+
+
+@pytest.mark.parametrize(
+    ("width", "said"),
+    [(60, "constant since step 1"), (40, "constant since 1"), (36, "constant"), (20, "1e-06")],
+)
+def test_a_row_says_the_value_and_since_when(width: int, said: str) -> None:
+    view = view_of(run_of())
+    (chart,) = (one for one in list_charts(view, ChartFilter()) if one.key == LR)
+    (row,) = ChartRenderer().rows(chart_data(chart, view, ChartLook()), width, 1)
+    text = "".join(part for part, _ in row)
+    assert text.startswith("learning rate  1e-06")
+    assert said in text
+    assert len(text) <= width
+
+
+CHARTS = tuple(PlannedChart(f"key/{number}", f"label {number}") for number in range(30))
+CONSTANT = tuple(replace(one, key=f"constant/{one.key}", constant=True) for one in CHARTS)
+
+
+@given(st.integers(1, 200), st.integers(1, 60), st.integers(0, 30), st.integers(0, 30), st.data())
+def test_every_chart_is_on_one_page_and_all_fit(
+    width: int, height: int, varying: int, constant: int, data: st.DataObject
+) -> None:
+    charts = CHARTS[:varying] + CONSTANT[:constant]
+    page = ChartPage(charts).fitted(width, height, None)
+    seen = []
+    for _ in page.starts:
+        seen += page.charts
+        assert len(page.charts) <= page.slots
+        tiles = page.tiles(width, height)
+        assert len(tiles) == max(1, len(page.charts))
+        for chart, tile in zip(page.charts, tiles, strict=False):
+            least = 6 if width >= 48 and height >= 6 else 1
+            assert tile.height == 1 if chart.constant else tile.height >= least
+            assert tile.x + tile.width <= width
+            assert tile.y + tile.height <= height
+        cells = [(tile.x, y) for tile in tiles for y in range(tile.y, tile.y + tile.height)]
+        assert len(cells) == len(set(cells)), "no two in one place"
+        page = page.turned(1)
+    assert seen == [*charts]
+    if charts:
+        wanted = data.draw(st.sampled_from(charts))
+        assert wanted in page.fitted(width, height, wanted.key).charts
