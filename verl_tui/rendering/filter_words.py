@@ -22,24 +22,39 @@ def filter_label(kinds: Sequence[str]) -> str:
 
 
 def filter_state(
-    typed: str, matches: Mapping[str, Matches], width: int, *, ascii_only: bool
+    typed: str,
+    matches: Mapping[str, Matches] | None,
+    width: int,
+    *,
+    ascii_only: bool,
+    enter: str = "keeps it",
+    escape: str = "esc",
 ) -> str:
     """Return the words behind the typed text, the longest that fit.
 
     Args:
         typed: The text.
-        matches: Kinds of things, as `metrics`, to how many of them match.
+        matches: Kinds of things, as `metrics`, to how many of them match; None while that is
+            unknown.
         width: Cells there are.
         ascii_only: Whether to keep to ASCII.
+        enter: What the enter key does.
+        escape: Name of the key that leaves.
     """
-    leave = ("enter keeps it", "esc clears it") if typed.strip() else ("esc leaves",)
+    kept = enter == "keeps it"  # else nothing is filtered before the enter key
+    away = f"{escape} {'clears it' if kept and typed.strip() else 'leaves'}"
+    leave = (f"enter {enter}", away) if typed.strip() else (away,)
     dot = " - " if ascii_only else " · "
-    count = _count(matches) if typed.strip() else ""
-    forms = ((count, *leave), (count, leave[-1]), (leave[-1],), ("esc",))
+    count = _count(matches, zeros=not kept) if typed.strip() and matches is not None else ""
+    forms = ((count, *leave), (count, leave[-1]), (leave[-1],), (escape,))
     texts = (dot.join(filter(None, form)) for form in forms)
     return next((text for text in texts if len(text) <= width), "")
 
 
-def _count(matches: Mapping[str, Matches]) -> str:
-    found = [f"{one.found} of {one.all} {kind}" for kind, one in matches.items() if one.found]
+def _count(matches: Mapping[str, Matches], *, zeros: bool) -> str:
+    found = [
+        f"{one.found:,} of {one.all:,} {kind}"
+        for kind, one in matches.items()
+        if one.found or zeros
+    ]
     return ", ".join(found) or "nothing matches"

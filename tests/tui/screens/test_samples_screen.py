@@ -404,7 +404,7 @@ async def test_goes_from_hit_to_hit_and_unfolds(run: Path) -> None:
     ("words", "said"),
     [
         ("(", "missing )"),
-        ("nofield>1", "no field is called nofield"),
+        ("nofield>1", "no sample has a number called nofield"),
         ("acc>x", "number"),
     ],
 )

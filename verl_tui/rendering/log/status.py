@@ -5,14 +5,17 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from verl_tui.rendering.filter_words import Matches
 from verl_tui.rendering.log.window import ROOMY
 from verl_tui.rendering.session.hint_keys import HINT_KEYS
 from verl_tui.rendering.text.printable import middle
+from verl_tui.rendering.text.search import Search
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from verl_tui.rendering.log.line_kinds import TextQuery
+    from verl_tui.rendering.log.pager import ScreenRow
     from verl_tui.rendering.log.window import LogWindow
     from verl_tui.rendering.text.piece import Pieces
 
@@ -50,6 +53,17 @@ def place(window: LogWindow, width: int) -> tuple[Pieces, Pieces]:
     if pager.follow:
         return left, [("following", "dim")]
     return left, [(f"{pager.share(window.lines[-1])}%" if window.lines else "", "dim")]
+
+
+def in_sight(lines: Sequence[ScreenRow], expression: str) -> dict[str, Matches] | None:
+    """Count the rows in sight that have what is being typed; None of what is no expression yet."""
+    try:
+        search = Search(expression)
+    except ValueError:
+        return None
+    rows = {line.row.start: line.row.whole for line in lines}
+    found = sum(search.search(text) for text in rows.values())
+    return {"lines in sight": Matches(found, len(rows))}
 
 
 def _number(path: str, paths: list[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.charts.plan import PlannedChart, single_metric
+from verl_tui.rendering.filter_words import Matches
 from verl_tui.rendering.metrics.filter import MetricFilter, parse
 from verl_tui.rendering.metrics.listing import MetricOrder, listing
 from verl_tui.rendering.session.source_status import nothing_yet
@@ -54,6 +55,10 @@ class MetricList:
         self._listed, self.groups = made_from, ()
         if run is not None:
             self.groups = listing(run.metrics, self.filter, self.order, run.tail)
+
+    def matches(self, run: Run | None) -> Matches:
+        """Return how many of a run's metrics are listed."""
+        return Matches(len(self.keys), len(run.keys) if run is not None else 0)
 
     def charts(self, run: Run | None) -> list[PlannedChart]:
         """Return a chart of each listed metric that a run has."""

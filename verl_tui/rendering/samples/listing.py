@@ -6,8 +6,9 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from verl_tui.on_demand.samples import Hits
+from verl_tui.rendering.filter_words import Matches
 from verl_tui.rendering.samples.order import Fields, SampleOrder
-from verl_tui.rendering.samples.query import SampleQuery
+from verl_tui.rendering.samples.query import SampleQuery, parse
 from verl_tui.rendering.samples.score_summary import ScoreSummary, summarise
 from verl_tui.rendering.samples.table import number_groups
 
@@ -90,6 +91,31 @@ class SampleListing:
         self.visible = order.sort(passed)
         self._places = {index: at for at, index in enumerate(self.visible)}
         self.revision += 1
+
+    def asked(self, text: str) -> SampleQuery:
+        """Return a filter that the user has typed.
+
+        Raises:
+            ValueError: It is invalid, or compares a number that no sample has; the message says so.
+        """
+        query = parse(text)
+        unknown = query.unknown(self.fields)
+        if unknown and self.complete:
+            known = ", ".join(("score", "len", *self.fields))
+            raise ValueError(f"no sample has a number called {unknown[0]}: there are {known}")
+        return query
+
+    def matches(self, text: str) -> dict[str, Matches] | None:
+        """Count the samples that pass a filter that is being typed; None where that cannot be told
+        yet: it is no filter, or searches in texts that have not been read.
+        """
+        try:
+            query = parse(text)
+        except ValueError:
+            return None
+        if query.searches or query.unknown(self.fields) or not self.facts:
+            return None
+        return {"samples": Matches(sum(map(query.holds, self.facts)), len(self.facts))}
 
     def place_of(self, index: int | None) -> int | None:
         """Return the position of a sample in the list, None if it is not listed."""

@@ -39,6 +39,8 @@ _SIGNS: dict[str, Callable[[float, float], bool]] = {
     "==": operator.eq,
     "!=": operator.ne,
 }
+HINT = 'score>0.5 acc=1 len>=2000 · group:ab word /regex/ "text"'
+"""The language in one row."""
 HELP = (
     "A filter is terms side by side, all must hold:",
     "score>0.5 acc=1 len>=2000   numbers: < <= > >= = !=",

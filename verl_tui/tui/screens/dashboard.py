@@ -8,7 +8,7 @@ from textual import on
 from textual.binding import Binding
 from textual.widgets import Input
 
-from verl_tui.rendering.filter_words import filter_label, filter_state
+from verl_tui.rendering.filter_words import filter_label
 from verl_tui.rendering.text.printable import printable
 from verl_tui.rendering.text.wrap import fit
 from verl_tui.tui.keys import chart_keys
@@ -329,14 +329,12 @@ class Dashboard(DashboardLayout):
         self._filtered = (
             (panel.id,) if panel is not None and panel.id in _FILTERED else tuple(_FILTERED)
         )
-        with bar.input.prevent(Input.Changed):
-            bar.input.value = runs.filter if self._filtered == ("runs",) else charts.filter
-        # Shown at once, before the stylesheet is applied next, so that fast typing loses no key.
-        bar.display = True
-        bar.label(filter_label([_FILTERED[name] for name in self._filtered]))
+        bar.open(
+            filter_label([_FILTERED[name] for name in self._filtered]),
+            runs.filter if self._filtered == ("runs",) else charts.filter,
+        )
         self._say_matches()
         self._arrange("-filtering", on=True)
-        self.set_focus(bar.input, scroll_visible=False)
 
     def _say_matches(self) -> None:
         """Say beside the typed filter how much matches it."""
@@ -347,7 +345,7 @@ class Dashboard(DashboardLayout):
         charts, runs = self.query_one(ChartsPanel), self.query_one(RunsPanel)
         panels = {"runs": runs.matches, "charts": charts.matches}
         counts = {_FILTERED[name]: panels[name](view) for name in self._filtered}
-        bar.state(filter_state(bar.input.value, counts, bar.room, ascii_only=view.ascii))
+        bar.say(counts, ascii_only=view.ascii, escape=view.keys["back"])
 
     @on(Input.Changed, "#filter")
     def _filter_changed(self, event: Input.Changed) -> None:

@@ -5,12 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.containers import Horizontal
+from textual.widgets import Input
 
+from verl_tui.rendering.filter_words import filter_state
 from verl_tui.tui.widgets.input_line import InputLine
 from verl_tui.tui.widgets.line import Line
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from textual.app import ComposeResult
+
+    from verl_tui.rendering.filter_words import Matches
 
 _TYPED = 12
 """Cells that are left to the text at least; as many again are for the words at the right."""
@@ -27,15 +33,16 @@ class FilterBar(Horizontal):
     }
     """
 
-    def __init__(self, *, id: str, input_id: str) -> None:
+    def __init__(self, *, id: str, input_id: str, hint: str = "") -> None:
         """Make the row.
 
         Args:
             id: ID of the row.
             input_id: ID of the line to type in.
+            hint: What may be typed, shown while nothing is.
         """
         super().__init__(id=id)
-        self.input = InputLine("", id=input_id)
+        self.input = InputLine(hint, id=input_id)
         self._label, self._state = Line(), Line()
         self._words = ""
 
@@ -51,11 +58,40 @@ class FilterBar(Horizontal):
         width = self.size.width or self.screen.size.width
         return max(0, width - len(self._words) - max(_TYPED, len(self.input.value) + 1) - 2)
 
+    def open(self, label: str, typed: str = "") -> None:
+        """Show the row, at once so that fast typing loses no key, and give it the focus.
+
+        Args:
+            label: Words at the left.
+            typed: The text to begin with.
+        """
+        with self.input.prevent(Input.Changed):
+            self.input.value = typed
+        self.display = True
+        self.label(label)
+        self.screen.set_focus(self.input, scroll_visible=False)
+
     def label(self, words: str) -> None:
         """Write the words at the left, where there is room for them."""
         width = self.size.width or self.screen.size.width
         self._words = words if len(words) + 2 * _TYPED <= width else "/ "
         self._write(self._label, self._words, "accent")
+
+    def say(
+        self,
+        matches: Mapping[str, Matches] | None,
+        *,
+        ascii_only: bool,
+        enter: str = "keeps it",
+        escape: str = "esc",
+    ) -> None:
+        """Write at the right how much matches and how to leave; the arguments are those of
+        `filter_state`.
+        """
+        typed, room = self.input.value, self.room
+        self.state(
+            filter_state(typed, matches, room, ascii_only=ascii_only, enter=enter, escape=escape)
+        )
 
     def state(self, words: str) -> None:
         """Write the words at the right."""

@@ -17,6 +17,7 @@ from verl_tui.rendering.config_rows import (
     page_rows,
     settings_page,
 )
+from verl_tui.rendering.filter_words import Matches, filter_label
 from verl_tui.text import one_line
 from verl_tui.tui.export import copy_text
 from verl_tui.tui.keys.help_section import HelpSection
@@ -24,10 +25,12 @@ from verl_tui.tui.keys.tasks import WHY
 from verl_tui.tui.panels.panel import TextPanel
 from verl_tui.tui.screens.overlay import Overlay
 from verl_tui.tui.widgets.entries import Entries
-from verl_tui.tui.widgets.input_line import InputLine
+from verl_tui.tui.widgets.filter_bar import FilterBar
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
@@ -171,8 +174,8 @@ class ConfigScreen(Overlay[None]):
     )
     DEFAULT_CSS = """
     ConfigScreen {
-        & > #config-filter { dock: bottom; height: 1; border: none; padding: 0 1; display: none; }
-        &.-filtering > #config-filter { display: block; }
+        & > #config-bar { dock: bottom; padding: 0 1; display: none; }
+        &.-filtering > #config-bar { display: block; }
     }
     """
 
@@ -182,6 +185,8 @@ class ConfigScreen(Overlay[None]):
         super().__init__(ConfigPanel(), view)
         self._query = ""
         self._comparing = False
+        self._matches = Matches(0, 0)
+        """How many settings the filter leaves."""
         self._drawn: object = None
         """State that was drawn last."""
         self._first_other = 0
@@ -190,7 +195,7 @@ class ConfigScreen(Overlay[None]):
     def compose(self) -> ComposeResult:
         """Make the list and the line to type a filter in."""
         yield from super().compose()
-        yield InputLine("part of a name or a value · enter keeps, esc clears", id="config-filter")
+        yield FilterBar(id="config-bar", input_id="config-filter", hint="part of a name or a value")
 
     def draw(self, view: View) -> None:
         """Draw the newest state."""
@@ -208,20 +213,32 @@ class ConfigScreen(Overlay[None]):
         if drawn == self._drawn:
             return  # settings seldom change, and there may be a thousand of them
         self._drawn = drawn
+        page = self._page(runs, self._query)
+        every = self._page(runs, "") if self._query else page
+        self._matches = Matches(len(page.entries), len(every.entries))
         self._write_frame(view.run)
-        page = (
-            difference_page(runs, self._query)
-            if self._comparing
-            else settings_page(view.run, self._query)
-        )
         self._panel.show_page(page, ascii_only=view.ascii)
 
+    def _page(self, runs: Sequence[Run], query: str) -> SettingsPage:
+        """Return what a filter leaves."""
+        if self._comparing:
+            return difference_page(runs, query)
+        return settings_page(runs[0] if runs else None, query)
+
+    def _say_matches(self) -> None:
+        """Say beside the typed filter how much matches it."""
+        view, bar = self._view, self.query_one(FilterBar)
+        if view is not None:
+            counts = {"settings": self._matches}
+            bar.say(counts, ascii_only=view.ascii, escape=view.keys["config.back"])
+
     def _write_frame(self, run: Run | None) -> None:
-        """Write title and keys into the frame."""
+        """Write title, filter and keys into the frame."""
         words = "difference" if self._comparing else "configuration"
         words += f" of {one_line(run.name, 80)}" if run is not None else ""
         self.entitle(words)
-        filtered = (f"filter: {self._query}",) if self._query else ()
+        found, total = self._matches
+        filtered = (f"filter: {self._query} ({found} of {total})",) if self._query else ()
         self._panel.subtitle(
             " · ".join((*filtered, self.edge) if self.has_class("-wide") else filtered)
         )
@@ -272,18 +289,18 @@ class ConfigScreen(Overlay[None]):
 
     def action_filter(self) -> None:
         """Open the line to type a filter in."""
-        box = self.query_one("#config-filter", Input)
-        box.display = True  # at once: whoever types fast loses no key
+        self.query_one(FilterBar).open(filter_label(["settings"]), self._query)
+        self._say_matches()
         self.add_class("-filtering")
-        self.set_focus(box, scroll_visible=False)
 
     @on(Input.Changed, "#config-filter")
     def _typed(self, event: Input.Changed) -> None:
         self._query = event.value.strip()
         self.redraw()
+        self._say_matches()
 
     @on(Input.Submitted, "#config-filter")
     def _close_filter(self) -> None:
-        self.query_one("#config-filter", Input).display = False
+        self.query_one(FilterBar).display = False
         self.remove_class("-filtering")
         self._panel.query_one(SettingsList).focus()

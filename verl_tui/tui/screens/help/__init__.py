@@ -1,5 +1,5 @@
-"""Help: all keys (`/` searches them), the screen in front first, with the names that `[keys]`
-takes, and the meaning of the signs in charts.
+"""Help: all keys (`/` searches them), the screen in front first, then by what they are for, with
+the names that `[keys]` takes, and the meaning of the signs in charts.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from textual.screen import ModalScreen
 from textual.strip import Strip
 from textual.widgets import Input
 
-from verl_tui.rendering.filter_words import Matches, filter_state
+from verl_tui.rendering.filter_words import Matches
 from verl_tui.tui.screens.help.arrange import GAP, by_section, in_columns, with_words
 from verl_tui.tui.screens.help.rows import ROOMY, help_rows
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
@@ -87,10 +87,8 @@ class HelpScreen(BufferedScreen[None], ModalScreen[None]):
     def action_search(self) -> None:
         """Ask for words to look for."""
         bar = self.query_one(FilterBar)
-        bar.display = True
-        bar.label("search the keys: ")
+        bar.open("search the keys: ", bar.input.value)
         bar.state("esc leaves")
-        self.set_focus(bar.input)
 
     def action_back(self) -> None:
         """Leave the search, or the help."""
@@ -141,7 +139,7 @@ class HelpScreen(BufferedScreen[None], ModalScreen[None]):
             bar = self.query_one(FilterBar)
             counts = Matches(*(sum(len(one) - 1 for one in ones) for ones in (found, every)))
             ascii_only = bool(getattr(self.app, "ascii_only", False))
-            bar.state(filter_state(wanted, {"lines": counts}, bar.room, ascii_only=ascii_only))
+            bar.say({"lines": counts}, ascii_only=ascii_only)
         _fill(rows, [*in_columns(found, columns, width)])
         if wanted:
             rows.scroll_home(animate=False)

@@ -22,7 +22,7 @@ from verl_tui.tui.screens.log.line import LineScreen
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.terminal.styles import RoleStyled
 from verl_tui.tui.toast import toast
-from verl_tui.tui.widgets.input_line import InputLine
+from verl_tui.tui.widgets.filter_bar import FilterBar
 from verl_tui.tui.widgets.line import Line
 from verl_tui.tui.widgets.log_rows import LogRows
 from verl_tui.tui.widgets.rows import Rows
@@ -77,8 +77,8 @@ class LogScreen(BufferedScreen[None], RoleStyled):
         layout: vertical;
         & > #place { background: $panel; }
         & > #rows { height: 1fr; }
-        & > #search { dock: bottom; height: 1; border: none; padding: 0 1; display: none; }
-        &.-searching > #search { display: block; }
+        & > #search-bar { dock: bottom; padding: 0 1; display: none; }
+        &.-searching > #search-bar { display: block; }
         &.-searching > #keys, &.-flat > #keys { display: none; }
         & > .log--error { color: $text-error; }
         & > .log--warning { color: $text-warning; }
@@ -122,7 +122,7 @@ class LogScreen(BufferedScreen[None], RoleStyled):
         yield self._head
         yield self._rows
         yield self._foot
-        yield InputLine("text or expression · enter searches, esc leaves", id="search")
+        yield FilterBar(id="search-bar", input_id="search", hint="text or expression")
 
     def on_mount(self) -> None:
         """Look again and again whether the file has grown."""
@@ -283,12 +283,19 @@ class LogScreen(BufferedScreen[None], RoleStyled):
 
     def action_search(self) -> None:
         """Open the line to type a search in."""
-        box = self.query_one("#search", Input)
         query = self.window.seeker.query
-        box.value = query.search.expression if query is not None else ""
-        box.display = True  # at once, so that no key is lost
+        expression = query.search.expression if query is not None else ""
+        self.query_one(FilterBar).open("search this log: ", expression)
+        self._say_matches()
         self.add_class("-searching")
-        self.set_focus(box, scroll_visible=False)
+
+    @on(Input.Changed, "#search")
+    def _say_matches(self) -> None:
+        """Say beside the typed text how many of the lines in sight have it."""
+        bar, view = self.query_one(FilterBar), self.window.view
+        counts = status.in_sight(self.window.lines, bar.input.value)
+        enter = "searches the whole log"
+        bar.say(counts, ascii_only=view.ascii, enter=enter, escape=view.keys["log.back"])
 
     @on(Input.Submitted, "#search")
     def _search(self, event: Input.Submitted) -> None:
@@ -305,7 +312,7 @@ class LogScreen(BufferedScreen[None], RoleStyled):
             self._next(seeker.query, -1 if pager.follow else 1)
 
     def _close_search(self) -> None:
-        self.query_one("#search", Input).display = False
+        self.query_one(FilterBar).display = False
         self.remove_class("-searching")
         self._rows.focus(scroll_visible=False)
         self.redraw()

@@ -12,6 +12,7 @@ from textual.widgets import Input
 from verl_tui.exporters.new_file import named
 from verl_tui.rendering.charts.plan import ChartLook, PlannedChart, single_metric
 from verl_tui.rendering.charts.values import listed, reading
+from verl_tui.rendering.filter_words import filter_label
 from verl_tui.rendering.metrics.filter import HELP
 from verl_tui.rendering.metrics.header_lines import listed_words, metric_words
 from verl_tui.rendering.metrics.listing import MetricOrder
@@ -37,8 +38,8 @@ from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.toast import toast
 from verl_tui.tui.widgets.chart import Chart
+from verl_tui.tui.widgets.filter_bar import FilterBar
 from verl_tui.tui.widgets.footer import Keys
-from verl_tui.tui.widgets.input_line import InputLine
 from verl_tui.tui.widgets.line import Line
 from verl_tui.tui.widgets.rows import Rows
 
@@ -80,7 +81,7 @@ class MetricsScreen(BufferedScreen[None]):
         overflow: hidden hidden;
         & > #metrics-status { background: $panel; padding: 0 1; }
         & > #metrics-detail { padding: 0 1; }
-        & > #metrics-filter { height: 1; border: none; padding: 0 1; }
+        & > #metrics-bar { padding: 0 1; }
         &.-narrow > #metrics-status, &.-narrow > #metrics-detail { padding: 0; }
     }
     """
@@ -106,10 +107,10 @@ class MetricsScreen(BufferedScreen[None]):
         self._status, self._detail = Line(id="metrics-status"), Line(id="metrics-detail")
         self._grid, self._table = MetricGrid(id="metrics-grid"), MetricTable(id="metrics-table")
         self._keys = Keys()
-        self._input = InputLine(
-            "words a|b !not /regex/ · enter keeps, esc clears", id="metrics-filter"
+        self._bar = FilterBar(
+            id="metrics-bar", input_id="metrics-filter", hint="words a|b !not /regex/"
         )
-        self._input.display = False
+        self._bar.display = False
 
     def compose(self) -> ComposeResult:
         """Make the line about the list, the metrics, the line about the chosen one, the keys."""
@@ -130,7 +131,7 @@ class MetricsScreen(BufferedScreen[None]):
         width, height = size
         self._detail.display = height >= _WITH_DETAIL
         self._keys.display = (
-            width >= _WITH_FOOTER[0] and height >= _WITH_FOOTER[1] and not self._input.display
+            width >= _WITH_FOOTER[0] and height >= _WITH_FOOTER[1] and not self._bar.display
         )
 
     def show(self, view: View) -> None:
@@ -229,10 +230,10 @@ class MetricsScreen(BufferedScreen[None]):
 
     def action_back(self) -> None:
         """Remove the cursor, else the filter, else close."""
-        if self._view.cursor is not None and not self._is_table and not self._input.display:
+        if self._view.cursor is not None and not self._is_table and not self._bar.display:
             self.post_message(MoveCursor(None))
-        elif self._input.display or self._input.value:
-            self._input.value = ""
+        elif self._bar.display or self._bar.input.value:
+            self._bar.input.value = ""
             self._close_filter()
         else:
             self.dismiss()
@@ -338,7 +339,7 @@ class MetricsScreen(BufferedScreen[None]):
         self._metrics.order = MetricOrder()
         self._charts.take_look(ChartLook())
         self.post_message(MoveCursor(None))
-        self._input.value = ""
+        self._bar.input.value = ""
         self._close_filter()
         self._change(lambda user: replace(user, metrics_columns=0, metrics_rows=0))
 
@@ -390,19 +391,26 @@ class MetricsScreen(BufferedScreen[None]):
 
     async def action_filter(self) -> None:
         """Open the line to type a filter in."""
-        await self._mount_once(self._input, self._keys)
-        self._input.display = True
+        await self._mount_once(self._bar, self._keys)
+        self._bar.open(filter_label(["metrics"]), self._bar.input.value)
+        self._say_matches()
         self.fit(self.size)
-        self.set_focus(self._input, scroll_visible=False)
 
     @on(Input.Changed, "#metrics-filter")
     def _typed(self, event: Input.Changed) -> None:
         self._metrics.type_filter(event.value)
         self._draw()
+        self._say_matches()
+
+    def _say_matches(self) -> None:
+        """Say beside the typed filter how much matches it."""
+        view = self._view
+        counts = {"metrics": self._metrics.matches(view.run)}
+        self._bar.say(counts, ascii_only=view.ascii, escape=view.keys["metrics.back"])
 
     @on(Input.Submitted, "#metrics-filter")
     def _close_filter(self) -> None:
-        self._input.display = False
+        self._bar.display = False
         self.fit(self.size)
         self._show_list()
         self.call_after_refresh(self.redraw)

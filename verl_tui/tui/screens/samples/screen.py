@@ -8,6 +8,7 @@ from textual import on
 from textual.binding import Binding
 from textual.widgets import Input
 
+from verl_tui.rendering.filter_words import filter_label
 from verl_tui.rendering.samples import header_lines, query
 from verl_tui.rendering.samples.browse import Browse
 from verl_tui.rendering.samples.export import Export, whole
@@ -18,8 +19,8 @@ from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.keys.tasks import SAMPLES
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.toast import toast
+from verl_tui.tui.widgets.filter_bar import FilterBar
 from verl_tui.tui.widgets.footer import Keys
-from verl_tui.tui.widgets.input_line import InputLine
 from verl_tui.tui.widgets.line import Line
 from verl_tui.tui.widgets.rows import Rows
 from verl_tui.tui.widgets.side_by_side import SideBySide
@@ -107,7 +108,7 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
         layout: vertical;
         & > Line { padding: 0 1; }
         & > #place { background: $panel; }
-        & > #query { dock: bottom; height: 1; border: none; padding: 0 1; display: none; }
+        & > #query-bar { dock: bottom; padding: 0 1; display: none; }
         & > Keys { dock: bottom; }
         &.-single {
             & > Line, & #text, & #sample { padding: 0; }
@@ -119,7 +120,7 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
             & > .-digest #side { display: none; }
         }
         &.-flat { & > #standing, & > Keys { display: none; } }
-        &.-filtering { & > #query { display: block; } & > Keys { display: none; } }
+        &.-filtering { & > #query-bar { display: block; } & > Keys { display: none; } }
         &.-ascii #side { border-right: ascii $panel-lighten-2; }
     }
     """
@@ -137,9 +138,7 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
         """The sample shown, the filter, the order and the folds."""
         self._place, self._standing = Line(id="place"), Line(id="standing")
         self._body = SideBySide(self.browse, id="body")
-        self._input = InputLine(
-            'score>0.5 acc=1 len>=2000 group:ab word /regex/ "text" · enter filters', id="query"
-        )
+        self._bar = FilterBar(id="query-bar", input_id="query", hint=query.HINT)
         self._export: Export | None = None
 
     def compose(self) -> ComposeResult:
@@ -147,7 +146,7 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
         yield self._place
         yield self._standing
         yield self._body
-        yield self._input
+        yield self._bar
         yield Keys()
 
     def on_mount(self) -> None:
@@ -325,26 +324,23 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
 
     def action_filter(self) -> None:
         """Open the line to type a filter in."""
-        self._input.value = self.browse.query.text
-        # Shown at once, not when the stylesheet is applied next: whoever types fast loses no key.
-        self._input.display = True
+        self._bar.open(filter_label(["samples"]), self.browse.query.text)
+        self._say_matches()
         self.add_class("-filtering")
-        self.set_focus(self._input, scroll_visible=False)
+
+    @on(Input.Changed, "#query")
+    def _say_matches(self) -> None:
+        """Say beside the typed filter how much matches it, as far as facts alone tell."""
+        view, counts = self._view, self.browse.listing.matches(self._bar.input.value)
+        escape = view.keys["samples.back"]
+        self._bar.say(counts, ascii_only=view.ascii, enter="filters", escape=escape)
 
     @on(Input.Submitted, "#query")
     def _submitted(self, event: Input.Submitted) -> None:
-        listing = self.browse.listing
         try:
-            wanted = query.parse(event.value)
+            wanted = self.browse.listing.asked(event.value)
         except ValueError as error:
             self._say(str(error))
-            return
-        unknown = wanted.unknown(listing.fields)
-        if unknown and listing.complete:
-            self._say(
-                f"no field is called {unknown[0]}: there are "
-                f"{', '.join(('score', 'len', *listing.fields))}"
-            )
             return
         self._close_filter()
         self._set_filter(wanted)
@@ -357,7 +353,7 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
         self.redraw()
 
     def _close_filter(self) -> None:
-        self._input.display = False
+        self._bar.display = False
         self.remove_class("-filtering")
         self._body.text.focus(scroll_visible=False)
 

@@ -1,0 +1,81 @@
+"""`/` on every screen: what it filters, how much matches, how to leave; it hides nothing unsaid."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import pytest
+from watching import check_layout, lines, loaded, press, sample, text, write_run
+
+from verl_tui.config import Config
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from verl_tui.tui.app import VerlApp
+
+SAMPLES = "".join(sample(step, f"answer {step}") for step in (1, 1, 1))
+
+
+def app_of(tmp_path: Path, **keys: str) -> VerlApp:
+    log = write_run(tmp_path, "run", text=SAMPLES)
+    (log.parent / "config.yaml").write_text("seed: 7\nactor:\n  lr: 1.0e-6\n")
+    return loaded(log.parent, config=Config(keys=MappingProxyType(keys)))
+
+
+@pytest.mark.parametrize(
+    ("screen", "label", "typed", "says"),
+    [
+        ("c", "filter settings: ", "seed", "1 of 3 settings · enter keeps it · esc clears it"),
+        ("c", "filter settings: ", "zzz", "nothing matches · enter keeps it · esc clears it"),
+        ("m", "filter metrics: ", "zzz", "nothing matches · enter keeps it · esc clears it"),
+        ("o", "filter samples: ", "score>2", "0 of 3 samples · enter filters · esc leaves"),
+        ("o", "filter samples: ", "score=1", "3 of 3 samples · enter filters · esc leaves"),
+        ("o", "filter samples: ", "answer", "enter filters · esc leaves"),
+        ("l", "search this log: ", "zzz", "lines in sight · enter searches the whole log · esc"),
+        ("question_mark", "search the keys: ", "zzz", "nothing matches · enter keeps it · esc"),
+    ],
+)
+async def test_a_filter_says_what_it_is_for_what_matches_and_how_to_leave(
+    tmp_path: Path, screen: str, label: str, typed: str, says: str
+) -> None:
+    app = app_of(tmp_path)
+    async with app.run_test(size=(140, 40)) as pilot:
+        await press(pilot, screen, "slash")
+        check_layout(app)
+        row = next(line for line in lines(app) if label in line)
+        assert "esc leaves" in row
+        await press(pilot, *typed)
+        row = next(line for line in lines(app) if label in line)
+        assert typed in row
+        assert says in row
+        await press(pilot, "escape")
+        assert label not in text(app)
+
+
+async def test_a_kept_filter_of_settings_stays_in_the_frame(tmp_path: Path) -> None:
+    app = app_of(tmp_path)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await press(pilot, "c", "slash", *"seed", "enter")
+        assert "filter: seed (1 of 3)" in text(app)
+        await press(pilot, "escape")
+        assert "filter:" not in text(app)
+
+
+async def test_the_key_that_leaves_is_the_user_s(tmp_path: Path) -> None:
+    app = app_of(tmp_path, **{"metrics.back": "ctrl+b"})
+    async with app.run_test(size=(140, 40)) as pilot:
+        await press(pilot, "m", "slash", "k")
+        assert "ctrl+b clears it" in text(app)
+
+
+@pytest.mark.parametrize("screen", ["c", "m", "o", "l"])
+async def test_on_a_small_screen_the_words_give_way_to_the_typed_text(
+    tmp_path: Path, screen: str
+) -> None:
+    app = app_of(tmp_path)
+    async with app.run_test(size=(40, 12)) as pilot:
+        await press(pilot, screen, "slash", *"score")
+        check_layout(app)
+        assert any("/ score" in line or ": score" in line for line in lines(app))
