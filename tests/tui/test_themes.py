@@ -6,6 +6,8 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 import pytest
+from rich.color import Color as RichColor
+from rich.color import ColorSystem
 from textual.color import Color
 from textual.theme import BUILTIN_THEMES
 from watching import press, settle, showing
@@ -156,6 +158,63 @@ def test_critical_is_red_warnings_are_amber_and_no_family_is_either(theme: Theme
         for family, colours in FAMILIES.items():
             colour = colours.dark if theme.dark else colours.light
             assert distance(shown[role], colour, "usual") >= APART, (role, family)
+
+
+SEVERITIES = ("text-error", "text-warning", "text-primary")
+"""Critical, warning, info."""
+MOST_USED = [
+    BUILTIN_THEMES["textual-dark"],
+    BUILTIN_THEMES["textual-light"],
+    themes.DARK,
+    themes.LIGHT,
+]
+HUES_APART, SEVERITY_APART = 13.0, 10.0
+"""Least distances of families, and of families and runs to severities: there are more of them than
+of the meanings above, and each has its name beside it.
+"""
+
+
+def hues(theme: Theme) -> dict[str, str]:
+    return {role: hue.dark if theme.dark else hue.light for role, hue in FAMILIES.items()}
+
+
+def of_256(colour: str) -> str:
+    """Return what a terminal of 256 colours shows."""
+    return RichColor.parse(colour).downgrade(ColorSystem.EIGHT_BIT).get_truecolor().hex
+
+
+@pytest.mark.parametrize("sight", ["usual", "protan", "deutan"])
+@pytest.mark.parametrize("theme", MOST_USED, ids=lambda theme: theme.name)
+def test_families_and_runs_are_no_severity_and_families_are_told_apart(
+    theme: Theme, sight: str
+) -> None:
+    shown, families = variables(theme), hues(theme)
+    runs = run_colours.DARK if theme.dark else run_colours.LIGHT
+    for severity in SEVERITIES:
+        for colour in (*families.values(), *runs):
+            assert distance(shown[severity], colour, sight) >= SEVERITY_APART, (severity, colour)
+    for one, other in combinations(families, 2):
+        apart = distance(families[one], families[other], sight)
+        assert apart >= HUES_APART, (one, other)
+
+
+@pytest.mark.parametrize("theme", MOST_USED, ids=lambda theme: theme.name)
+def test_in_256_colours_no_two_families_and_no_two_runs_are_one(theme: Theme) -> None:
+    ground = Color.parse(variables(theme)["background"])
+    runs = run_colours.DARK if theme.dark else run_colours.LIGHT
+    for colours in (hues(theme).values(), runs):
+        shown = [of_256(colour) for colour in colours]
+        for one, other in combinations(shown, 2):
+            assert distance(one, other, "usual") >= APART, (one, other)
+        for colour in shown:
+            assert themes.contrast(Color.parse(colour), ground) >= themes.LEAST
+
+
+def test_in_16_colours_no_family_and_no_run_has_the_colour_of_a_severity() -> None:
+    severities = {themes.PLAIN.error, themes.PLAIN.warning, themes.PLAIN.primary}
+    assert not severities & {hue.ansi for hue in FAMILIES.values()}
+    assert not severities & {*run_colours.ANSI}
+    assert len({*run_colours.ANSI}) == len(run_colours.RUNS)
 
 
 def test_what_can_be_read_is_left_alone() -> None:

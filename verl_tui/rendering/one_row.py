@@ -13,6 +13,7 @@ from verl_tui.rendering.charts.labels import ASCII, UNICODE
 from verl_tui.rendering.charts.sparkline import sparkline
 from verl_tui.rendering.charts.validation import newest_and_best
 from verl_tui.rendering.session.source_status import not_reached, passed_over, source_pieces
+from verl_tui.rendering.text.family_colours import family_role
 from verl_tui.rendering.text.numbers import compact, exact_step, percent_done
 from verl_tui.rendering.text.printable import middle
 from verl_tui.runs.time.rates import steps_per_minute
@@ -223,9 +224,9 @@ def _metric(
     role = "strong" if isfinite(value) else "critical"
     shortest, plain, with_arrow = priorities
     title, figure, direction = (f"{label} ", ""), (compact(value), role), (arrow, "")
-    part = []
+    part, hue = [], family_role(series.key, name)
     for cells in (24, 12):
-        line = (f"{sparkline(series, cells, ascii_only=view.ascii)} ", "accent")
+        line = (f"{sparkline(series, cells, ascii_only=view.ascii)} ", hue)
         part.append(Variant(20 - cells // 4, (title, line, figure, direction)))
     return [
         *part,

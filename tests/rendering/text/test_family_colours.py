@@ -11,6 +11,7 @@ from verl_tui.rendering.text.family_colours import family_role
     ("key", "indicator", "role"),
     [
         ("critic/score/mean", "reward", "reward"),
+        ("val-core/math/acc/mean@1", None, "validation"),
         ("train/reward", None, "reward"),
         ("actor/ppo_kl", "policy_kl", "kl"),
         ("actor/kl_loss", None, "kl"),
@@ -20,8 +21,8 @@ from verl_tui.rendering.text.family_colours import family_role
         ("response_length/mean", "response_length", "length"),
         ("timing_s/step", "step_time", "time"),
         ("perf/throughput", "throughput", "time"),
-        ("actor/grad_norm", "grad_norm", "line"),
-        ("anything/[red]", None, "line"),
+        ("actor/grad_norm", "grad_norm", "other"),
+        ("anything/[red]", None, "other"),
     ],
 )
 def test_a_metric_has_the_colour_of_its_family(key: str, indicator: str | None, role: str) -> None:

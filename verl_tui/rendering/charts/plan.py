@@ -273,10 +273,8 @@ def chart_data(found: PlannedChart, view: View, look: ChartLook) -> ChartData:
         smoothing=look.smoothing or 0.0,
         by_noise=look.smoothing is None,
     )
-    over = kl_beside(found, run, look)
-    return overlaid(
-        data if over is None else _over_kl(data, run, over), found.indicator, view, look.axis
-    )
+    data = _over_kl(data, run, kl_beside(found, run, look))
+    return overlaid(data, found.indicator, view, look.axis)
 
 
 def kl_beside(found: PlannedChart, run: Run, look: ChartLook) -> str | None:
@@ -289,10 +287,10 @@ def kl_beside(found: PlannedChart, run: Run, look: ChartLook) -> str | None:
     return kl_key(run)
 
 
-def _over_kl(data: ChartData, run: Run, key: str) -> ChartData:
-    """Return the chart of a reward as its path over the KL of the same steps."""
-    over, main = run.series(key), data.main
-    if over is None or main is None:
+def _over_kl(data: ChartData, run: Run, key: str | None) -> ChartData:
+    """Return the chart of a reward as its path over a KL, the chart itself where that is None."""
+    over, main = run.series(key or ""), data.main
+    if key is None or over is None or main is None:
         return data
     return replace(
         data,

@@ -88,12 +88,7 @@ class ChartRenderer:
             return [title, *sentences(data.empty, width, height - 1, self.symbols)]
         if height == 2:
             return [title, spark_row(data, width, self.symbols)]
-        if is_path(data, width, height):
-            size = (width, height - 1)
-            return [title, *path_rows(data, shown, size, cursor, self.symbols, self.cache)]
-        rows = [title, *self._plot(data, shown, width, height - 1, cursor)]
-        self.cache.forget_unused()
-        return rows
+        return [title, *self._plot(data, shown, width, height - 1, cursor)]
 
     def label_cells(self, data: ChartData, width: int, height: int) -> int:
         """Return how many cells the numbers of the y axis need in a chart of `width` x `height`."""
@@ -120,6 +115,8 @@ class ChartRenderer:
         self, data: ChartData, shown: tuple[int, int], width: int, height: int, cursor: int | None
     ) -> list[Text]:
         """Draw everything below the title."""
+        if is_path(data, width, height + 1):
+            return path_rows(data, shown, (width, height), cursor, self.symbols, self.cache)
         data, height, axes = self._within(data, shown, height)
         scale = self.cache.scale(data, *shown)
         other = self.cache.scale(data.right, *shown, right=True) if data.right else None
@@ -131,6 +128,7 @@ class ChartRenderer:
         picture.draw(self.cache, shades=self.shades)
         picture.point_at(cursor)
         drawn = picture.compose()
+        self.cache.forget_unused()
         for y in picture.in_band if self.shades else ():
             drawn[y] = on_band(drawn[y])
         rows = [a + b + c for a, b, c in zip(left, drawn, right, strict=True)]

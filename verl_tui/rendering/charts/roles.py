@@ -25,7 +25,6 @@ ROLES = (
         "target",
     ),
     *(
-        "validation",
         "odd",
         *ALARM_ROLES,
         *(role + BEHIND for role in ALARM_ROLES),

@@ -10,6 +10,7 @@ from rich.cells import cell_len
 from verl_tui.rendering.charts.labels import ASCII, UNICODE
 from verl_tui.rendering.charts.sparkline import BROKEN, sparkline
 from verl_tui.rendering.metrics.listing import movement
+from verl_tui.rendering.text.family_colours import FAMILIES, family_role
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.printable import middle
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from verl_tui.rendering.text.piece import Piece, Pieces
     from verl_tui.runs.series import Series
 
-ROLES = ("heading", "prefix", "name", "value", "dim", "spark", "odd", "pin")
+ROLES = ("heading", "prefix", "name", "value", "dim", *FAMILIES, "odd", "pin")
 
 _NUMBER = 8
 """Cells of a number and the blank before it."""
@@ -113,6 +114,7 @@ def row(
     pinned: bool,
     ascii_only: bool,
     end: int | None = None,
+    indicator: str | None = None,
 ) -> Pieces:
     """Return one metric; only its name while its series is unknown.
 
@@ -124,6 +126,7 @@ def row(
         shown: The columns.
         pinned: True for a metric pinned to the top.
         ascii_only: Write ASCII alone.
+        indicator: What it means, whatever its name, None where that is not known.
         end: Last step that reflects the current state of the run, None for all.
     """
     pin = ("*" if ascii_only else "★") if pinned else ""
@@ -136,7 +139,7 @@ def row(
     bounds = series.pyramid.bounds(series.steps[0], series.steps[-1])
     least, greatest = map(compact, bounds) if bounds else ("-", "-")
     pieces += [(_fixed(least, shown.least), "dim"), (_fixed(greatest, shown.greatest), "dim")]
-    pieces += _spark(series, shown.spark, ascii_only=ascii_only)
+    pieces += _spark(series, shown.spark, family_role(key, indicator), ascii_only=ascii_only)
     return [piece for piece in pieces if piece[0]]
 
 
@@ -170,9 +173,9 @@ def _trend(found: Movement, width: int, *, ascii_only: bool) -> str:
     return f" {arrow} {change}"[:width].ljust(width)
 
 
-def _spark(series: Series, width: int, *, ascii_only: bool) -> Pieces:
+def _spark(series: Series, width: int, role: str, *, ascii_only: bool) -> Pieces:
     if width < 2:
         return []
     text = " " + sparkline(series, width - 1, ascii_only=ascii_only).ljust(width - 1)
     chunks = (text[at : at + _CHUNK] for at in range(0, width, _CHUNK))
-    return [(chunk, "odd" if BROKEN in chunk else "spark") for chunk in chunks]
+    return [(chunk, "odd" if BROKEN in chunk else role) for chunk in chunks]

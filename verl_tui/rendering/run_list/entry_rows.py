@@ -29,7 +29,7 @@ ROLES = (
     "shown",
     "dim",
     "bar",
-    "spark",
+    "reward",
     "odd",
     *RUNS,
 )
@@ -243,4 +243,4 @@ def bar_of(entry: RunEntry, cells: int, *, ascii_only: bool) -> tuple[str, str]:
 def spark_of(entry: RunEntry, cells: int, *, ascii_only: bool) -> Pieces:
     """Draw the sparkline of the reward."""
     text = sparkline(entry.reward, cells, ascii_only=ascii_only) if entry.reward is not None else ""
-    return [(c, "odd" if c == BROKEN else "spark") for c in text]
+    return [(c, "odd" if c == BROKEN else "reward") for c in text]

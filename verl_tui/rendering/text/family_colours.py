@@ -1,9 +1,9 @@
-"""Colours of the families of metrics: reward, KL, loss, entropy, lengths, times.
+"""Colours of the families of metrics: reward, validation, KL, loss, entropy, lengths, times.
 
-The hues are those of Paul Tol's schemes for colour-blind people (light and dark ones; "Colour
-Schemes", SRON technical note 3.2, 2021, https://personal.sron.nl/~pault/) and the reddish purple of
-Okabe and Ito, lighter or darker where the ground asks for it. None is red or amber: these are
-findings. The title of a chart says what it is of, so that a hue is never alone to tell.
+The hues began as those of Paul Tol's schemes for colour-blind people ("Colour Schemes", SRON
+technical note 3.2, 2021, https://personal.sron.nl/~pault/) and were moved until the tests' measures
+held: to the ground, from critical, warning and info, and from each other, for people who see red
+and green alike, too. The title of a chart says what it is of, so that a hue is never alone to tell.
 """
 
 from __future__ import annotations
@@ -22,19 +22,21 @@ class Hue(NamedTuple):
 
 
 FAMILIES = {
-    "reward": Hue("#99DDFF", "#005F87", "ansi_bright_cyan"),
-    "kl": Hue("#D693B8", "#8B3A78", "ansi_bright_magenta"),
-    "loss": Hue("#BBCC33", "#4F5A00", "ansi_bright_blue"),
-    "entropy": Hue("#44BB99", "#006650", "ansi_cyan"),
-    "length": Hue("#DDDDDD", "#3A3A3A", "ansi_bright_white"),
-    "time": Hue("#A3B4C9", "#4A5666", "ansi_white"),
+    "reward": Hue("#9CD8E4", "#246C90", "ansi_cyan"),
+    "validation": Hue("#F5F5F5", "#1A1A1A", "ansi_bright_white"),
+    "kl": Hue("#B478B4", "#60246C", "ansi_bright_magenta"),
+    "loss": Hue("#B4CC3C", "#6C7824", "ansi_bright_blue"),
+    "entropy": Hue("#48B478", "#0C786C", "ansi_green"),
+    "length": Hue("#789CFC", "#483C9C", "ansi_magenta"),
+    "time": Hue("#9C909C", "#284050", "ansi_white"),
+    "other": Hue("#CCC0B4", "#6C6048", "ansi_white"),
 }
 """By role."""
 FAINT = "-raw"
 """Ending of the role of a family's values behind their average."""
 _GROUPS = {
     "reward": "reward",
-    "validation": "reward",
+    "validation": "validation",
     "kl": "kl",
     "loss": "loss",
     "length": "length",
@@ -46,6 +48,7 @@ _GROUPS = {
 
 _INDICATORS = {
     "reward": "reward",
+    "validation": "validation",
     "policy_kl": "kl",
     "reference_kl": "kl",
     "policy_loss": "loss",
@@ -60,12 +63,12 @@ _INDICATORS = {
 
 
 def family_role(key: str, indicator: str | None = None) -> str:
-    """Return the role that colours a metric: its family's, or that of any line."""
+    """Return the role that colours a metric: its family's, or that of all others."""
     if indicator in _INDICATORS:
         return _INDICATORS[indicator]
     if key.rpartition("/")[2].startswith("entropy"):
         return "entropy"
-    return _GROUPS.get(describe(key).group, "line")
+    return _GROUPS.get(describe(key).group, "other")
 
 
 def rules(widget: str, prefix: str) -> str:

@@ -1,18 +1,29 @@
 """Colours of runs that colour-blind people can distinguish, too.
 
-The hues are those of Okabe and Ito, "Color Universal Design", 2008
-(https://jfly.uni-koeln.de/color/), which Wong recommends for figures ("Points of view: Color
-blindness", Nature Methods 8, 441, 2011). On light grounds they are darker and black stands for
-yellow, on dark grounds three of them are a little lighter, so that each has a contrast of 3 or more
-to the ground (WCAG 2.2, 1.4.11: what is needed to understand a graphic).
+They began as those of Okabe and Ito, "Color Universal Design", 2008
+(https://jfly.uni-koeln.de/color/), but for orange, vermillion and yellow, which here mean a warning
+and worse, and were moved until the tests' measures held: each has a contrast of 3 or more to the
+ground (WCAG 2.2, 1.4.11: what is needed to understand a graphic), and is apart from the others and
+from critical, warning and info for people who see red and green alike, too.
 """
 
 from __future__ import annotations
 
-DARK = ("#72C1ED", "#E69F00", "#13A57D", "#D693B8", "#DB7727", "#F1E54A")
-"""Sky blue, orange, bluish green, reddish purple, vermillion, yellow: for dark grounds."""
-LIGHT = ("#004F7C", "#9C6C00", "#008A64", "#513043", "#723200", "#000000")
-"""Blue, orange, bluish green, reddish purple, vermillion, black: for light grounds."""
+DARK = ("#A8E4F0", "#8490FC", "#3CC090", "#D878B4", "#B4C018", "#F0FCF0")
+"""Sky blue, periwinkle, bluish green, pink, lime, white: for dark grounds."""
+LIGHT = ("#0C6CC0", "#4830A8", "#006C40", "#843078", "#6C7830", "#242424")
+"""Blue, indigo, bluish green, plum, olive, black: for light grounds."""
+ANSI = (
+    "ansi_cyan",
+    "ansi_bright_blue",
+    "ansi_green",
+    "ansi_bright_magenta",
+    "ansi_magenta",
+    "ansi_bright_white",
+)
+"""Of the terminal's own sixteen, without its reds and yellows and the bright cyan of what is
+chosen.
+"""
 RUNS = tuple(f"run-{place}" for place in range(1, len(DARK) + 1))
 """Roles of the runs in their places."""
 
@@ -21,6 +32,6 @@ def rules(widget: str, prefix: str) -> str:
     """Return the stylesheet that colours the component classes of the roles in a widget."""
     return "\n".join(
         f"{widget}:{kind} > .{prefix}--{role} {{ color: {colour}; }}"
-        for kind, colours in (("dark", DARK), ("light", LIGHT))
+        for kind, colours in (("dark", DARK), ("light", LIGHT), ("ansi", ANSI))
         for role, colour in zip(RUNS, colours, strict=True)
     )

@@ -15,7 +15,7 @@ from verl_tui.rendering.run_list.entry_rows import ROLES, badges, signs
 from verl_tui.rendering.run_list.layout import ListRoom, RunListLayout, caption
 from verl_tui.rendering.session.run_order import named_like
 from verl_tui.rendering.session.selection import LETTERS
-from verl_tui.rendering.text import run_colours
+from verl_tui.rendering.text import family_colours, run_colours
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.keys.tasks import COMPARE
 from verl_tui.tui.panels.panel import TextPanel
@@ -98,10 +98,11 @@ class RunsPanel(TextPanel):
         & > .runs--shown { color: $foreground; text-style: bold; }
         & > .runs--dim { color: $text-muted; }
         & > .runs--bar { color: $text-primary; background: $foreground 15%; }
-        & > .runs--spark { color: $text-primary; }
         & > .runs--odd { color: $text-error; text-style: bold; }
     }
-    """ + run_colours.rules("RunsPanel", "runs")
+    """ + "\n".join(
+        (run_colours.rules("RunsPanel", "runs"), family_colours.rules("RunsPanel", "runs"))
+    )
 
     class Picked(Message):
         """The user chose a run."""

@@ -8,6 +8,7 @@ from rich.style import Style
 from rich.text import Text
 from textual.strip import Strip
 
+from verl_tui.rendering.text.family_colours import FAMILIES, rules
 from verl_tui.tui.terminal.styles import RoleStyled
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ class Line(RoleStyled):
     """One line of pieces at the left and at the right; the left ones are cut first."""
 
     PREFIX = "line"
-    STYLED_ROLES = ("strong", "dim", "good", "warning", "critical", "accent")
+    STYLED_ROLES = ("strong", "dim", "good", "warning", "critical", "accent", *FAMILIES)
     DEFAULT_CSS = """
     Line {
         height: 1;
@@ -32,7 +33,7 @@ class Line(RoleStyled):
         & > .line--critical { color: $text-error; text-style: bold; }
         & > .line--accent { color: $text-accent; }
     }
-    """
+    """ + rules("Line", "line")
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, markup=False)

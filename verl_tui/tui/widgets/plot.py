@@ -94,7 +94,6 @@ class Plot(RoleStyled, can_focus=True):
         & > .chart--band { color: $success; }
         & > .chart--healthy { background: $foreground 8%; }
         & > .chart--target { color: $text-accent; }
-        & > .chart--validation { color: $foreground; text-style: bold; }
         & > .chart--odd { color: $text-error; text-style: bold; }
         & > .chart--critical { color: $text-error; text-style: bold; }
         & > .chart--warning { color: $text-warning; text-style: bold; }

@@ -10,6 +10,7 @@ from textual.containers import Container
 
 from verl_tui.rendering.metrics.shown import BUDGET
 from verl_tui.rendering.metrics.table import ROLES, heading, layout, row
+from verl_tui.rendering.text.family_colours import rules
 from verl_tui.rendering.text.printable import wrapped
 from verl_tui.tui.terminal.lazy_strips import LazyStrips
 from verl_tui.tui.terminal.styles import RoleStyled
@@ -42,11 +43,10 @@ class MetricTable(Container, RoleStyled):
         & > .metrics--name { color: $foreground; }
         & > .metrics--value { color: $foreground; }
         & > .metrics--dim { color: $text-muted; }
-        & > .metrics--spark { color: $text-primary; }
         & > .metrics--odd { color: $text-error; text-style: bold; }
         & > .metrics--pin { color: $text-warning; }
     }
-    """
+    """ + rules("MetricTable", "metrics")
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -135,9 +135,18 @@ class MetricTable(Container, RoleStyled):
             )
         series = run.series(key) if run is not None else None
         end = run.end if run is not None else None
-        self._made[key] = self.inked(
-            row(key, series, columns, pinned=pinned, ascii_only=ascii_only, end=end)
+        named = run.indicators.items() if run is not None else ()
+        indicator = next((name for name, of in named if of == key), None)
+        pieces = row(
+            key,
+            series,
+            columns,
+            pinned=pinned,
+            ascii_only=ascii_only,
+            end=end,
+            indicator=indicator,
         )
+        self._made[key] = self.inked(pieces)
         return self._made[key]
 
     def _go_on(self) -> None:
