@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from verl_tui.on_demand.log import Log, LogReader, blocks
-from verl_tui.on_demand.log import reader as log_module
+from verl_tui.on_demand.log import log_reader as log_module
 from verl_tui.text import safe, strip_ansi
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from verl_tui.records import SampleFacts
-from verl_tui.rendering.samples import order, query
-from verl_tui.rendering.samples.order import Fields, SampleOrder, choices
+from verl_tui.rendering.samples import query, sample_order
 from verl_tui.rendering.samples.query import SampleQuery, parse
+from verl_tui.rendering.samples.sample_order import Fields, SampleOrder, choices
 from verl_tui.rendering.text.search import Search
 
 
@@ -267,4 +267,4 @@ def test_fields_are_looked_at_once_and_keep_their_order() -> None:
     assert list(fields.names) == ["acc", "z", "b"]
     assert choices(fields.names) == ("file", "score", "length", "group", "acc", "z", "b")
     assert choices(["score", "length"]) == ("file", "score", "length", "group")
-    assert order.FILE == "file"
+    assert sample_order.FILE == "file"

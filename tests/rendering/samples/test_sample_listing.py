@@ -21,8 +21,8 @@ from verl_tui.rendering.samples.chosen import (
     place_of,
 )
 from verl_tui.rendering.samples.listing import SampleListing
-from verl_tui.rendering.samples.order import SampleOrder
 from verl_tui.rendering.samples.query import SampleQuery, parse
+from verl_tui.rendering.samples.sample_order import SampleOrder
 from verl_tui.rendering.samples.score_summary import summarise
 from verl_tui.runs.samples import Place, Samples
 

@@ -16,9 +16,9 @@ from verl_tui.on_demand.samples import SampleBrowser
 from verl_tui.records import Sample
 from verl_tui.rendering.samples.body import body_rows
 from verl_tui.rendering.samples.listing import SampleListing
-from verl_tui.rendering.samples.order import SampleOrder
 from verl_tui.rendering.samples.panel_rows import header_height, header_rows
 from verl_tui.rendering.samples.query import SampleQuery
+from verl_tui.rendering.samples.sample_order import SampleOrder
 from verl_tui.runs.samples import Place, Samples
 from verl_tui.text import safe
 

@@ -2,6 +2,6 @@
 
 from verl_tui.on_demand.samples.browser import SampleBrowser
 from verl_tui.on_demand.samples.page import SamplePage
-from verl_tui.on_demand.samples.search import Hits, PlainText, TextMatcher
+from verl_tui.on_demand.samples.text_search import Hits, PlainText, TextMatcher
 
 __all__ = ["Hits", "PlainText", "SampleBrowser", "SamplePage", "TextMatcher"]

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from verl_tui.on_demand.samples.page import SamplePage
-from verl_tui.on_demand.samples.search import all_text
+from verl_tui.on_demand.samples.text_search import all_text
 from verl_tui.records import Sample
 from verl_tui.runs.samples import Place
 from verl_tui.sources.folders.dump_file import DumpFile

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.on_demand.samples.search import Hits, PlainText, all_text
+from verl_tui.on_demand.samples.text_search import Hits, PlainText, all_text
 from verl_tui.records import SampleFacts
 from verl_tui.sources.fields.jsonl import number
 from verl_tui.sources.fields.sample import group_of
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Iterable, Iterator, Sequence
 
-    from verl_tui.on_demand.samples.search import TextMatcher
+    from verl_tui.on_demand.samples.text_search import TextMatcher
     from verl_tui.records import Sample
     from verl_tui.runs.samples import Place
 

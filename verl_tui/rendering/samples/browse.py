@@ -5,16 +5,16 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from verl_tui.rendering.samples import order
+from verl_tui.rendering.samples import sample_order
 from verl_tui.rendering.samples.answer_rows import AnswerItem
 from verl_tui.rendering.samples.changes import Side
 from verl_tui.rendering.samples.chosen import SampleChoice
 from verl_tui.rendering.samples.document import PARTS
 from verl_tui.rendering.samples.history import History
-from verl_tui.rendering.samples.order import SampleOrder
 from verl_tui.rendering.samples.position import SamplePosition
 from verl_tui.rendering.samples.previews import Previews, preview
 from verl_tui.rendering.samples.query import SampleQuery
+from verl_tui.rendering.samples.sample_order import SampleOrder
 from verl_tui.rendering.samples.table import score_words
 from verl_tui.rendering.text.numbers import exact_step
 
@@ -134,7 +134,7 @@ class Browse(SamplePosition):
 
     def sort(self) -> None:
         """Sort by the next field."""
-        choices = order.choices(self.listing.fields)
+        choices = sample_order.choices(self.listing.fields)
         at = choices.index(self.order.field) if self.order.field in choices else -1
         self.order = SampleOrder(choices[(at + 1) % len(choices)], down=self.order.down)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.rendering.samples.order import FILE
 from verl_tui.rendering.samples.panel_rows import group_strip
+from verl_tui.rendering.samples.sample_order import FILE
 from verl_tui.rendering.samples.table import score_words
 from verl_tui.rendering.session.hint_keys import HINT_KEYS
 from verl_tui.rendering.text.numbers import counted, exact_step
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from verl_tui.records import SampleFacts
     from verl_tui.rendering.samples.history import History
     from verl_tui.rendering.samples.listing import SampleListing
-    from verl_tui.rendering.samples.order import SampleOrder
     from verl_tui.rendering.samples.query import SampleQuery
+    from verl_tui.rendering.samples.sample_order import SampleOrder
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.samples import Place
 

@@ -12,8 +12,8 @@ from verl_tui.rendering.samples.chosen import (
     place_of,
 )
 from verl_tui.rendering.samples.listing import SampleListing
-from verl_tui.rendering.samples.order import SampleOrder
 from verl_tui.rendering.samples.query import SampleQuery
+from verl_tui.rendering.samples.sample_order import SampleOrder
 
 if TYPE_CHECKING:
     from verl_tui.on_demand.samples import SampleBrowser, SamplePage

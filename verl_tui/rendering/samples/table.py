@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
-from verl_tui.rendering.samples.order import FILE, GROUP
 from verl_tui.rendering.samples.query import value_of
+from verl_tui.rendering.samples.sample_order import FILE, GROUP
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.wrap import ellipsis, fit
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from verl_tui.records import SampleFacts
-    from verl_tui.rendering.samples.order import SampleOrder
     from verl_tui.rendering.samples.previews import Preview
+    from verl_tui.rendering.samples.sample_order import SampleOrder
     from verl_tui.rendering.samples.score_summary import ScoreSummary
     from verl_tui.rendering.text.piece import Pieces
 

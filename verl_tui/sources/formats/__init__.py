@@ -11,7 +11,7 @@ from verl_tui.sources.formats import (
     metrics_csv,
     parquet,
     rollouts,
-    samples,
+    sample_records,
     swift,
     trainer_state,
     tutorial,
@@ -40,7 +40,7 @@ FORMATS: tuple[Format, ...] = (
     llama_factory,
     completions,
     parquet,
-    samples,
+    sample_records,
     tutorial,
     console,
 )

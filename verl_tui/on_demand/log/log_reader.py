@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.on_demand.log import blocks
 from verl_tui.on_demand.log.blocks import LogFile, read_block
-from verl_tui.on_demand.log.search import SearchJob, search_next
+from verl_tui.on_demand.log.line_search import SearchJob, search_next
 from verl_tui.on_demand.worker import Worker
 from verl_tui.sources.files.compressed import plain
 from verl_tui.sources.files.tail import opened
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from verl_tui.on_demand.log.blocks import LogBlock
+    from verl_tui.on_demand.log.line_search import LineMatcher
     from verl_tui.on_demand.log.replay_cutoff import ReplayCutoff
-    from verl_tui.on_demand.log.search import LineMatcher
 
 _KEPT = 64
 """Blocks kept in memory."""
