@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from run_views import make_run, make_view
 from test_braille import Column
 
-from verl_tui.rendering.charts.alignment import Gutters, on_one_axis
+from verl_tui.rendering.charts.alignment import Gutters, on_one_axis, with_short_names
 from verl_tui.rendering.charts.cache import shown_reach
 from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
+from verl_tui.rendering.charts.labels import UNICODE, spark_row
 from verl_tui.rendering.charts.page import ChartFilter, ChartPage, list_charts
 from verl_tui.rendering.charts.plan import ChartLook, chart_data
 from verl_tui.rendering.charts.renderer import ChartRenderer
@@ -114,3 +115,23 @@ def test_the_charts_of_a_run_show_the_same_steps(span: ZoomSpan | None) -> None:
     data = on_one_axis([chart_data(plan, view, ChartLook(span=span)) for plan in page.charts])
     assert len(data) == 4
     assert len({shown_reach(one) for one in data}) == 1
+
+
+def test_sparklines_below_each_other_are_as_long_and_over_the_same_steps() -> None:
+    dense, sparse, late = on_one_axis([DENSE, SPARSE, chart([150, 175, 200])])
+    rows = [
+        "".join(text for text, _ in spark_row(one, 40, UNICODE)) for one in (dense, sparse, late)
+    ]
+    ends = [len(row.rstrip()) for row in rows]
+    assert ends[0] == ends[2] == 26, "eight steps a column"
+    assert " " not in rows[1][: 150 // 8], "between points the last one is repeated"
+    assert rows[1].rstrip() == rows[1][: 200 // 8 + 1]
+    assert rows[2][: 150 // 8].strip() == ""
+
+
+def test_names_in_rows_differ() -> None:
+    charts = [replace(DENSE, key=f"perf/{end}", label="step time") for end in ("step", "wall")]
+    charts += [replace(DENSE, key="other", label="entropy")]
+    named = with_short_names(charts, [38, 39, 38], ascii_only=False)
+    assert [one.short for one in named] == ["perf/step", "perf/wall", "entropy"]
+    assert with_short_names([], [], ascii_only=False) == []

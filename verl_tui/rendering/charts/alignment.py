@@ -4,10 +4,13 @@ are equally wide, so that what happened at one step stands in one column of the 
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.charts.cache import extent
+from verl_tui.rendering.charts.labels import name_cells
+from verl_tui.rendering.text.short_names import distinct_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -23,6 +26,19 @@ def on_one_axis(charts: Sequence[ChartData]) -> list[ChartData]:
     firsts, lasts = zip(*known, strict=True)
     reach = (min(firsts), max(lasts))
     return [replace(data, reach=reach) for data in charts]
+
+
+def with_short_names(
+    charts: Sequence[ChartData], widths: Sequence[int], *, ascii_only: bool
+) -> list[ChartData]:
+    """Return charts with names that differ in a row of so many cells each; two metrics of one name
+    go by their keys.
+    """
+    count = Counter(data.title for data in charts)
+    names = [data.title if count[data.title] < 2 else data.key for data in charts]
+    cells = name_cells(min(widths, default=0))
+    short = distinct_names(names, cells, ascii_only=ascii_only)
+    return [replace(data, short=short[name]) for data, name in zip(charts, names, strict=True)]
 
 
 class Gutters:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from dataclasses import replace
 from statistics import median_low
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from verl_tui.rendering.charts.axes import (
     Scale,
@@ -223,6 +223,14 @@ def shown_reach(data: ChartData) -> tuple[int, int] | None:
         return own
     first = own[0] if data.first_step is not None else min(own[0], data.reach[0])
     return first, own[1] if data.last_step is not None else max(own[1], data.reach[1])
+
+
+def spark_reach(data: ChartData) -> dict[str, Any]:
+    """Return the steps of a sparkline, by the names of the arguments."""
+    if data.reach is None:
+        return {"first_step": data.first_step, "last_step": data.last_step}
+    first, last = shown_reach(data) or data.reach
+    return {"first_step": first, "last_step": last, "shared": True}
 
 
 def _uniform(points: Points, first: int, last: int) -> bool:

@@ -148,6 +148,9 @@ class ChartData:
     """Last position that tells how the run is now, None = the last there is: beyond lies what a
     restart gave up.
     """
+    short: str = ""
+    """Its name in a chart of one row, where it differs from those around it; the name where empty.
+    """
     constant: bool = False
     """True if it is one row of words: the metric has had only one value."""
     right: ChartData | None = None

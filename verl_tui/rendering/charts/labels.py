@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.cells import cell_len, set_cell_size
 
 from verl_tui.rendering.charts.braille import join
+from verl_tui.rendering.charts.cache import spark_reach
 from verl_tui.rendering.charts.downsample import TREND_POINTS, trend, value_at
 from verl_tui.rendering.charts.sparkline import BROKEN, spark_column, sparkline
 from verl_tui.rendering.charts.validation import score_beside_curve
@@ -258,6 +259,11 @@ def _cells(parts: Iterable[tuple[str, str]]) -> int:
     return sum([cell_len(text) for text, _ in parts])
 
 
+def name_cells(width: int) -> int:
+    """Return how many cells the name takes in a chart of one row."""
+    return min(18, width // 3)
+
+
 def one_line(
     data: ChartData, width: int, cursor: int | None, symbols: Symbols, *, focus: bool = False
 ) -> Text:
@@ -269,12 +275,12 @@ def one_line(
     reading = _reading(with_unit, cursor, symbols) or [
         (fit(data.empty, width // 2, symbols), "key")
     ]
-    name_width = min(18, width // 3)
+    name_width = name_cells(width)
     room = width - name_width - max(_READING, _cells(reading)) - 2
     if room < 4:
         return title_row(data, width, cursor, symbols, focus=focus)
-    name = (f"{symbols.focus} " if focus else "") + data.title
-    if "/" in data.title:  # keys often differ at their ends only, words do not
+    name = (f"{symbols.focus} " if focus else "") + (data.short or data.title)
+    if "/" in name:  # keys often differ at their ends only, words do not
         name = middle(name, name_width, ascii_only=symbols is ASCII)
     else:
         name = fit(name, name_width, symbols)
@@ -293,7 +299,7 @@ def spark_row(data: ChartData, width: int, symbols: Symbols) -> Text:
     line = data.main
     if line is None:
         return ((" " * width, ""),)
-    zoom = {"first_step": data.first_step, "last_step": data.last_step}
+    zoom = spark_reach(data)
     text = sparkline(line.points, width, **zoom, ascii_only=symbols is ASCII).ljust(width)
     cells = [(c, "odd" if c == BROKEN else line.role) for c in text]
     for mark in data.marks:

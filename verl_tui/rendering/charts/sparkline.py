@@ -26,6 +26,7 @@ def sparkline(
     *,
     first_step: int | None = None,
     last_step: int | None = None,
+    shared: bool = False,
     ascii_only: bool = False,
 ) -> str:
     """Draw a series as a row of blocks, at most `width` characters wide and as long as there are
@@ -41,14 +42,18 @@ def sparkline(
         width: Columns at most.
         first_step: Where to begin, the first point by default.
         last_step: Where to end, the last point by default.
+        shared: Other series stand above or below over the same steps: the columns are those of
+            the steps alone, and between points that lie farther apart the last one is repeated.
         ascii_only: Write ASCII in place of blocks.
     """
     if width < 1 or not points.steps:
         return ""
-    start, per, count = _window(points, width, first_step, last_step)
+    start, per, count = _window(points, width, first_step, last_step, shared=shared)
     lows, highs, odds = points.pyramid.query(start * per, per, count)
-    levels = _ASCII_BLOCKS if ascii_only else _BLOCKS
-    return "".join(_glyphs(_middles(lows, highs), odds, levels))
+    middles = _middles(lows, highs)
+    if shared:
+        _repeat(middles, odds, -(-_apart(points) // per))
+    return "".join(_glyphs(middles, odds, _ASCII_BLOCKS if ascii_only else _BLOCKS))
 
 
 def spark_column(
@@ -58,11 +63,12 @@ def spark_column(
     *,
     first_step: int | None = None,
     last_step: int | None = None,
+    shared: bool = False,
 ) -> int | None:
     """Return the column of a sparkline that a step falls on, None where it falls beside it."""
     if width < 1 or not points.steps:
         return None
-    start, per, count = _window(points, width, first_step, last_step)
+    start, per, count = _window(points, width, first_step, last_step, shared=shared)
     column = step // per - start
     return column if 0 <= column < count else None
 
@@ -83,19 +89,19 @@ def gauge(fraction: float, width: int, *, ascii_only: bool = False) -> str:
 
 
 def _window(
-    points: Points, width: int, first_step: int | None, last_step: int | None
+    points: Points, width: int, first_step: int | None, last_step: int | None, *, shared: bool
 ) -> tuple[int, int, int]:
     """Return the first column, counted from step 0, how many steps a column stands for, and how
     many columns.
     """
     first = points.steps[0] if first_step is None else first_step
     last = points.steps[-1] if last_step is None else last_step
-    per = _stride(points, first, last, width)
+    per = _stride(points, first, last, width, shared=shared)
     start = first // per
     return start, per, min(width, max(0, last // per - start + 1))
 
 
-def _stride(points: Points, first: int, last: int, width: int) -> int:
+def _stride(points: Points, first: int, last: int, width: int, *, shared: bool) -> int:
     """Return the least power of two of steps a column that fits the width, or the usual distance of
     few points.
     """
@@ -103,11 +109,26 @@ def _stride(points: Points, first: int, last: int, width: int) -> int:
     while last // per - first // per >= width and per <= last - first:
         per *= 2
     count = len(points.steps)
-    if 1 < count <= width:  # sparse: one point a column rather than a row of holes
-        apart = max(1, (points.steps[-1] - points.steps[0]) // (count - 1))
-        while per < apart:
+    if 1 < count <= width and not shared:  # one point a column rather than a row of holes
+        while per < _apart(points):
             per *= 2
     return per
+
+
+def _apart(points: Points) -> int:
+    """Return the usual distance of points in steps."""
+    return max(1, (points.steps[-1] - points.steps[0]) // max(1, len(points.steps) - 1))
+
+
+def _repeat(middles: list[float | None], odds: Sequence[bool], most: int) -> None:
+    """Fill the columns between points with the value before, so many in a row at most."""
+    last, free = None, 0
+    for at, middle in enumerate(middles):
+        if middle is not None or odds[at]:
+            last, free = middle, most
+        elif free > 0:
+            middles[at] = last
+            free -= 1
 
 
 def _middles(lows: list[float | None], highs: list[float | None]) -> list[float | None]:

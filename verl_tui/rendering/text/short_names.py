@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
-from verl_tui.rendering.text.printable import middle
-from verl_tui.rendering.text.wrap import ellipsis
+from verl_tui.rendering.text.printable import middle, printable
+from verl_tui.rendering.text.wrap import ellipsis, fit, fit_left
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+
+_LEAST_HEAD = 3
+"""Cells of shared words below which they say nothing."""
 
 
 class SharedEnds(NamedTuple):
@@ -44,6 +48,51 @@ def short_name(name: str, cells: int, alike: SharedEnds, *, ascii_only: bool = F
         _cut(tail, room - before, ascii_only=ascii_only),
     )
     return middle("".join(parts), cells, ascii_only=ascii_only)
+
+
+def distinct_names(names: Sequence[str], cells: int, *, ascii_only: bool = False) -> dict[str, str]:
+    """Return each name in at most so many cells; those that would look alike lose the words that
+    they share, as far as they then differ.
+    """
+    short = {name: _plain_cut(name, cells, ascii_only=ascii_only) for name in names}
+    alike: dict[str, list[str]] = {}
+    for name, text in short.items():
+        alike.setdefault(text, []).append(name)
+    mark = ellipsis(ascii_only=ascii_only)
+    for group in alike.values():
+        if len(group) > 1:
+            short |= _without_shared_start(group, cells, mark)
+    return short
+
+
+def _without_shared_start(names: Sequence[str], cells: int, mark: str) -> dict[str, str]:
+    """Cut names in the words that they share; where their own ones are too long, in these at the
+    end, or else at the beginning.
+    """
+    head = shared(names).head
+    start = max(names[0].rfind(sign, 0, head) for sign in " /_") + 1
+    found: dict[str, str] = {}
+    for cut in (fit, fit_left):
+        found = {name: _joined(name[:start], name[start:], cells, cut, mark) for name in names}
+        if len(set(found.values())) == len(names):
+            break
+    return found
+
+
+def _joined(head: str, own: str, cells: int, cut: Callable[[str, int, str], str], mark: str) -> str:
+    """Return the words of a name's own behind as much of the shared ones as there is room for."""
+    room = cells - cell_len(own) - len(mark)
+    before = fit(head, room, "").rstrip() if room >= _LEAST_HEAD else ""
+    if not head or (room < 0 and cut is fit_left):
+        return cut(own, cells, mark)
+    return before + mark + cut(own, cells - cell_len(before) - len(mark), mark)
+
+
+def _plain_cut(name: str, cells: int, *, ascii_only: bool) -> str:
+    """Cut a name: keys often differ at their ends only, words do not."""
+    if "/" in name:
+        return middle(name, cells, ascii_only=ascii_only)
+    return fit(printable(name, ascii_only=ascii_only), cells, ellipsis(ascii_only=ascii_only))
 
 
 def _cut(text: str, cells: int, *, ascii_only: bool) -> str:

@@ -9,7 +9,7 @@ from textual.binding import Binding
 from textual.geometry import Size
 
 from verl_tui.exporters.new_file import named
-from verl_tui.rendering.charts.alignment import Gutters, on_one_axis
+from verl_tui.rendering.charts.alignment import Gutters, on_one_axis, with_short_names
 from verl_tui.rendering.charts.page import (
     ChartFilter,
     ChartPage,
@@ -225,6 +225,9 @@ class ChartsPanel(Panel):
             return [empty_chart(view, self.filter)]
         data = on_one_axis([chart_data(plan, view, look) for plan in page.charts])
         tiles = page.tiles(*self._room)
+        if all(tile.height == 1 for tile in tiles):
+            widths = [tile.width for tile in tiles]
+            return with_short_names(data, widths, ascii_only=view.ascii)
         needed = [
             (tile.column, chart.label_cells(one, tile.width, tile.height))
             for chart, one, tile in zip(self.charts, data, tiles, strict=False)

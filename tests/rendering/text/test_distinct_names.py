@@ -1,0 +1,52 @@
+"""Names in a column of little room differ as far as that is possible."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from verl_tui.rendering.text.short_names import distinct_names
+
+VALIDATION = (
+    "validation lowest score of samples",
+    "validation highest score of samples",
+    "validation repetition",
+)
+
+
+@pytest.mark.parametrize(
+    ("names", "cells", "expected"),
+    [
+        (("reward", "entropy"), 10, ["reward", "entropy"]),
+        (("policy loss",), 10, ["policy lo…"]),
+        (VALIDATION, 10, ["…lowest s…", "…highest …", "…repetiti…"]),
+        (
+            ("update actor time", "update actor per token"),
+            12,
+            ["update…time", "…per token"],
+        ),
+        (("peak memory, reserved", "peak memory, allocated"), 12, ["pea…reserved", "…allocated"]),
+        (("actor/pg_clipfrac", "actor/pg_clipfrac_lower"), 11, ["actor…pfrac", "actor…lower"]),
+        (
+            ("tokens of a rank, balanced min", "tokens of a rank, balanced max"),
+            14,
+            ["tokens of…min", "tokens of…max"],
+        ),
+    ],
+)
+def test_what_names_share_is_cut_first(
+    names: tuple[str, ...], cells: int, expected: list[str]
+) -> None:
+    found = distinct_names(names, cells)
+    assert [*found] == [*names]
+    assert len(set(found.values())) == len(names)
+    assert [*found.values()] == expected
+
+
+@given(st.lists(st.text(max_size=30), max_size=6), st.integers(0, 20), st.booleans())
+def test_any_name_fits(names: list[str], cells: int, ascii_only: bool) -> None:
+    found = distinct_names(names, cells, ascii_only=ascii_only)
+    assert set(found) == set(names)
+    assert all(cell_len(text) <= cells for text in found.values())
