@@ -12,12 +12,13 @@ from rich.padding import Padding
 from rich.text import Text
 
 from verl_tui.check.opening import opening, verdict
-from verl_tui.check.words import STYLES, counted, number
+from verl_tui.check.words import STYLES
 from verl_tui.health.finding import unjudged_rules, waits
 from verl_tui.indicators import INDICATORS
 from verl_tui.metrics import describe
 from verl_tui.runs.views.state import State
 from verl_tui.text import one_line
+from verl_tui.words import counted, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

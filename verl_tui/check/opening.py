@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from verl_tui.check.words import STYLES, counted, number
+from verl_tui.check.words import STYLES
 from verl_tui.evaluation import PREFIX
 from verl_tui.indicators import INDICATORS
 from verl_tui.runs.views.checkpoints import usable
 from verl_tui.runs.views.signs_of_life import evidence
 from verl_tui.runs.views.state import State, is_evaluation, remaining
 from verl_tui.times import age, duration
+from verl_tui.words import counted, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -27,6 +27,7 @@ _SHARE = 10
 """A final value is the mean of a tenth of what the median run logged: heuristic, long enough to
 level out batches and short enough to be the end.
 """
+_ROUNDING = 1e-6
 _FEWEST, _MOST = 10, 100
 """Bounds of that number of values."""
 
@@ -56,31 +57,39 @@ def usual_last(runs: Sequence[Run], stops: Sequence[Stop]) -> int:
     """
     counts = [logged(run.indicator("reward"), stop) for run, stop in zip(runs, stops, strict=True)]
     known = sorted(filter(None, counts))
-    return min(max(_FEWEST, round(known[(len(known) - 1) // 2] / _SHARE)), _MOST) if known else 10
+    median = known[(len(known) - 1) // 2] if known else 0
+    return min(max(_FEWEST, round(median / _SHARE)), _MOST)
 
 
-def last(indicator: str, run: Run, stop: Stop) -> Figure:
+def series_of(indicator: str, run: Run, key: str | None = None) -> Series | None:
+    """Return the values of an indicator, under a key of the log's own if one is given."""
+    return run.indicator(indicator) if key is None else run.series(key)
+
+
+def last(indicator: str, run: Run, stop: Stop, key: str | None = None) -> Figure:
     """Return the newest value that is a number."""
-    series = run.indicator(indicator)
+    series = series_of(indicator, run, key)
     return _figure(series, value(series, stop), indicator)
 
 
-def last_values(indicator: str, run: Run, stop: Stop, count: int) -> list[float]:
+def last_values(
+    indicator: str, run: Run, stop: Stop, count: int, key: str | None = None
+) -> list[float]:
     """Return those of the last logged values that are numbers, oldest first."""
-    series = run.indicator(indicator)
+    series = series_of(indicator, run, key)
     if series is None:
         return []
     sign = factor(indicator, series.key)
     return [sign * value for value in newest(series, stop, count) if math.isfinite(value)]
 
 
-def final(indicator: str, run: Run, stop: Stop, count: int) -> Figure:
+def final(indicator: str, run: Run, stop: Stop, count: int, key: str | None = None) -> Figure:
     """Return the mean of the last logged values, of those that are numbers."""
-    series = run.indicator(indicator)
+    series = series_of(indicator, run, key)
     asked = len(newest(series, stop, count))
     if series is None or not asked:
         return Figure()
-    known = last_values(indicator, run, stop, count)
+    known = last_values(indicator, run, stop, count, series.key)
     return Figure(
         value=mean(known) if known else None,
         spread=deviation(known),
@@ -91,9 +100,9 @@ def final(indicator: str, run: Run, stop: Stop, count: int) -> Figure:
     )
 
 
-def best(indicator: str, run: Run, stop: Stop) -> Figure:
+def best(indicator: str, run: Run, stop: Stop, key: str | None = None) -> Figure:
     """Return the best value, first of equals."""
-    series = run.indicator(indicator)
+    series = series_of(indicator, run, key)
     if series is None:
         return Figure()
     # Of a negated series the lowest is the highest.
@@ -137,16 +146,25 @@ def better_low(runs: Iterable[Run], indicator: str) -> bool:
 
 
 def one_scale(runs: Iterable[Run]) -> bool:
-    """Return whether rewards are comparable: a score from 0 to 1 is not with one on an open
-    scale.
+    """Return whether rewards are comparable as far as the logs tell: a score from 0 to 1 is not
+    with one that goes beyond.
     """
-    return len({on_bounded_scale(run) for run in runs if run.indicator("reward") is not None}) < 2
+    return len({_on_bounded_scale(run) for run in runs} - {None}) < 2
 
 
 @cached_by_revision
-def on_bounded_scale(run: Run) -> bool:
-    """Return whether there is evidence that rewards are scores on a bounded scale."""
-    return bounded(run) is not None
+def _on_bounded_scale(run: Run) -> bool | None:
+    """Return whether a run's rewards are scores on a bounded scale, None where nothing tells."""
+    series = run.indicator("reward")
+    if series is None:
+        return None
+    if bounded(run) is not None:
+        return True
+    beyond = (
+        series.highest > 1 + _ROUNDING
+        or series.first_beyond(-1.0 - _ROUNDING, down=True) is not None
+    )
+    return False if beyond else None
 
 
 def _figure(

@@ -7,8 +7,9 @@ NumPy is needed.
 from __future__ import annotations
 
 import math
+import random
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, permutations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -18,6 +19,14 @@ LEVEL = 0.95
 """Level of all intervals."""
 _LEAST_VALUES = 5
 """Values of a run below which their correlation is anybody's guess."""
+RARE = 0.05
+"""How often something may happen by chance that is said to be beyond chance."""
+_PRINTED = 5e-4
+"""Rounding of the printed table."""
+_FEW, _ORDERS = 7, 999
+"""Most ranks of which all orders are tried; the number of orders that are tried of more."""
+_EXACT = 30
+"""Most values of which the distribution is counted out."""
 _TINY = 1e-300
 _CLOSE = 1e-15
 _MOST_TERMS = 10_000
@@ -221,3 +230,63 @@ def chance(count: int) -> float:
         return _CRITICAL[count]
     t = t_quantile(0.975, count - 2)
     return t / math.sqrt(count - 2 + t * t)
+
+
+def beyond_chance(xs: Sequence[int], ys: Sequence[int]) -> bool:
+    """Return whether chance alone reaches the correlation of two rows of ranks in fewer than one
+    case of twenty, equal ranks considered: two values of each side are soon in order.
+    """
+    found, count = rank_correlation(xs, ys), len(xs)
+    if found is None or abs(found) < chance(count) - _PRINTED:
+        return False
+    if count > _EXACT or len(set(xs)) == len(set(ys)) == count:
+        return True
+    return _reached_by_chance(xs, ys) <= RARE
+
+
+def _reached_by_chance(xs: Sequence[int], ys: Sequence[int]) -> float:
+    """Return in which share of orders the correlation is as strong: of all orders of few ranks, of
+    some of many, always the same ones.
+    """
+    count, product = len(xs), sum(xs) * sum(ys)
+
+    def strength(order: Sequence[int]) -> int:
+        return abs(count * sum(x * y for x, y in zip(xs, order, strict=True)) - product)
+
+    if count <= _FEW:
+        orders: list[Sequence[int]] = list(permutations(ys))
+    else:
+        chosen = random.Random(0)
+        orders = [ys, *(chosen.sample(ys, count) for _ in range(_ORDERS))]
+    known = strength(ys)
+    return sum(strength(order) >= known for order in orders) / len(orders)
+
+
+def by_chance(ones: int, others: int, coefficient: float) -> float:
+    """Return how often chance alone reaches a rank-biserial correlation of two groups, two-sided:
+    exactly for few values, by the normal distribution for many (Mann and Whitney, Annals of
+    Mathematical Statistics 18, 1947).
+    """
+    count = ones + others
+    if count > _EXACT:
+        z = abs(coefficient) * math.sqrt(3 * ones * others / (count + 1))
+        return math.erfc(z / math.sqrt(2))
+    least = (1 - abs(coefficient)) / 2 * ones * others  # the smaller of the two counts of pairs
+    ways = _ways(ones, others)
+    reached = sum(number for pairs, number in enumerate(ways) if pairs <= least + 1e-9)
+    return min(1.0, 2 * reached / sum(ways))
+
+
+@lru_cache(1024)
+def _ways(ones: int, others: int) -> tuple[int, ...]:
+    """Return in how many orders of two groups 0, 1, 2 … pairs have the first one above."""
+    if not ones or not others:
+        return (1,)
+    # The greatest value is one of the first, above all others, or one of the second.
+    above, below = _ways(ones - 1, others), _ways(ones, others - 1)
+    found = [0] * (ones * others + 1)
+    for pairs, number in enumerate(above):
+        found[pairs + others] += number
+    for pairs, number in enumerate(below):
+        found[pairs] += number
+    return tuple(found)

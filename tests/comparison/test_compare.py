@@ -1,0 +1,410 @@
+"""Comparisons of runs: final values, seeds, differences, correlations, and what cannot be said."""
+
+from __future__ import annotations
+
+import json
+from math import inf, nan
+from typing import TYPE_CHECKING
+
+import pytest
+from compared_runs import (
+    BATCH,
+    LENGTH,
+    LR,
+    MODEL,
+    SEED,
+    VALIDATION,
+    comparison,
+    noise,
+    recipe,
+    run_of,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from verl_tui.comparison.as_data import as_csv, as_data
+from verl_tui.comparison.as_text import as_markdown, as_text
+from verl_tui.comparison.differences import Basis
+from verl_tui.comparison.naming import UnknownRunError, all_meant, meant
+from verl_tui.comparison.statistics import deviation, mean
+from verl_tui.runs.views.alignment import Alignment
+
+if TYPE_CHECKING:
+    from verl_tui.comparison.compare import Comparison
+    from verl_tui.comparison.differences import Difference
+
+
+def of(found: Comparison, figure: str, group: str) -> Difference:
+    return next(one for one in found.differences if (one.figure, one.group) == (figure, group))
+
+
+def told(found: Comparison) -> str:
+    return " | ".join(found.notes)
+
+
+# -- figures ---------------------------------------------------------------------------------------
+
+
+def test_the_final_reward_is_the_mean_of_the_last_tenth_of_the_median_run() -> None:
+    rewards = [n / 400 for n in range(400)]
+    found = comparison(
+        run_of("long", rewards), run_of("short", rewards[:200]), run_of("one", [1.0])
+    )
+    assert found.last == 20
+    final = found.runs[0].measured.figures["final_reward"]
+    assert final.value == pytest.approx(mean(rewards[-20:]))
+    assert final.spread == pytest.approx(deviation(rewards[-20:]))
+    assert final.size == 20
+    assert found.runs[2].measured.figures["final_reward"].size == 1
+
+
+@pytest.mark.parametrize(("count", "last"), [(3, 10), (150, 15), (5000, 100)])
+def test_it_is_of_ten_values_at_least_and_a_hundred_at_most(count: int, last: int) -> None:
+    assert comparison(run_of("a", [0.5] * count)).last == last
+    assert comparison(run_of("a", [0.5] * count), last=7).last == 7
+
+
+def test_each_figure_names_its_step_where_it_has_one() -> None:
+    run = run_of("a", [0.1, 0.9, 0.3], more={VALIDATION: [0.2, 0.4, 0.3], "actor/ppo_kl": 0.4})
+    figures = comparison(run).runs[0].measured.figures
+    assert figures["best_reward"][:2] == (0.9, 2)
+    assert figures["best_validation"][:2] == (0.4, 2)
+    assert figures["last_validation"].value == 0.3
+    assert figures["highest_policy_kl"].outside
+    assert figures["step_time"].value == 30.0
+    assert figures["time"].value == 60.0
+    assert figures["throughput"].value is None
+
+
+def test_at_the_same_step_later_ones_do_not_count() -> None:
+    long, short = run_of("long", [0.1] * 20 + [0.9] * 20), run_of("short", [0.2] * 20)
+    found = comparison(long, short, alignment=Alignment.STEP)
+    assert found.runs[0].measured.figures["final_reward"].value == pytest.approx(0.1)
+    assert "at step 20" in as_text(found)
+    assert "--align step" in told(comparison(long, short))
+    assert "--align step" not in told(found)
+
+
+# -- seeds -----------------------------------------------------------------------------------------
+
+
+def test_runs_that_differ_only_by_what_a_seed_changes_are_together() -> None:
+    places = {
+        "trainer.experiment_name": "x{}",
+        "trainer.default_local_dir": "/ckpt/x{}",
+        "trainer.rollout_data_dir": "/a/{}",
+        "server.port": "80{}0",
+        "wandb.id": "r{}",
+        "date": "2026-11-0{}",
+        MODEL: "/disk{}/models/Qwen3-8B",
+        "data.train_files": "/disk{}/gsm8k/train.parquet",
+    }
+    runs = [
+        run_of(
+            f"x{n}",
+            noise(0.5, n),
+            recipe(**{key: value.format(n) for key, value in places.items()}, **{SEED: n}),
+        )
+        for n in (1, 2, 3)
+    ]
+    found = comparison(*runs, run_of("other", noise(0.4, 9), recipe(**{LR: 5e-6})))
+    assert [len(group.members) for group in found.groups] == [3, 1]
+    group = found.groups[0]
+    finals = [one.figures["final_reward"].value for one in group.members]
+    assert group.figures["final_reward"].value == pytest.approx(mean(finals))  # type: ignore[arg-type]
+    assert group.figures["final_reward"].spread == pytest.approx(deviation(finals))  # type: ignore[arg-type]
+    assert group.figures["final_reward"].size == 3
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {LR: 2e-6},
+        {"data.train_files": "/disk/math/train.parquet"},
+        {"custom_reward_function.path": "/code/strict.py"},
+        {MODEL: "Qwen/Qwen3-4B"},
+        {"trainer.nnodes": 2},
+        {"algorithm.use_kl_in_reward": True},
+    ],
+)
+def test_what_changes_the_training_is_no_seed(other: dict[str, object]) -> None:
+    base = {
+        "data.train_files": "/disk/gsm8k/train.parquet",
+        "custom_reward_function.path": "/code/lenient.py",
+        "trainer.nnodes": 1,
+        "algorithm.use_kl_in_reward": False,
+    }
+    found = comparison(
+        run_of("a", noise(0.5, 1), recipe(**base)),
+        run_of("b", noise(0.5, 2), recipe(**{**base, SEED: 2, **other})),
+    )
+    assert not found.has_seeds
+
+
+def test_without_settings_only_a_seed_in_the_name_puts_runs_together() -> None:
+    names = ("grpo-seed1", "grpo-seed2", "ppo-seed1", "grpo-3", "grpo-4")
+    found = comparison(*(run_of(name, noise(0.5, at)) for at, name in enumerate(names)))
+    assert [group.name for group in found.groups] == ["grpo", "ppo-seed1", "grpo-3", "grpo-4"]
+    assert "names differ only by the seed" in told(found)
+    assert "no settings are known of grpo-seed1" in told(found)
+
+
+def test_groups_have_names_of_their_own() -> None:
+    def three(*names: str) -> list[str]:
+        runs = [run_of(n, noise(0.5, at), recipe(**{SEED: at})) for at, n in enumerate(names)]
+        return [group.name for group in comparison(*runs).groups]
+
+    assert three("gsm8k-seed1", "gsm8k-seed2") == ["gsm8k"]
+    assert three("run (a_1)", "run (a_2)") == ["run"]
+    assert three("a", "b") == ["a, b"]
+    assert three("a", "b", "c", "d") == ["a and 3 more"]
+
+
+def test_a_group_of_unlike_lengths_says_so() -> None:
+    found = comparison(
+        run_of("group-seed1", noise(0.5, 1), recipe()),
+        run_of("group-seed2", noise(0.5, 2, 10), recipe()),
+    )
+    assert "the runs of group end at steps 10 to 40" in told(found)
+
+
+# -- differences -----------------------------------------------------------------------------------
+
+
+def seeds(name: str, centres: tuple[float, ...], lr: float) -> list[object]:
+    return [
+        run_of(f"{name}-seed{n}", noise(centre, n + round(lr * 1e8)), recipe(**{LR: lr, SEED: n}))
+        for n, centre in enumerate(centres)
+    ]
+
+
+def test_over_seeds_better_is_said_only_where_the_interval_excludes_zero() -> None:
+    base = seeds("base", (0.50, 0.52, 0.51), 1e-6)
+    better, alike = seeds("up", (0.70, 0.72, 0.71), 2e-6), seeds("same", (0.40, 0.66, 0.5), 3e-6)
+    found = comparison(*base, *better, *alike)  # type: ignore[arg-type]
+    up = of(found, "final_reward", "up")
+    assert up.basis is Basis.SEEDS
+    assert up.runs == (3, 3)
+    assert up.verdict == "better"
+    assert up.interval is not None
+    assert up.interval.low < 0.2 < up.interval.high
+    assert of(found, "final_reward", "same").verdict == "no clear difference"
+    assert of(comparison(*better, *base), "final_reward", "base").verdict == "worse"  # type: ignore[arg-type]
+
+
+def test_single_runs_are_compared_by_their_last_values_which_is_said() -> None:
+    one, two = run_of("one", noise(0.5, 1)), run_of("two", noise(0.8, 2), more={LENGTH: 90.0})
+    found = comparison(one, two)
+    assert of(found, "final_reward", "two").basis is Basis.WITHIN_RUN
+    assert of(found, "final_reward", "two").verdict == "better"
+    assert "they say nothing of other seeds" in as_text(found)
+    assert of(comparison(one, run_of("x", noise(0.5, 3))), "final_reward", "x").verdict == (
+        "no clear difference"
+    )
+
+
+def test_a_single_value_a_run_has_no_interval() -> None:
+    runs = [run_of(n, noise(0.5, 1), more={VALIDATION: v}) for n, v in (("a", 0.2), ("b", 0.9))]
+    found = of(comparison(*runs), "last_validation", "b")
+    assert found.interval is None
+    assert not found.verdict
+    assert "two seeds" in found.reason
+
+
+def test_less_is_better_of_times_and_neither_of_lengths() -> None:
+    one, two = (
+        run_of(
+            name, noise(0.5, 1), more={LENGTH: noise(centre, 2), "timing_s/step": noise(centre, 3)}
+        )
+        for name, centre in (("one", 10.0), ("two", 20.0))
+    )
+    found = comparison(one, two)
+    assert of(found, "step_time", "two").verdict == "worse"
+    assert of(found, "response_length", "two").verdict == "higher"
+
+
+# -- what does not mean the same -------------------------------------------------------------------
+
+
+def test_rewards_on_two_scales_are_not_compared_but_a_scale_nobody_knows_is_no_other_scale() -> (
+    None
+):
+    binary = {"reward/mean": [0.2, 0.3, 0.4, 0.5] * 10}
+    spread = {"reward/std": [(m * (1 - m)) ** 0.5 for m in binary["reward/mean"]]}
+    bounded = run_of("bounded", binary["reward/mean"], more=spread, key="reward/mean")
+    wide = run_of("wide", noise(3.0, 1), key="reward/mean")
+    unknown = run_of("unknown", noise(0.5, 1), key="reward/mean")
+    found = comparison(bounded, wide)
+    assert not [one for one in found.differences if one.figure == "final_reward"]
+    assert "rewards are on different scales" in told(found)
+    assert of(comparison(bounded, unknown), "final_reward", "unknown").interval is not None
+
+
+def test_validations_on_several_data_sets_are_compared_on_the_one_that_all_have() -> None:
+    math = "val-core/math/acc/mean@1"
+    both = run_of("both", noise(0.5, 1), more={VALIDATION: 0.8, math: 0.3})
+    one = run_of("one", noise(0.5, 2), more={math: 0.4})
+    found = comparison(both, one)
+    assert of(found, "last_validation", "one")[2:4] == (0.3, 0.4)
+    apart = comparison(run_of("gsm", noise(0.5, 1), more={VALIDATION: 0.8}), one)
+    assert not [one for one in apart.differences if one.figure == "last_validation"]
+    assert "validations are of different metrics" in told(apart)
+
+
+def test_rewards_from_several_metrics_are_named() -> None:
+    found = comparison(run_of("a", [0.5] * 20), run_of("b", [0.5] * 20, key="reward"))
+    assert "critic/score/mean of a; reward of b" in told(found)
+
+
+# -- correlations ----------------------------------------------------------------------------------
+
+
+def sweep(count: int, **other: str) -> Comparison:
+    runs = []
+    for n in range(count):
+        varied = {LR: 1e-6 * (n + 1), BATCH: 64 * (1 + n * 7 % count)}
+        varied |= dict.fromkeys(other.values(), (1 + n) * 2)
+        runs.append(run_of(f"r{n}", noise(0.3 + n / 20, n), recipe(**varied)))
+    return comparison(*runs)
+
+
+def test_which_setting_goes_with_the_reward() -> None:
+    found = sweep(8).association.found
+    first = next(one for one in found if one.figure == "final_reward")
+    assert first[:4] == ((LR,), "final_reward", 1.0, 8)
+    assert first.beyond_chance
+    weak = next(one for one in found if one.settings == (BATCH,) and one.figure == "final_reward")
+    assert not weak.beyond_chance
+    assert "These are few: over 8 groups" in as_text(sweep(8))
+
+
+def test_none_below_five_groups() -> None:
+    found = sweep(4)
+    assert not found.association.found
+    assert "4 groups of runs: too few" in as_text(found)
+
+
+def test_settings_that_change_together_are_said_to() -> None:
+    found = sweep(8, other="actor_rollout_ref.actor.ppo_mini_batch_size").association
+    pair = (LR, "actor_rollout_ref.actor.ppo_mini_batch_size")
+    assert sorted(pair) in [sorted(keys) for keys in found.confounded]
+    assert any(sorted(one.settings) == sorted(pair) for one in found.found)
+
+
+def test_a_switch_is_ranked_by_its_two_levels_and_names_are_not_ranked() -> None:
+    kinds = ("grpo", "gae", "rloo")
+    runs = [
+        run_of(
+            f"r{n}",
+            noise(0.3 + 0.2 * (n % 2), n),
+            recipe(
+                **{
+                    "a.use_kl_loss": n % 2 == 1,
+                    "algorithm.adv_estimator": kinds[n % 3],
+                    BATCH: n + 1,
+                }
+            ),
+        )
+        for n in range(10)
+    ]
+    found = comparison(*runs)
+    switch = next(
+        one
+        for one in found.association.found
+        if one.settings == ("a.use_kl_loss",) and one.figure == "final_reward"
+    )
+    assert (switch.coefficient, switch.levels, switch.beyond_chance) == (1.0, ("off", "on"), True)
+    assert found.association.unranked == ("algorithm.adv_estimator",)
+    assert "have no order: algorithm.adv_estimator" in as_text(found)
+
+
+def test_one_run_apart_from_all_others_is_no_correlation_beyond_chance() -> None:
+    runs = [
+        run_of(
+            f"r{n}",
+            noise(0.5, n),
+            recipe(**{LR: 1e-6 if n else 1e-3, BATCH: n + 1}),
+            {"actor/ppo_kl": 0.0 if n else 0.5},
+        )
+        for n in range(6)
+    ]
+    found = comparison(*runs).association.found
+    kl = next(one for one in found if one.settings == (LR,) and one.figure == "highest_policy_kl")
+    assert kl.coefficient == 1.0
+    assert not kl.beyond_chance
+
+
+# -- bad input -------------------------------------------------------------------------------------
+
+
+def test_bad_input_gets_a_sentence_and_the_rest_is_done() -> None:
+    found = comparison(
+        run_of("good", noise(0.5, 1)),
+        run_of("nothing", []),
+        run_of("lost", [nan] * 20),
+        run_of("gaps", [0.5] * 15 + [nan, inf] + [0.5] * 3),
+        run_of("lengths", [1.0] * 20, key=LENGTH),
+    )
+    said = told(found)
+    assert "no step is known of nothing" in said
+    assert "the last 10 rewards of lost are not finite" in said
+    assert "2 of the last 10 rewards of gaps are not finite and are left out" in said
+    assert "lengths logs no reward" in said
+    assert of(found, "final_reward", "gaps").value == 0.5
+    assert "a single run" in told(comparison(run_of("good", [0.5])))
+    apart = comparison(run_of("a", [0.5] * 20), run_of("b", [1.0] * 20, key=LENGTH))
+    assert "no metric in common" in told(apart)
+
+
+@given(
+    st.lists(
+        st.lists(st.floats(allow_nan=True, allow_infinity=True), max_size=30),
+        min_size=1,
+        max_size=7,
+    )
+)
+@settings(max_examples=40, deadline=None)
+def test_any_values_give_a_comparison_in_all_forms(columns: list[list[float]]) -> None:
+    runs = [
+        run_of(f"r{at}", values, recipe(**{LR: 10.0**-at}), {VALIDATION: values})
+        for at, values in enumerate(columns)
+    ]
+    found = comparison(*runs)
+    json.dumps(as_data(found), allow_nan=False)
+    assert as_csv(found).count("\n") == len(runs) + 1
+    for text in (as_text(found), as_text(found, 60), as_markdown(found)):
+        assert "r0" in text
+
+
+# -- how it is written -----------------------------------------------------------------------------
+
+
+def test_hostile_names_stay_text() -> None:
+    bad = "a|b\x1b[31m<img src=x>`\n# head"
+    found = comparison(
+        run_of(bad, [0.5] * 20, {BATCH: "x|y\x1b[2J"}), run_of("b", [0.4] * 20, {BATCH: 1})
+    )
+    marked, plain = as_markdown(found), as_text(found)
+    assert "\x1b" not in marked + plain
+    assert "\\<img src=x\\>" in marked
+    table = [line for line in marked.splitlines() if line.startswith("| ")]
+    assert len({line.replace("\\|", "").count("|") for line in table if "img" in line}) >= 1
+    assert not any(line.startswith("# head") for line in marked.splitlines())
+
+
+def test_tables_go_on_below_where_the_terminal_is_narrow() -> None:
+    found = sweep(6)
+    assert max(map(len, as_text(found, 100).splitlines())) <= 100
+    assert "final reward" in as_text(found, 40)
+
+
+def test_a_run_is_named_in_full_in_part_or_by_its_path() -> None:
+    runs = [run_of(name, [0.5]) for name in ("gsm8k-1", "gsm8k-12", "math")]
+    assert meant(runs, "gsm8k-1") is runs[0]
+    assert meant(runs, "ma") is runs[2]
+    assert meant(runs, "./math") is runs[2]
+    assert all_meant(runs, "gsm8k") == runs[:2]
+    with pytest.raises(UnknownRunError, match="gsm8k may be gsm8k-1, gsm8k-12"):
+        meant(runs, "gsm8k")
+    with pytest.raises(UnknownRunError, match="none of the runs: gsm8k-1"):
+        meant(runs, "x")

@@ -1,0 +1,108 @@
+"""`verl-tui compare` on files: all forms, the baseline, and what cannot be compared."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from compared_runs import KL, REWARD, VALIDATION, noise
+
+from verl_tui.cli import main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def write(folder: Path, name: str, centre: float, *, lr: float = 1e-6, seed: int = 1) -> Path:
+    """Write the log and the settings of a run of 40 steps."""
+    run = folder / name
+    run.mkdir(parents=True)
+    rewards = noise(centre, seed + round(centre * 100))
+    lines = (
+        {"step": step, "data": {REWARD: reward, KL: 0.01, VALIDATION: reward}}
+        for step, reward in enumerate(rewards, 1)
+    )
+    (run / "train.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (run / "config.yaml").write_text(
+        f"data:\n  seed: {seed}\n  train_batch_size: 64\nactor_rollout_ref:\n  actor:\n"
+        f"    ppo_mini_batch_size: 16\n    optim:\n      lr: {lr}\n"
+    )
+    return run
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """Return a folder with two seeds of two kinds of runs."""
+    for seed in (1, 2):
+        write(tmp_path / "runs", f"low-seed{seed}", 0.4, seed=seed)
+        write(tmp_path / "runs", f"high-seed{seed}", 0.7, lr=5e-6, seed=seed)
+    return tmp_path / "runs"
+
+
+def test_the_table_names_what_differs_and_what_is_better(
+    runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["compare", str(runs), "--baseline", "low-seed1"]) == 0
+    shown = capsys.readouterr().out
+    assert "baseline: low (2 runs)" in shown
+    better = next(line for line in shown.splitlines() if line.startswith("  final reward"))
+    assert better.split()[2] == "high"
+    assert better.endswith("2 and 2 seeds  better")
+    assert "learning rate" in shown
+    assert "2 groups of runs: too few for rank correlations" in shown
+
+
+def test_as_data(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", str(runs), "--json", "--baseline", str(runs / "high-seed2")]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["version"], found["baseline"], found["last"]) == (1, "high", 10)
+    assert found["runs"][0]["name"] == "high-seed2"
+    assert {one["verdict"] for one in found["differences"]} <= {
+        *("better", "worse", "higher", "lower", "no clear difference", None)
+    }
+    assert found["groups"][1]["figures"]["final_reward"]["n"] == 2
+
+
+def test_as_a_table_of_a_row_a_run(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", str(runs), "--csv"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert sorted(row["run"] for row in rows) == [
+        *("high-seed1", "high-seed2", "low-seed1", "low-seed2")
+    ]
+    assert {row["setting:learning rate"] for row in rows} == {"1e-06", "5e-06"}
+    assert all(row["final_reward_n"] == "10" for row in rows)
+
+
+def test_as_markdown(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", str(runs), "--md", "--last", "5"]) == 0
+    shown = capsys.readouterr().out
+    assert "means of the last 5 logged values" in shown
+    tables = [line for line in shown.splitlines() if line.startswith("|")]
+    assert "| --- |" in shown
+    assert len(tables) > 15
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (["--baseline", "nobody"], 64, "nobody is none of the runs"),
+        (["--baseline", "seed1"], 64, "name one of them in full"),
+        (["--last", "0"], 64, "--last: 0 is"),
+        (["--md", "--csv"], 64, "not allowed with argument"),
+    ],
+)
+def test_what_makes_no_sense(
+    runs: Path, words: list[str], code: int, sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["compare", str(runs), *words]) == code
+    assert sentence in capsys.readouterr().err
+
+
+def test_nothing_to_compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", str(tmp_path / "nothing")]) == 3
+    assert "no run with numbers to compare" in capsys.readouterr().err
+    assert main(["compare", str(write(tmp_path, "alone", 0.5))]) == 0
+    assert "a single run" in capsys.readouterr().out

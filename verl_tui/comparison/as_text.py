@@ -1,0 +1,112 @@
+"""A comparison for people: aligned columns for a terminal, or Markdown."""
+
+from __future__ import annotations
+
+import re
+from textwrap import wrap
+from typing import TYPE_CHECKING
+
+from rich.cells import cell_len
+
+from verl_tui.comparison.tables import Table, caption, tables
+from verl_tui.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from verl_tui.comparison.compare import Comparison
+
+_GAP = "  "
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~#])")
+"""Characters that mean something in Markdown, which text of logs must not."""
+_LONGEST_NOTE = 4000
+
+
+def as_text(comparison: Comparison, width: int | None = None) -> str:
+    """Return a comparison as aligned columns.
+
+    Args:
+        comparison: The comparison.
+        width: Cells of a line, at which a table goes on below; None for no limit, for pipes.
+    """
+    lines = _wrapped(caption(comparison), width)
+    for table in tables(comparison):
+        if table.rows or table.note:
+            lines += ["", table.heading]
+            lines += [f"{_GAP}{line}".rstrip() for line in _aligned(table, width)]
+            lines += _wrapped(table.note, width, _GAP)
+    if comparison.notes:
+        lines += ["", "notes"]
+        for note in comparison.notes:
+            lines += _wrapped(f"- {one_line(note, _LONGEST_NOTE)}", width, _GAP, f"{_GAP}  ")
+    return "\n".join(lines) + "\n"
+
+
+def _wrapped(
+    text: str, width: int | None, indent: str = "", further: str | None = None
+) -> list[str]:
+    """Return a sentence in lines of a width, in one for None."""
+    if not text or width is None:
+        return [indent + text] if text else []
+    further = indent if further is None else further
+    return wrap(text, width, initial_indent=indent, subsequent_indent=further)
+
+
+def _aligned(table: Table, width: int | None) -> Iterator[str]:
+    """Yield the lines of a table; columns that do not fit go on below, beside the first one."""
+    if not table.rows:
+        return
+    rows = [table.columns, *table.rows]
+    sizes = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    room = None if width is None else width - len(_GAP)
+    for at, chosen in enumerate(_pieces(sizes, room)):
+        if at:
+            yield ""
+        for row in rows:
+            cells = (_padded(row[i], sizes[i], right=table.numbers and i > 0) for i in chosen)
+            yield _GAP.join(cells)
+
+
+def _pieces(sizes: Sequence[int], room: int | None) -> Iterator[list[int]]:
+    """Yield the indices of the columns that fit beside each other, the first one always."""
+    chosen, used = [0], sizes[0]
+    for i in range(1, len(sizes)):
+        if room is not None and used + len(_GAP) + sizes[i] > room and len(chosen) > 1:
+            yield chosen
+            chosen, used = [0], sizes[0]
+        chosen.append(i)
+        used += len(_GAP) + sizes[i]
+    yield chosen
+
+
+def _padded(text: str, size: int, *, right: bool) -> str:
+    pad = " " * (size - cell_len(text))
+    return pad + text if right else text + pad
+
+
+def as_markdown(comparison: Comparison) -> str:
+    """Return a comparison as Markdown with tables as GitHub and GitLab draw them."""
+    lines = ["# Comparison", "", escaped(caption(comparison))]
+    for table in tables(comparison):
+        if table.rows or table.note:
+            heading = table.heading[:1].upper() + table.heading[1:]
+            lines += ["", f"## {escaped(heading)}", "", *_drawn(table)]
+            lines += ["", escaped(table.note)] if table.rows and table.note else []
+            lines += [escaped(table.note)] if not table.rows else []
+    if comparison.notes:
+        lines += ["", "## Notes", ""]
+        lines += [f"- {escaped(one_line(note, _LONGEST_NOTE))}" for note in comparison.notes]
+    return "\n".join(lines) + "\n"
+
+
+def _drawn(table: Table) -> Iterator[str]:
+    if not table.rows:
+        return
+    rule = ["---", *(["---:" if table.numbers else "---"] * (len(table.columns) - 1))]
+    for row in (tuple(map(escaped, table.columns)), rule, *(map(escaped, r) for r in table.rows)):
+        yield f"| {' | '.join(row)} |"
+
+
+def escaped(text: str) -> str:
+    """Return text that Markdown shows as it is."""
+    return _SPECIAL.sub(r"\\\1", text)

@@ -1,0 +1,121 @@
+"""A comparison of runs as one record, from which all its written forms are made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from verl_tui.comparison.correlations import Association, associate
+from verl_tui.comparison.differences import Difference, differences
+from verl_tui.comparison.figures import usual_last, weighty
+from verl_tui.comparison.notes import notes
+from verl_tui.comparison.outcomes import measure
+from verl_tui.comparison.seeds import RunGroup, grouped
+from verl_tui.comparison.settings import DifferingSetting, differing_settings
+from verl_tui.health.finding import Severity, Verdict
+from verl_tui.runs.views.alignment import Alignment, stops
+from verl_tui.runs.views.state import state
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from verl_tui.comparison.outcomes import MeasuredRun
+    from verl_tui.health.guide import Guide
+    from verl_tui.runs.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedRun:
+    """One run of a comparison."""
+
+    measured: MeasuredRun
+    state: str
+    findings: int
+    """Warnings and worse, without those that only follow from another."""
+    worst: Severity | None
+    """The worst of these."""
+    group: str
+    """Name of its group."""
+
+    @property
+    def run(self) -> Run:
+        """The run itself."""
+        return self.measured.run
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.measured.run.name
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Several runs held against one of them."""
+
+    runs: tuple[ComparedRun, ...]
+    """The baseline first."""
+    alignment: Alignment
+    last: int
+    """Number of last logged values that means are made of."""
+    settings: tuple[DifferingSetting, ...]
+    """With a value for each run, in the order of `runs`."""
+    groups: tuple[RunGroup, ...]
+    """The baseline's first."""
+    differences: tuple[Difference, ...]
+    """Those of all other groups to the first one."""
+    association: Association
+    notes: tuple[str, ...]
+    """What is not compared, and why; what to bear in mind. A sentence each."""
+
+    @property
+    def has_seeds(self) -> bool:
+        """True if some runs differ only by their seed."""
+        return len(self.groups) < len(self.runs)
+
+
+def compare(
+    runs: Sequence[Run],
+    verdicts: Mapping[str, Verdict],
+    guide: Guide,
+    now: float,
+    *,
+    alignment: Alignment = Alignment.END,
+    last: int | None = None,
+) -> Comparison:
+    """Return a comparison of runs.
+
+    Args:
+        runs: The runs, the baseline first.
+        verdicts: The health of runs, by name.
+        guide: Knows the healthy bands.
+        now: Seconds since the epoch.
+        alignment: The point up to which each run counts.
+        last: Number of last logged values that means are made of; None: the usual, see
+            `usual_last`.
+    """
+    ends = stops(runs, alignment)
+    count = usual_last(runs, ends) if last is None else last
+    measured = measure(runs, ends, count, guide)
+    groups = grouped(measured)
+    group_of = {one.run.name: group.name for group in groups for one in group.members}
+    return Comparison(
+        runs=tuple(
+            _compared(one, verdicts.get(one.run.name, Verdict()), now, group_of[one.run.name])
+            for one in measured
+        ),
+        alignment=alignment,
+        last=count,
+        settings=tuple(differing_settings(runs)),
+        groups=groups,
+        differences=tuple(
+            found for group in groups[1:] for found in differences(groups[0], group, count)
+        ),
+        association=associate(groups),
+        notes=tuple(notes(measured, groups, alignment, count)),
+    )
+
+
+def _compared(one: MeasuredRun, verdict: Verdict, now: float, group: str) -> ComparedRun:
+    findings = weighty(verdict.primary)
+    worst = max((finding.severity for finding in findings), default=None)
+    return ComparedRun(one, state(one.run, now).value, len(findings), worst, group)

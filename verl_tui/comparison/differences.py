@@ -1,0 +1,152 @@
+"""How each group of runs differs from the baseline, with an interval wherever one can be had."""
+
+from __future__ import annotations
+
+import math
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.comparison.figures import better_low, one_scale
+from verl_tui.comparison.outcomes import FIGURES
+from verl_tui.comparison.statistics import Interval, Spread, interval, mean, of_one_run, of_seeds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from verl_tui.comparison.outcomes import FigureKind, MeasuredRun
+    from verl_tui.comparison.seeds import RunGroup
+
+
+DIFFERING = tuple(kind for kind in FIGURES if kind.indicator and kind.id != "best_reward")
+"""Figures that are held against the baseline's; the best reward is mostly its luckiest batch."""
+
+
+class Basis(Enum):
+    """What an interval rests on."""
+
+    SEEDS = "seeds"
+    """Runs that differ only by their seed: it holds for further seeds."""
+    WITHIN_RUN = "within run"
+    """The last values of one run each: it says nothing of other seeds."""
+
+
+class Difference(NamedTuple):
+    """How much a group exceeds the baseline in one figure."""
+
+    figure: str
+    """Id of the figure."""
+    group: str
+    baseline: float
+    value: float
+    interval: Interval | None
+    basis: Basis | None
+    runs: tuple[int, int]
+    """Number of runs with this figure: of the baseline, of the group."""
+    verdict: str
+    """`better`, `worse`, `higher`, `lower`, `no clear difference`, or empty without an interval."""
+    reason: str = ""
+    """Why there is no interval."""
+
+    @property
+    def change(self) -> float:
+        """By how much it exceeds the baseline."""
+        return self.value - self.baseline
+
+
+def differences(base: RunGroup, other: RunGroup, count: int) -> Iterator[Difference]:
+    """Yield how a group differs from the baseline, in the figures that both have and that mean the
+    same.
+
+    Args:
+        base: The baseline.
+        other: The group.
+        count: Number of last logged values that means are made of.
+    """
+    for kind in DIFFERING:
+        if incomparable(kind, (*base.members, *other.members)):
+            continue
+        ours, theirs = _values(base, kind), _values(other, kind)
+        if not ours or not theirs:
+            continue
+        basis, found, reason = _interval(kind, base, other, count)
+        better = direction(kind, base.members)
+        yield Difference(
+            figure=kind.id,
+            group=other.name,
+            baseline=mean(ours),
+            value=mean(theirs),
+            interval=found,
+            basis=basis,
+            runs=(len(ours), len(theirs)),
+            verdict="" if found is None else verdict(found, better),
+            reason=reason,
+        )
+
+
+def incomparable(kind: FigureKind, runs: Sequence[MeasuredRun]) -> str:
+    """Return why a figure of several runs does not mean the same, empty if it does."""
+    having = [one for one in runs if one.figures[kind.id].value is not None]
+    if kind.indicator == "reward" and not one_scale([one.run for one in having]):
+        return "rewards are on different scales: some are scores from 0 to 1, others go beyond"
+    if kind.indicator == "validation":
+        names = sorted({str(one.measured_by("validation")) for one in having})
+        if len(names) > 1:
+            return f"validations are of different metrics: {', '.join(names)}"
+    units = sorted({one.figures[kind.id].unit for one in having})
+    if len(units) > 1:
+        return f"{kind.label} is in different units: {', '.join(unit or 'none' for unit in units)}"
+    return ""
+
+
+def direction(kind: FigureKind, runs: Sequence[MeasuredRun]) -> int:
+    """Return 1 where more of a figure is better, -1 where less is, 0 where neither is."""
+    if kind.indicator in ("reward", "validation"):
+        return -1 if better_low([one.run for one in runs], kind.indicator) else 1
+    return kind.better
+
+
+def _values(group: RunGroup, kind: FigureKind) -> list[float]:
+    found = (one.figures[kind.id].value for one in group.members)
+    return [value for value in found if value is not None]
+
+
+def verdict(found: Interval, better: int) -> str:
+    """Return what an interval says: nothing where it holds zero."""
+    if not found.excludes_zero:
+        return "no clear difference"
+    if not better:
+        return "higher" if found.estimate > 0 else "lower"
+    return "better" if found.estimate * better > 0 else "worse"
+
+
+def _interval(
+    kind: FigureKind, base: RunGroup, other: RunGroup, count: int
+) -> tuple[Basis | None, Interval | None, str]:
+    """Return the interval of a difference and what it rests on, or why there is none."""
+    ours, theirs = of_seeds(_values(base, kind)), of_seeds(_values(other, kind))
+    if ours is not None and theirs is not None:
+        return Basis.SEEDS, interval(ours, theirs), ""
+    if not kind.is_mean:
+        return None, None, "a single value a run: two seeds or more of each would tell"
+    one, two = _within(kind, base, count), _within(kind, other, count)
+    if one is None or two is None:
+        return None, None, "too few values logged for an interval"
+    return Basis.WITHIN_RUN, interval(one, two), ""
+
+
+def _within(kind: FigureKind, group: RunGroup, count: int) -> Spread | None:
+    """Return the mean over a group's runs with the uncertainty that their last values show."""
+    values = (one.last_values(kind.indicator, count) for one in group.members)
+    found = [of_one_run(known) for known in values if known]
+    spreads = [spread for spread in found if spread is not None]
+    return combined(spreads) if spreads and len(spreads) == len(found) else None
+
+
+def combined(spreads: Sequence[Spread]) -> Spread:
+    """Return the mean of independent means."""
+    centre, count = mean([spread.mean for spread in spreads]), len(spreads)
+    error = math.hypot(*(spread.error for spread in spreads))
+    if not error or not math.isfinite(error):
+        return Spread(centre, error / count, sum(spread.freedom for spread in spreads))
+    shares = math.fsum((spread.error / error) ** 4 / spread.freedom for spread in spreads)
+    return Spread(centre, error / count, 1 / shares)

@@ -1,0 +1,156 @@
+"""What a comparison cannot say, and what to bear in mind when reading it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from verl_tui.comparison.differences import incomparable
+from verl_tui.comparison.outcomes import FIGURES
+from verl_tui.runs.views.alignment import Alignment
+from verl_tui.runs.views.measures import differing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from verl_tui.comparison.outcomes import FigureKind, MeasuredRun
+    from verl_tui.comparison.seeds import RunGroup
+
+_NAMED = 5
+"""Most runs named in a sentence."""
+_LONGER = 1.25
+"""Ratio of steps from which on runs count as unlike in length: heuristic."""
+
+
+def notes(
+    measured: Sequence[MeasuredRun],
+    groups: Sequence[RunGroup],
+    alignment: Alignment,
+    count: int,
+) -> Iterator[str]:
+    """Yield a sentence for each thing that is not compared, or only with care.
+
+    Args:
+        measured: All runs.
+        groups: The same by what they have in common beside the seed.
+        alignment: The point up to which each run counts.
+        count: Number of last logged values that means are made of.
+    """
+    if len(measured) == 1:
+        yield (
+            "a single run: there is nothing to hold it against; name several paths, or a "
+            "directory of runs"
+        )
+    yield from _nothing_read(measured)
+    if len(measured) > 1:
+        yield from _nothing_common(measured)
+    yield from _without_reward(measured, count)
+    yield from _not_alike(measured)
+    if alignment is Alignment.END:
+        yield from _lengths(measured)
+    yield from _groups(groups)
+    yield from _unknown_settings(measured)
+
+
+def names(measured: Sequence[MeasuredRun]) -> str:
+    """Name runs, the first few of many."""
+    found = [one.run.name for one in measured]
+    more = len(found) - _NAMED
+    return ", ".join(found if more <= 0 else [*found[:_NAMED], f"{more} more"])
+
+
+def _nothing_read(measured: Sequence[MeasuredRun]) -> Iterator[str]:
+    empty = [one for one in measured if one.stop.step is None]
+    if empty:
+        yield f"no step is known of {names(empty)}: nothing of it is compared"
+
+
+def _nothing_common(measured: Sequence[MeasuredRun]) -> Iterator[str]:
+    """Say so where no metric is known of two runs."""
+    shared = [kind for kind in FIGURES if kind.indicator and _known(kind, measured) > 1]
+    if not shared:
+        yield "the runs have no metric in common: none of their figures can be compared"
+
+
+def _known(kind: FigureKind, measured: Sequence[MeasuredRun]) -> int:
+    """Return how many runs log a figure."""
+    found = (one.figures[kind.id] for one in measured)
+    return sum(figure.value is not None and bool(figure.key) for figure in found)
+
+
+def _without_reward(measured: Sequence[MeasuredRun], count: int) -> Iterator[str]:
+    stepped = [one for one in measured if one.stop.step is not None]
+    none = [one for one in stepped if "reward" not in one.run.indicators]
+    if none:
+        verb = "logs" if len(none) == 1 else "log"
+        yield f"{names(none)} {verb} no reward"
+    final = [one for one in stepped if one.figures["final_reward"].not_finite]
+    lost = [one for one in final if one.figures["final_reward"].value is None]
+    if lost:
+        yield f"the last {count} rewards of {names(lost)} are not finite: there is no final reward"
+    for one in final:
+        figure = one.figures["final_reward"]
+        if figure.value is not None:
+            yield (
+                f"{figure.not_finite} of the last {figure.size + figure.not_finite} rewards of "
+                f"{one.run.name} are not finite and are left out"
+            )
+
+
+def _not_alike(measured: Sequence[MeasuredRun]) -> Iterator[str]:
+    yield from differing([one.run for one in measured])
+    said = set()
+    for kind in FIGURES:
+        reason = incomparable(kind, measured) if kind.indicator else ""
+        if reason and reason not in said:
+            said.add(reason)
+            yield f"{reason}; runs that differ in this are not held against each other"
+    yield from _spellings(measured)
+
+
+def _spellings(measured: Sequence[MeasuredRun]) -> Iterator[str]:
+    """Name the keys of rewards that are logged under several names."""
+    by_key: dict[str, list[MeasuredRun]] = {}
+    for one in measured:
+        key = one.measured_by("reward")
+        if key is not None:
+            by_key.setdefault(key, []).append(one)
+    if len(by_key) > 1:
+        told = "; ".join(f"{key} of {names(found)}" for key, found in by_key.items())
+        yield f"rewards are taken from several metrics: {told}"
+
+
+def _lengths(measured: Sequence[MeasuredRun]) -> Iterator[str]:
+    steps = [one.stop.step for one in measured if one.stop.step is not None]
+    if len(steps) > 1 and max(steps) > _LONGER * max(1, min(steps)):
+        yield (
+            f"the runs end at steps {min(steps):,} to {max(steps):,}, so that their last values "
+            "are not of equally long trainings; --align step compares all at the same step"
+        )
+
+
+def _groups(groups: Sequence[RunGroup]) -> Iterator[str]:
+    by_settings = [group for group in groups if group.by == "settings"]
+    if by_settings:
+        yield (
+            "runs count as seeds of one kind where all their settings are the same but for seeds, "
+            "names, places and dates"
+        )
+    for group in groups:
+        steps = [one.stop.step for one in group.members if one.stop.step is not None]
+        if len(steps) > 1 and max(steps) > _LONGER * max(1, min(steps)):
+            yield (
+                f"the runs of {group.name} end at steps {min(steps):,} to {max(steps):,}: their "
+                "means are of trainings of unlike length"
+            )
+    by_names = [group.name for group in groups if group.by == "names"]
+    if by_names:
+        yield (
+            f"the settings of {', '.join(by_names[:_NAMED])} are not known: its runs are taken "
+            "together because their names differ only by the seed"
+        )
+
+
+def _unknown_settings(measured: Sequence[MeasuredRun]) -> Iterator[str]:
+    unknown = [one for one in measured if not one.run.settings]
+    if unknown and len(measured) > 1:
+        yield f"no settings are known of {names(unknown)}"

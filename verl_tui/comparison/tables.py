@@ -1,0 +1,363 @@
+"""The tables of a comparison as text cells, the same in a terminal, in Markdown and in reports."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.comparison.correlations import FEW
+from verl_tui.comparison.differences import Basis
+from verl_tui.comparison.outcomes import KINDS
+from verl_tui.comparison.seeds import is_own, is_seed
+from verl_tui.comparison.statistics import chance
+from verl_tui.runs.views.alignment import Alignment
+from verl_tui.runs.views.facts import short
+from verl_tui.runs.views.settings_diff import ABSENT
+from verl_tui.text import one_line
+from verl_tui.times import duration
+from verl_tui.words import counted, number, rounded, with_spread
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from verl_tui.comparison.compare import ComparedRun, Comparison
+    from verl_tui.comparison.correlations import Correlation
+    from verl_tui.comparison.differences import Difference
+    from verl_tui.comparison.figures import Figure
+    from verl_tui.comparison.settings import DifferingSetting
+
+UNKNOWN = "–"
+_OUTCOME = ("final_reward", "best_reward", "last_validation", "best_validation")
+_COURSE = (
+    *("highest_policy_kl", "highest_reference_kl", "response_length", "throughput", "step_time"),
+    "time",
+)
+_MOST_SETTINGS = 30
+"""Most settings in a table whose rows they are, and a quarter of that where they are columns."""
+_MOST_DIFFERENCES = 60
+_MOST_CORRELATIONS = 15
+_MOST_WEAK = 5
+"""Most correlations that chance alone may reach, the strongest of them."""
+_MOST_KEYS = 2
+"""Most settings named in a row."""
+_LONGEST = 40
+"""Most characters of a setting's value."""
+_TYPOGRAPHIC_UNITS: Mapping[str, str] = {"percent": "%", "share": ""}
+
+
+class Table(NamedTuple):
+    """A table, or a sentence in its place."""
+
+    heading: str
+    columns: tuple[str, ...] = ()
+    """The first one names what a row is about."""
+    rows: tuple[tuple[str, ...], ...] = ()
+    note: str = ""
+    """A sentence below it."""
+    numbers: bool = True
+    """True if all columns but the first are of numbers."""
+
+
+def caption(comparison: Comparison) -> str:
+    """Describe in one paragraph what is compared, and how."""
+    base = comparison.groups[0]
+    held = f"baseline: {one_line(base.name)}"
+    if len(base.members) > 1:
+        held += f" ({counted(len(base.members), 'run')})"
+    where = str(comparison.alignment.value)
+    steps = {one.measured.stop.step for one in comparison.runs} - {None}
+    if comparison.alignment is Alignment.STEP and len(steps) == 1:
+        where = f"at step {steps.pop()}"
+    return (
+        f"{counted(len(comparison.runs), 'run')}, {where}; {held}. Final values, throughput, "
+        f"lengths and step times are means of the last {comparison.last} logged values, ± their "
+        "standard deviation."
+    )
+
+
+def tables(comparison: Comparison) -> Iterator[Table]:
+    """Yield the tables from top to bottom; those with nothing to say are left out."""
+    yield _settings(comparison)
+    yield _figures("outcome", comparison, _OUTCOME, ends=True)
+    yield _figures("course", comparison, _COURSE)
+    if comparison.has_seeds:
+        yield _groups(comparison)
+    if len(comparison.groups) > 1:
+        yield _differences(comparison)
+        yield _correlations(comparison)
+
+
+# -- settings --------------------------------------------------------------------------------------
+
+
+def telling(settings: Iterable[DifferingSetting]) -> list[DifferingSetting]:
+    """Return the settings that tell runs apart: seeds, but neither names nor places."""
+    return [
+        one
+        for one in settings
+        if any(is_seed(key) or not is_own(key) for key in one.keys.values()) or not one.keys
+    ]
+
+
+def _settings(comparison: Comparison) -> Table:
+    heading, found = "settings that differ", telling(comparison.settings)
+    runs = comparison.runs
+    if not found:
+        known = sum(bool(one.run.settings) for one in runs)
+        none = "all settings that are known are the same" if known > 1 else "no settings are known"
+        return Table(heading, note=none if len(runs) > 1 else "a single run has no differences")
+    if len(found) >= len(runs):
+        rows = [(one_line(one.label), *map(_setting, one.values)) for one in found[:_MOST_SETTINGS]]
+        columns = ("setting", *(one_line(one.name) for one in runs))
+    else:
+        most = max(1, _MOST_SETTINGS // 4)
+        columns = ("run", *(one_line(one.label) for one in found[:most]))
+        rows = [
+            (one_line(run.name), *(_setting(one.values[at]) for one in found[:most]))
+            for at, run in enumerate(runs)
+        ]
+    shown = min(len(found), _MOST_SETTINGS if columns[0] == "setting" else len(columns) - 1)
+    return Table(heading, columns, tuple(rows), _left_out(len(found) - shown), numbers=False)
+
+
+def _setting(value: object) -> str:
+    if value is ABSENT:
+        return UNKNOWN
+    return "null" if value is None else one_line(short(value), _LONGEST)
+
+
+def _left_out(count: int) -> str:
+    return f"{count:,} more in --json" if count > 0 else ""
+
+
+# -- figures ---------------------------------------------------------------------------------------
+
+
+def _figures(
+    heading: str, comparison: Comparison, ids: Sequence[str], *, ends: bool = False
+) -> Table:
+    """Return a table with a row a run.
+
+    Args:
+        heading: Its title.
+        comparison: The comparison.
+        ids: Figures, a column each; those of which nothing is known are left out.
+        ends: Whether to say how far each run got, and what was found.
+    """
+    known = [
+        id
+        for id in ids
+        if any(one.measured.figures[id].value is not None for one in comparison.runs)
+    ]
+    units = {id: _unit(id, comparison) for id in known}
+    columns = [_heading(id, units[id]) for id in known]
+    rows = []
+    for one in comparison.runs:
+        cells = [_figure(id, one.measured.figures[id], units[id]) for id in known]
+        cells = [one.state, _steps(one), *cells, _findings(one)] if ends else cells
+        rows.append((one_line(one.name), *cells))
+    if ends:
+        columns = ["state", "steps", *columns, "findings"]
+    return Table(heading, ("run", *columns), tuple(rows)) if columns else Table(heading)
+
+
+def _heading(id: str, unit: str) -> str:
+    label = KINDS[id].label
+    shown = "" if id == "time" else _TYPOGRAPHIC_UNITS.get(unit, unit)
+    return f"{label}, {shown}" if shown else label
+
+
+def _unit(id: str, comparison: Comparison) -> str:
+    """Return the unit that all runs have in common, empty if they have none."""
+    found = (one.measured.figures[id] for one in comparison.runs)
+    units = {figure.unit or KINDS[id].unit for figure in found if figure.value is not None}
+    return units.pop() if len(units) == 1 else ""
+
+
+def _figure(id: str, figure: Figure, unit: str) -> str:
+    """Write a figure with its spread or its step, and its unit if the column does not say it."""
+    if figure.value is None:
+        return UNKNOWN
+    if id == "time":
+        return duration(figure.value)
+    text = _with_spread(figure)
+    if figure.unit != unit and figure.unit and not unit:
+        text += f" {_TYPOGRAPHIC_UNITS.get(figure.unit, figure.unit)}"
+    if figure.step is not None:
+        text += f" at {figure.step}"
+    return text + " (above its band)" if figure.outside else text
+
+
+def _steps(one: ComparedRun) -> str:
+    step, total = one.measured.stop.step, one.run.total_steps
+    if step is None:
+        return UNKNOWN
+    return f"{step}/{total}" if total and step == one.run.step else str(step)
+
+
+def _findings(one: ComparedRun) -> str:
+    return f"{one.findings} ({one.worst.word})" if one.worst is not None else "0"
+
+
+def _groups(comparison: Comparison) -> Table:
+    """Return the means over seeds."""
+    ids = [
+        id
+        for id in (*_OUTCOME, *_COURSE)
+        if any(group.figures[id].value is not None for group in comparison.groups)
+    ]
+    units = {id: _unit(id, comparison) for id in ids}
+    rows = [
+        (
+            one_line(group.name),
+            str(len(group.members)),
+            *(_mean(id, group.figures[id], len(group.members)) for id in ids),
+        )
+        for group in comparison.groups
+    ]
+    columns = ("group", "runs", *(_heading(id, units[id]) for id in ids))
+    note = "mean over the runs of a group ± standard deviation between them"
+    return Table("seeds together", columns, tuple(rows), note)
+
+
+def _mean(id: str, figure: Figure, runs: int) -> str:
+    if figure.value is None:
+        return UNKNOWN
+    if id == "time":
+        return duration(figure.value)
+    if runs == 1:
+        return number(figure.value)
+    return _with_spread(figure) + (f" (n = {figure.size})" if figure.size < runs else "")
+
+
+def _with_spread(figure: Figure) -> str:
+    if figure.value is None:
+        return UNKNOWN
+    if figure.spread is None:
+        return number(figure.value)
+    return with_spread(figure.value, figure.spread)
+
+
+# -- differences -----------------------------------------------------------------------------------
+
+
+def _differences(comparison: Comparison) -> Table:
+    base = one_line(comparison.groups[0].name)
+    heading = f"differences to {base}, with 95 % intervals"
+    order = list(KINDS)
+    without = [one for one in comparison.differences if one.interval is None]
+    found = sorted(
+        (one for one in comparison.differences if one.interval is not None),
+        key=lambda one: order.index(one.figure),
+    )
+    if not found:
+        return Table(heading, note="no figure of two runs is known well enough for an interval")
+    rows = tuple(map(_difference, found[:_MOST_DIFFERENCES]))
+    columns = ("figure", "of", "baseline", "value", "difference", "interval", "from", "verdict")
+    return Table(heading, columns, rows, " ".join(_on_intervals(found, without)), numbers=False)
+
+
+def _difference(one: Difference) -> tuple[str, ...]:
+    assert one.interval is not None
+    basis = "last values"
+    if one.basis is Basis.SEEDS:
+        basis = f"{one.runs[0]} and {one.runs[1]} seeds"
+    return (
+        KINDS[one.figure].label,
+        one_line(one.group),
+        number(one.baseline),
+        number(one.value),
+        _signed(one.change),
+        f"{_signed(one.interval.low)} to {_signed(one.interval.high)}",
+        basis,
+        one.verdict,
+    )
+
+
+def _on_intervals(found: Sequence[Difference], without: Sequence[Difference]) -> Iterator[str]:
+    if any(one.basis is Basis.WITHIN_RUN for one in found):
+        yield (
+            "Intervals from last values hold for these runs alone: they say nothing of other "
+            "seeds, which often differ more."
+        )
+    single = dict.fromkeys(KINDS[one.figure].label for one in without)
+    if single:
+        yield (
+            f"Without an interval where there is one value a run ({', '.join(single)}): two seeds "
+            "or more on each side would give one."
+        )
+    if len(found) > FEW:
+        yield (
+            f"Of {len(found)} intervals, about {max(1, round(len(found) / 20))} would exclude "
+            "zero by chance alone."
+        )
+    if more := _left_out(len(found) - _MOST_DIFFERENCES):
+        yield f"{more}."
+
+
+def _signed(value: float) -> str:
+    return ("+" if value > 0 else "") + rounded(value)
+
+
+# -- correlations ----------------------------------------------------------------------------------
+
+
+def _correlations(comparison: Comparison) -> Table:
+    heading, told = "which setting goes with which outcome", comparison.association
+    clear = [one for one in told.found if one.beyond_chance][:_MOST_CORRELATIONS]
+    shown = [*clear, *(one for one in told.found if not one.beyond_chance)][
+        : max(_MOST_WEAK, len(clear))
+    ]
+    note = " ".join(_on_correlations(told.found, len(shown)))
+    for keys in told.confounded:
+        note += f" {_listed(keys)} change together: their effects cannot be told apart."
+    if told.unranked:
+        note += f" Not ranked, as more than two values have no order: {_listed(told.unranked)}."
+    if not told.found:
+        return Table(heading, note=f"{told.reason}.{note}" if note else told.reason)
+    rows = tuple(map(_correlation, shown))
+    columns = ("setting", "outcome", "rank correlation", "groups", "beyond chance")
+    return Table(heading, columns, rows, note.strip())
+
+
+def _correlation(one: Correlation) -> tuple[str, ...]:
+    label = _listed(one.settings, _MOST_KEYS)
+    if one.levels is not None:
+        label += f" ({one_line(one.levels[0], _LONGEST)} → {one_line(one.levels[1], _LONGEST)})"
+    return (
+        label,
+        KINDS[one.figure].label,
+        f"{one.coefficient:+.2f}",
+        str(one.groups),
+        "yes" if one.beyond_chance else "no",
+    )
+
+
+def _on_correlations(found: Sequence[Correlation], shown: int) -> Iterator[str]:
+    if not found:
+        return
+    yield "1 or -1: the outcome always rises or falls with the setting; 0: it does not."
+    counts = Counter(one.groups for one in found if one.levels is None)
+    few = min((one.groups for one in found), default=0)
+    if few < FEW:
+        least = min(counts, default=few)
+        yield (
+            f"These are few: over {least} groups, chance alone reaches {chance(least):.2f} in one "
+            "case of twenty."
+        )
+    if len(found) > FEW:
+        lucky = max(1, round(len(found) / 20))
+        yield f"Of {len(found)} pairs, about {lucky} would be beyond it by chance alone."
+    if more := _left_out(len(found) - shown):
+        yield f"{more}."
+
+
+def _listed(keys: Sequence[str], most: int = _MOST_SETTINGS) -> str:
+    """Name settings by the last parts of their names, the first few of many."""
+    more = len(keys) - most
+    named = [one_line(_short_key(key)) for key in keys[:most]]
+    return ", ".join([*named, f"{more} more"] if more > 0 else named)
+
+
+def _short_key(key: str) -> str:
+    return ".".join(key.split(".")[-2:])

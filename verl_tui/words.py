@@ -1,0 +1,38 @@
+"""Numbers and counts as words for people, the same in every text that is written."""
+
+from __future__ import annotations
+
+from math import floor, isfinite, log10
+
+_MOST_DECIMALS = 8
+
+
+def counted(count: int, noun: str) -> str:
+    """Write a number of things: `1 run`, `2 runs`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def number(value: float) -> str:
+    """Return a value with about four digits, never as an exponent where people would not write
+    one.
+    """
+    if value == 0 or 1e-4 <= abs(value) < 1000:
+        return f"{value:.4g}"
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e12 else f"{value:.3e}"
+
+
+def rounded(value: float, digits: int = 3) -> str:
+    """Return a value with so many digits."""
+    if not isfinite(value) or value == 0:
+        return f"{value:g}"
+    return number(float(f"{value:.{digits}g}"))
+
+
+def with_spread(value: float, spread: float) -> str:
+    """Return a value with its spread, of which two digits mean something: `0.617 ± 0.027`."""
+    if not isfinite(value) or not isfinite(spread) or not spread:
+        return f"{number(value)} ± {number(spread)}"
+    decimals = 1 - floor(log10(abs(spread)))
+    if 0 <= decimals <= _MOST_DECIMALS and abs(value) < 1e6:
+        return f"{value:,.{decimals}f} ± {spread:,.{decimals}f}"
+    return f"{number(value)} ± {rounded(spread, 2)}"
