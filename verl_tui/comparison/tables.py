@@ -103,9 +103,7 @@ def _settings(comparison: Comparison) -> Table:
     heading, found = "settings that differ", telling(comparison.settings)
     runs = comparison.runs
     if not found:
-        known = sum(bool(one.run.settings) for one in runs)
-        none = "all settings that are known are the same" if known > 1 else "no settings are known"
-        return Table(heading, note=none if len(runs) > 1 else "a single run has no differences")
+        return Table(heading, note=_no_settings(runs))
     if len(found) >= len(runs):
         rows = [(one_line(one.label), *map(_setting, one.values)) for one in found[:_MOST_SETTINGS]]
         columns = ("setting", *(one_line(one.name) for one in runs))
@@ -118,6 +116,13 @@ def _settings(comparison: Comparison) -> Table:
         ]
     shown = min(len(found), _MOST_SETTINGS if columns[0] == "setting" else len(columns) - 1)
     return Table(heading, columns, tuple(rows), _left_out(len(found) - shown), numbers=False)
+
+
+def _no_settings(runs: Sequence[ComparedRun]) -> str:
+    if len(runs) == 1:
+        return "there is only one run, so nothing differs"
+    known = sum(bool(one.run.settings) for one in runs)
+    return "all settings that are known are the same" if known > 1 else "no settings are known"
 
 
 def _setting(value: object) -> str:

@@ -230,7 +230,9 @@ def test_counts_have_no_percentage() -> None:
 
 
 def test_one_run_alone_says_how_to_get_more() -> None:
-    assert "A single run has no differences" in " ".join(table(view_of(run_of("one", [0.1, 0.2]))))
+    assert "There is only one run, so nothing differs" in " ".join(
+        table(view_of(run_of("one", [0.1, 0.2])))
+    )
 
 
 def test_at_the_same_step_the_later_ones_do_not_count() -> None:
