@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain, repeat
 from math import isclose
 from typing import TYPE_CHECKING
 
@@ -39,20 +40,27 @@ class OneValue:
                 yield key
 
     def _is_constant(self, key: str, parts: Sequence[tuple[Table, int]]) -> bool:
-        known = self._known.get(key, ())
+        seen = self._known.get(key, ())
         lengths = tuple([len(table) for table, _ in parts])
-        if lengths != known:
-            seen = (*known, *(0 for _ in range(len(parts) - len(known))))
-            columns = [table.columns[at] for table, at in parts]
-            firsts = [column[0] for column in columns if column]
-            alike = all(isclose(one, firsts[0], rel_tol=_SINGLE) for one in firsts)
-            if not alike or not all(
-                column[-1] == column[0] and column[start:].count(column[0]) == len(column) - start
-                for column, start in zip(columns, seen, strict=False)
-                if column
-            ):
+        if lengths != seen:
+            if not _is_one([table.columns[at] for table, at in parts], seen):
                 self._varied.add(key)
                 self._known.pop(key, None)
                 return False
             self._known[key] = lengths
         return max(lengths, default=0) >= _ENOUGH
+
+
+def _is_one(columns: Sequence[Sequence[float]], seen: Sequence[int]) -> bool:
+    """Return whether columns have one value in all rows; so many of each have been looked at."""
+    firsts = [column[0] for column in columns if column]
+    if not all(isclose(one, firsts[0], rel_tol=_SINGLE) for one in firsts):
+        return False
+    starts = zip(columns, chain(seen, repeat(0)), strict=False)
+    return all(_goes_on(column, start) for column, start in starts if column)
+
+
+def _goes_on(column: Sequence[float], start: int) -> bool:
+    """Return whether a column's first value is all there is in it from a row on."""
+    first = column[0]
+    return column[-1] == first and column[start:].count(first) == len(column) - start

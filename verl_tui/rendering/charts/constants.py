@@ -38,6 +38,10 @@ def _same(run: Run, other: Run, key: str) -> bool:
     return theirs.key in other.constants and theirs.values[0] == own.values[0]
 
 
+def _is_constant(chart: PlannedChart, constant: Container[str]) -> bool:
+    return all(key in constant for key in chart.keys)
+
+
 def constants_last(
     charts: Sequence[PlannedChart], constant: Container[str], kept: Container[str]
 ) -> tuple[PlannedChart, ...]:
@@ -51,9 +55,7 @@ def constants_last(
     rows = [
         chart
         for chart in charts
-        if all(key in constant for key in chart.keys)
-        and chart.key not in kept
-        and chart.indicator not in kept
+        if chart.key not in kept and chart.indicator not in kept and _is_constant(chart, constant)
     ]
     if not rows or len(rows) == len(charts):
         return tuple(charts)

@@ -257,7 +257,7 @@ def chart_data(found: PlannedChart, view: View, look: ChartLook) -> ChartData:
         spread=_spread(found, run, axis),
         band=_band(found, view),
         target=target,
-        notes=_since(own) if found.constant and own is not None else notes or _rate(found, run),
+        notes=_since(found, own) or notes or _rate(found, run),
         constant=found.constant,
         beside=tuple(newest_and_best(run)) if found.points else (),
         marks=tuple(_marks(found, view, along)),
@@ -394,8 +394,10 @@ def _rate(found: PlannedChart, run: Run) -> tuple[str, ...]:
     return ()
 
 
-def _since(series: Series) -> tuple[str, ...]:
-    """Return the ways to say since when a metric is constant."""
+def _since(found: PlannedChart, series: Series | None) -> tuple[str, ...]:
+    """Return the ways to say since when a metric is constant, none where it varies."""
+    if not found.constant or series is None:
+        return ()
     step = series.steps[0]
     return f"constant since step {step}", f"constant since {step}", "constant"
 

@@ -86,9 +86,7 @@ class ChartRenderer:
             return [title]
         if shown is None:
             return [title, *sentences(data.empty, width, height - 1, self.symbols)]
-        if height == 2:
-            return [title, spark_row(data, width, self.symbols)]
-        return [title, *self._plot(data, shown, width, height - 1, cursor)]
+        return [title, *self._below_title(data, shown, width, height - 1, cursor)]
 
     def label_cells(self, data: ChartData, width: int, height: int) -> int:
         """Return how many cells the numbers of the y axis need in a chart of `width` x `height`."""
@@ -111,12 +109,19 @@ class ChartRenderer:
             data = replace(data, envelope=None, spread=())
         return self.cache.without_flat_envelope(data, *shown), height, axes
 
+    def _below_title(
+        self, data: ChartData, shown: tuple[int, int], width: int, height: int, cursor: int | None
+    ) -> list[Text]:
+        """Draw a sparkline, a path, or the plot with its axes."""
+        if height == 1:
+            return [spark_row(data, width, self.symbols)]
+        if is_path(data, width, height + 1):
+            return path_rows(data, shown, (width, height), cursor, self.symbols, self.cache)
+        return self._plot(data, shown, width, height, cursor)
+
     def _plot(
         self, data: ChartData, shown: tuple[int, int], width: int, height: int, cursor: int | None
     ) -> list[Text]:
-        """Draw everything below the title."""
-        if is_path(data, width, height + 1):
-            return path_rows(data, shown, (width, height), cursor, self.symbols, self.cache)
         data, height, axes = self._within(data, shown, height)
         scale = self.cache.scale(data, *shown)
         other = self.cache.scale(data.right, *shown, right=True) if data.right else None
