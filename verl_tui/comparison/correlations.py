@@ -89,6 +89,11 @@ class _Varying(NamedTuple):
         seen: dict[str, int] = {}
         return tuple(seen.setdefault(repr(_plain(value)), len(seen)) for value in self.values)
 
+    @property
+    def is_unranked(self) -> bool:
+        """True for values without an order, of more than two kinds."""
+        return self.numbers is None and len(set(self.partition)) > 2
+
 
 def associate(groups: Sequence[RunGroup]) -> Association:
     """Return which settings go with which outcomes."""
@@ -98,15 +103,12 @@ def associate(groups: Sequence[RunGroup]) -> Association:
     if not varying:
         return Association((), (), (), "no setting is known to differ: none can be ranked")
     confounded = _confounded(varying)
-    unranked = tuple(
-        one.key for one in varying if one.numbers is None and len(set(one.partition)) > 2
-    )
-    found = [
-        correlation
-        for kind in _OUTCOMES
-        if not incomparable(kind, [one for group in groups for one in group.members])
-        for correlation in _correlations(varying, kind, groups)
-    ]
+    unranked = tuple(one.key for one in varying if one.is_unranked)
+    runs = [one for group in groups for one in group.members]
+    found: list[Correlation] = []
+    for kind in _OUTCOMES:
+        if not incomparable(kind, runs):
+            found += _correlations(varying, kind, groups)
     found.sort(key=lambda one: (not one.beyond_chance, -abs(one.coefficient), one.settings))
     reason = "" if found else "no outcome is known of five groups whose settings differ"
     return Association(tuple(found), confounded, unranked, reason)
@@ -193,18 +195,23 @@ def _plain(value: object) -> object:
 def _confounded(varying: Sequence[_Varying]) -> tuple[tuple[str, ...], ...]:
     """Return the sets of settings that change together."""
     together: dict[str, set[str]] = {one.key: {one.key} for one in varying}
+    for one, other in _pairs_together(varying):
+        joined = together[one] | together[other]
+        together.update(dict.fromkeys(joined, joined))
+    found = {id(keys): keys for keys in together.values() if len(keys) > 1}
+    order = {one.key: at for at, one in enumerate(varying)}
+    return tuple(tuple(sorted(keys, key=order.__getitem__)) for keys in found.values())
+
+
+def _pairs_together(varying: Sequence[_Varying]) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of settings that change together."""
     places = {one.key: _places(one) for one in varying}
     partitions = {one.key: one.partition for one in varying}
     groups = len(varying[0].values)
     for one, other in combinations(partitions, 2):
         alike = partitions[one] == partitions[other] and len(set(partitions[one])) < groups
         if alike or _alike(places[one], places[other]):
-            joined = together[one] | together[other]
-            for key in joined:
-                together[key] = joined
-    found = {id(keys): keys for keys in together.values() if len(keys) > 1}
-    order = {one.key: at for at, one in enumerate(varying)}
-    return tuple(tuple(sorted(keys, key=order.__getitem__)) for keys in found.values())
+            yield one, other
 
 
 def _places(one: _Varying) -> tuple[int, ...] | None:

@@ -92,7 +92,11 @@ def incomparable(kind: FigureKind, runs: Sequence[MeasuredRun]) -> str:
         names = sorted({str(one.measured_by("validation")) for one in having})
         if len(names) > 1:
             return f"validations are of different metrics: {', '.join(names)}"
-    units = sorted({one.figures[kind.id].unit for one in having})
+    return _unlike_units(kind, having)
+
+
+def _unlike_units(kind: FigureKind, runs: Sequence[MeasuredRun]) -> str:
+    units = sorted({one.figures[kind.id].unit for one in runs})
     if len(units) > 1:
         return f"{kind.label} is in different units: {', '.join(unit or 'none' for unit in units)}"
     return ""

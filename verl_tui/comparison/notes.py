@@ -83,6 +83,11 @@ def _without_reward(measured: Sequence[MeasuredRun], count: int) -> Iterator[str
     if none:
         verb = "logs" if len(none) == 1 else "log"
         yield f"{names(none)} {verb} no reward"
+    yield from _not_finite(stepped, count)
+
+
+def _not_finite(stepped: Sequence[MeasuredRun], count: int) -> Iterator[str]:
+    """Say of which runs some of the last rewards are left out, or all."""
     final = [one for one in stepped if one.figures["final_reward"].not_finite]
     lost = [one for one in final if one.figures["final_reward"].value is None]
     if lost:
@@ -136,17 +141,21 @@ def _groups(groups: Sequence[RunGroup]) -> Iterator[str]:
             "names, places and dates"
         )
     for group in groups:
-        steps = [one.stop.step for one in group.members if one.stop.step is not None]
-        if len(steps) > 1 and max(steps) > _LONGER * max(1, min(steps)):
-            yield (
-                f"the runs of {group.name} end at steps {min(steps):,} to {max(steps):,}: their "
-                "means are of trainings of unlike length"
-            )
+        yield from _unlike_lengths(group)
     by_names = [group.name for group in groups if group.by == "names"]
     if by_names:
         yield (
             f"the settings of {', '.join(by_names[:_NAMED])} are not known: its runs are taken "
             "together because their names differ only by the seed"
+        )
+
+
+def _unlike_lengths(group: RunGroup) -> Iterator[str]:
+    steps = [one.stop.step for one in group.members if one.stop.step is not None]
+    if len(steps) > 1 and max(steps) > _LONGER * max(1, min(steps)):
+        yield (
+            f"the runs of {group.name} end at steps {min(steps):,} to {max(steps):,}: their "
+            "means are of trainings of unlike length"
         )
 
 

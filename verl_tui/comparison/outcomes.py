@@ -114,6 +114,11 @@ def _figures(run: Run, stop: Stop, count: int, guide: Guide, keys: Keys) -> dict
     }
 
 
+def _spelled(run: Run) -> dict[str, str]:
+    """Return a run's keys by their modern spelling."""
+    return {modern(key): key for key in run.metrics}
+
+
 def common_keys(runs: Sequence[Run]) -> list[Keys]:
     """Return under which key each run's reward and validation are measured, so that all are
     measured alike if they can be: runs may validate on several data sets and share only one.
@@ -124,9 +129,10 @@ def common_keys(runs: Sequence[Run]) -> list[Keys]:
         usual = {modern(runs[at].indicators[indicator]) for at in logging}
         if len(usual) < 2:
             continue
-        spelled = [{modern(key): key for key in runs[at].metrics} for at in logging]
+        spelled = [_spelled(runs[at]) for at in logging]
         shared = resolve(set(spelled[0]).intersection(*spelled[1:])).get(indicator)
+        if shared is None:
+            continue
         for at, keys in zip(logging, spelled, strict=True):
-            if shared is not None:
-                found[at][indicator] = keys[shared]
+            found[at][indicator] = keys[shared]
     return found

@@ -151,9 +151,9 @@ def _together(figures: Sequence[Mapping[str, Figure]]) -> Mapping[str, Figure]:
 def _mean(figures: Sequence[Figure]) -> Figure:
     """Return the mean over runs; without a value where units or keys are not the same."""
     known = [figure for figure in figures if figure.value is not None]
-    values = [figure.value for figure in known if figure.value is not None]
-    if not values or len({figure.unit for figure in known}) > 1:
+    if len({figure.unit for figure in known}) != 1:
         return Figure()
+    values = [figure.value for figure in known if figure.value is not None]
     first, outside = known[0], [figure.outside for figure in known]
     return Figure(
         value=mean(values),

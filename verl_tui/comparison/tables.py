@@ -149,11 +149,7 @@ def _figures(
         ids: Figures, a column each; those of which nothing is known are left out.
         ends: Whether to say how far each run got, and what was found.
     """
-    known = [
-        id
-        for id in ids
-        if any(one.measured.figures[id].value is not None for one in comparison.runs)
-    ]
+    known = [id for id in ids if _is_known(id, comparison)]
     units = {id: _unit(id, comparison) for id in known}
     columns = [_heading(id, units[id]) for id in known]
     rows = []
@@ -164,6 +160,10 @@ def _figures(
     if ends:
         columns = ["state", "steps", *columns, "findings"]
     return Table(heading, ("run", *columns), tuple(rows)) if columns else Table(heading)
+
+
+def _is_known(id: str, comparison: Comparison) -> bool:
+    return any(one.measured.figures[id].value is not None for one in comparison.runs)
 
 
 def _heading(id: str, unit: str) -> str:
