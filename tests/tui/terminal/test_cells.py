@@ -30,6 +30,12 @@ STYLES = [
     Style(bold=True),
     Style.parse("#ff0000 on #101010"),
     Style.parse("reverse #00ff00"),
+    Style.parse("#00ff00 on #101010"),
+    Style.parse("bold #00ff00 on #101010"),
+    Style.parse("bold italic underline #00ff00 on #303030"),
+    Style.parse("red on default"),
+    Style.parse("default on bright_blue"),
+    Style.parse("color(200)"),
 ]
 PIECE = st.tuples(
     st.sampled_from(["a", "b", " ", "12", "⣀⣤", "数学", "…", "e\u0301", "x" * 9]),
@@ -108,6 +114,26 @@ def test_a_number_costs_its_digits():
     assert plain > 80
     assert thin <= len("\x1b[0;1m\x1b[1;8H4\x1b[0m")
     assert pair.show(change([(0, 0, WIDTH)], [other] * HEIGHT))[1] == 0
+
+
+def test_a_colour_costs_what_differs_from_the_one_before():
+    pair = Pair()
+    before, after = (
+        strip([("reward ", STYLES[3]), (sign, STYLES[5]), (sign * 2, STYLES[6])]) for sign in "ab"
+    )
+    pair.show(frame([before] * HEIGHT))
+    assert "48;2;16;16;16" in (written := written_by(pair, [after] * HEIGHT))
+    assert written.count("48;2;16;16;16") == 1, "they share their ground"
+    pair.assert_alike()
+
+
+def written_by(pair, rows):
+    """Return what we write for a frame, and show it."""
+    update = frame(rows)
+    text = pair.cells.diffed(update).render_segments(CONSOLE)
+    pair.streams[0].feed(update.render_segments(CONSOLE))
+    pair.streams[1].feed(text)
+    return text
 
 
 def test_a_frame_that_is_there_costs_nothing_unless_it_may_be_lost():

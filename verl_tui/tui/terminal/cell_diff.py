@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from operator import ne, or_
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.cells import get_character_cell_size
 from rich.color import ColorSystem
@@ -52,6 +52,13 @@ _STRETCH = re.compile(rb"\x01+(?:\x00{1,4}\x01+)*")
 many bytes.
 """
 _OF_ONE_COLOUR = re.compile(r"(.)\1*", re.DOTALL)
+
+_NUMBER = re.compile(
+    r"(?P<text>38;5;\d+|38;2;\d+;\d+;\d+|3[0-79]|9[0-7])"
+    r"|(?P<ground>48;5;\d+|48;2;\d+;\d+;\d+|4[0-79]|10[0-7])"
+    r"|(?P<attribute>\d+)"
+)
+"""A part of the numbers that set a style."""
 
 
 class Interner:
@@ -208,8 +215,8 @@ class Cells:
         ink, at = "", (-1, 0)
         for letter, y, x, signs in sorted(pieces):
             if letter != ink:
-                numbers = self._colours.text(letter)
-                written.append(f"\x1b[0;{numbers}m" if numbers else "\x1b[0m")
+                known = self._colours.text(ink) if ink else None
+                written.append(_change(known, self._colours.text(letter)))
                 ink = letter
             if at[0] != y or at[1] > x:
                 written.append(f"\x1b[{y + 1};{x + 1}H")
@@ -304,6 +311,45 @@ def _uncertain(signs: str) -> bool:
     row is then moved.
     """
     return not (signs.isascii() or _SURE.fullmatch(signs)) and max(signs) >= _PLANES
+
+
+class _Ink(NamedTuple):
+    """The numbers that set a style, by what they set; colours are empty where they are the usual
+    ones.
+    """
+
+    attributes: frozenset[str]
+    text: str
+    ground: str
+
+
+@lru_cache(maxsize=4096)
+def _parts(numbers: str) -> _Ink:
+    """Return the numbers of a style by what they set."""
+    found: dict[str, str] = {}
+    attributes: list[str] = []
+    for number in _NUMBER.finditer(numbers):
+        if number.lastgroup == "attribute":
+            attributes.append(number[0])
+        else:
+            found[number.lastgroup or ""] = number[0]
+    return _Ink(frozenset(attributes), found.get("text", ""), found.get("ground", ""))
+
+
+@lru_cache(maxsize=4096)
+def _change(known: str | None, numbers: str) -> str:
+    """Return what sets a style: only what differs from the one before, if that is known and
+    nothing of it has to be taken away.
+    """
+    after = _parts(numbers)
+    if known is not None:
+        before = _parts(known)
+        gone = before.attributes - after.attributes
+        if not gone and (after.text or not before.text) and (after.ground or not before.ground):
+            added = sorted(after.attributes - before.attributes)
+            colours = [new for new, old in zip(after[1:], before[1:], strict=True) if new != old]
+            return f"\x1b[{';'.join((*added, *colours))}m"
+    return f"\x1b[0;{numbers}m" if numbers else "\x1b[0m"
 
 
 @lru_cache(maxsize=4096)
