@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import replace
 from math import nan, sin
 
@@ -81,10 +82,28 @@ def test_curves_with_more_dots_than_points_are_not_smoothed():
     assert "raw" not in styles(drawn(zoomed))
 
 
-def test_several_curves_keep_their_spikes():
-    line = DATA.lines[0]
-    several = replace(DATA, lines=(replace(line, sign="A"), replace(line, sign="B")))
-    assert "raw" not in styles(drawn(several))
+def runs_over_each_other(**more):
+    rough = ChartLine(Column(range(1000), noisy(0.5)), role="run-1", sign="A", label="a")
+    higher = [value + 3 for value in noisy(0.5)]
+    other = ChartLine(Column(range(1000), higher), role="run-2", sign="B", label="b")
+    return replace(DATA, lines=(rough, other), **more)
+
+
+def test_runs_over_each_other_are_smoothed_as_the_shown_one_and_hide_nothing():
+    rows = drawn(runs_over_each_other())
+    assert {"run-1", "run-1-raw", "run-2", "run-2-raw"} <= styles(rows)
+    title = "".join(text for text, _ in rows[0])
+    alone = "".join(text for text, _ in drawn(DATA)[0])
+    word = re.search(r"smoothed 0\.\d+", alone)
+    assert word is not None
+    assert word[0] in title
+    assert "A a" in title
+    assert "B b" in title
+
+
+def test_two_metrics_with_an_axis_each_are_not_smoothed():
+    right = replace(DATA, lines=(replace(DATA.lines[0], role="right", right=True),))
+    assert "raw" not in styles(drawn(replace(DATA, right=right)))
 
 
 def test_a_new_point_does_not_change_the_smoothing():

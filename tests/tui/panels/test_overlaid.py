@@ -160,8 +160,8 @@ def test_only_the_shown_run_has_its_raw_line_behind_the_smoothed_one() -> None:
     found = next(plan_ for plan_ in plan_charts(one, ()) if plan_.key == "m")
     drawn = ChartRenderer().rows(chart_data(found, view, ChartLook(smoothing=0.9)), 80, 24)
     upper, lower = drawn[1:11], drawn[11:]
-    assert not any(style == "raw" for row in upper for _, style in row)
-    assert any(style == "raw" for row in lower for _, style in row)
+    assert not any(style.endswith("-raw") for row in upper for _, style in row)
+    assert any(style == "run-1-raw" for row in lower for _, style in row)
 
 
 async def test_the_large_chart_shows_the_same_letters() -> None:

@@ -68,7 +68,7 @@ CASES = {
     "logarithmic": (chart([10.0**i for i in range(8)], log_y=True), {"line"}),
     "runs": (chart(lines=RUNS), {"run-1", "run-2"}),
     "runs smoothed": (chart(lines=(replace(RUNS[0], points=Column(OUTLIERS)), RUNS[1]), smoothing=0.9),
-                      {"run-1", "run-2", "raw"}),
+                      {"run-1", "run-2", "run-1-raw"}),
     "two axes": (chart(right=RIGHT), {"line", "right"}),
     "cursor": (chart(cursor=60), {"line", "cursor"}),
     "zoomed": (chart(first_step=50, last_step=80, marks=MARKS), {"line", "restart"}),

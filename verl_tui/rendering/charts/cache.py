@@ -142,13 +142,12 @@ class ChartCache:
     def smoothed_by_noise(self, data: ChartData, shown: tuple[int, int], cells: int) -> ChartData:
         """Return a chart with the smoothing that its noise asks for, if it is to be chosen by that.
 
-        Of a single curve, and where its points are denser than the dots of so many cells: of
-        several only averages are drawn, which would hide spikes.
+        Where its points are denser than the dots of so many cells. Runs over each other are all
+        smoothed as the shown one is; two metrics with a y axis each are not.
         """
-        lines = [line for line in data.all_lines if line.kind == "line"]
-        if not data.by_noise or len(lines) != 1:
+        if not data.by_noise or data.main is None or not _is_of_one_metric(data):
             return data
-        points = lines[0].points
+        points = data.main.points
         within = bisect_right(points.steps, shown[1]) - bisect_left(points.steps, shown[0])
         weight = self._weight(points) if within > cells * 2 else 0.0
         return replace(data, smoothing=weight, by_noise=weight > 0)
@@ -231,6 +230,12 @@ def spark_reach(data: ChartData) -> dict[str, Any]:
         return {"first_step": data.first_step, "last_step": data.last_step}
     first, last = shown_reach(data) or data.reach
     return {"first_step": first, "last_step": last, "shared": True}
+
+
+def _is_of_one_metric(data: ChartData) -> bool:
+    """Return whether a chart has a single curve, or those of several runs."""
+    curves = [line for line in data.all_lines if line.kind == "line"]
+    return len(curves) == 1 or (bool(curves) and all(one.sign and not one.right for one in curves))
 
 
 def _uniform(points: Points, first: int, last: int) -> bool:

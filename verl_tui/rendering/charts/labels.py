@@ -157,6 +157,7 @@ def _asides(data: ChartData, cursor: int | None, symbols: Symbols, room: int) ->
     if smooth and data.run:  # a chart over the full screen, with the only place for the key
         for named, how in product(_named(data, cursor, symbols, _ENOUGH, room), smooth):
             yield [*named, *(part for note in notes[:1] for part in (_GAP, note)), _GAP, *how]
+    yield from _legend_smoothed(data, cursor, symbols, room)
     for note in notes:
         yield from _behind(note, smooth[-1:])
     yield from smooth
@@ -165,6 +166,17 @@ def _asides(data: ChartData, cursor: int | None, symbols: Symbols, room: int) ->
         yield from _behind(note, _named(data, cursor, symbols, _ENOUGH, left))
     yield from ([note] for note in notes)
     yield from _named(data, cursor, symbols, _LEAST_LETTERS, room)
+
+
+def _legend_smoothed(
+    data: ChartData, cursor: int | None, symbols: Symbols, room: int
+) -> Iterator[_Parts]:
+    """Yield the legend of runs over each other and how all of them are smoothed."""
+    for how in _smoothed(data)[1:] if _several(data) else ():
+        left = room - _cells(how) - len(_GAP[0])
+        yield from (
+            [*named, _GAP, *how] for named in _named(data, cursor, symbols, _LEAST_LETTERS, left)
+        )
 
 
 def _behind(note: tuple[str, str], sides: Iterable[_Parts]) -> Iterator[_Parts]:

@@ -19,7 +19,7 @@ from verl_tui.rendering.charts.best_value import best_point
 from verl_tui.rendering.charts.braille import DotLayer, Glyph
 from verl_tui.rendering.charts.labels import ASCII, layered, sentences
 from verl_tui.rendering.charts.line_styles import straight_lines
-from verl_tui.rendering.text.family_colours import FAMILIES
+from verl_tui.rendering.charts.roles import HUES
 from verl_tui.rendering.text.numbers import distinct_texts
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ class _PathPicture:
         """Draw one path, and faintly the values behind its averages."""
         role = path.line.role
         if path.behind:
-            behind = self._layer(role + BEHIND if role in FAMILIES else "raw", backdrop=True)
+            behind = self._layer(role + BEHIND if role in HUES else "raw", backdrop=True)
             for point in path.behind:
                 behind.dot(*self._dot(point))
         layers = {role: self._layer(role)}

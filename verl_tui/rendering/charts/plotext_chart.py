@@ -19,7 +19,7 @@ from verl_tui.rendering.charts.downsample import beyond_edge
 from verl_tui.rendering.charts.labels import beyond, layered, stamps
 from verl_tui.rendering.charts.line_styles import LINE_STYLES
 from verl_tui.rendering.charts.plotext_rows import crossed, pixel, split, written
-from verl_tui.rendering.text.family_colours import FAMILIES
+from verl_tui.rendering.charts.roles import HUES
 from verl_tui.rendering.text.numbers import distinct_texts
 
 if TYPE_CHECKING:
@@ -140,8 +140,8 @@ class PlotextChart:
         """Draw a line, smoothed in front of its values where that is wanted."""
         smoothing = self._data.smoothing
         if 0 < smoothing < 1:
-            if not line.sign or line is self._data.main:
-                faint = line.role + BEHIND if line.role in FAMILIES else "raw"
+            if self._data.by_noise or not line.sign or line is self._data.main:
+                faint = line.role + BEHIND if line.role in HUES else "raw"
                 behind = self._add(faint, columns, scale=scale)
                 self._alarms(line, behind)
             average = cache.columns(cache.smoothed(line.points, smoothing), self.window)

@@ -29,7 +29,7 @@ from verl_tui.rendering.charts.labels import (
 )
 from verl_tui.rendering.charts.line_styles import straight_lines
 from verl_tui.rendering.charts.path import is_path, path_rows
-from verl_tui.rendering.text.family_colours import FAMILIES
+from verl_tui.rendering.charts.roles import HUES
 
 if TYPE_CHECKING:
     from verl_tui.rendering.charts.axes import Scale, Window
@@ -223,8 +223,14 @@ class _Picture:
 
     def _layer(self, style: str, *, backdrop: bool = False) -> DotLayer:
         layer = DotLayer(*self._size, style, backdrop=backdrop)
-        self._layers.append(layer)
+        self._layers.insert(self._behind_curves if backdrop else len(self._layers), layer)
         return layer
+
+    @property
+    def _behind_curves(self) -> int:
+        """Where a layer is behind all curves, and before all that is behind these."""
+        curves = (i for i, one in enumerate(self._layers) if i and not one.backdrop)
+        return next(curves, len(self._layers))
 
     def _put(self, dot: int, column: int, glyph: Glyph) -> None:
         self._glyphs.setdefault(dot // 4, {})[column // 2] = glyph
@@ -319,7 +325,7 @@ class _Picture:
             self._runs(columns.lows, columns.highs, right=line.right), columns.odds
         )
         if smooth:
-            if not line.sign or line is self._data.main:
+            if self._data.by_noise or not line.sign or line is self._data.main:
                 self._curve(line, runs, columns, "raw")
             average = cache.columns(cache.smoothed(line.points, self._data.smoothing), self._window)
             columns = average._replace(odds=columns.odds)
@@ -336,7 +342,7 @@ class _Picture:
     ) -> None:
         """Draw runs, those that a finding is about in its colour; raw values behind averages."""
         behind, data = role == "raw", self._data
-        if behind and line.role in FAMILIES:
+        if behind and line.role in HUES:
             role = line.role + BEHIND
         if line is not data.main or not data.alarms:
             self._layer(role, backdrop=behind).line(runs)
@@ -356,9 +362,7 @@ class _Picture:
         runs = self._runs(columns.lows, columns.highs, right=line.right)
         joined = DotLayer(*self._size, line.role)
         joined.line(braille.connect(runs, columns.odds))
-        # Behind curves, before what is behind these.
-        behind = (i for i, one in enumerate(self._layers) if i and not one.backdrop)
-        self._layers.insert(next(behind, len(self._layers)), joined)
+        self._layers.insert(self._behind_curves, joined)
         free = len(runs)
         for x in range(len(runs) - 1, -1, -1):
             if (run := runs[x]) is None:

@@ -6,6 +6,8 @@ from verl_tui.rendering.charts.alarms import ALARM_ROLES, BEHIND
 from verl_tui.rendering.text.family_colours import FAMILIES
 from verl_tui.rendering.text.run_colours import RUNS
 
+HUES = (*FAMILIES, *RUNS)
+"""Roles that have a fainter one for values behind averages."""
 ROLES = (
     *("title", "focused", "value", "trend", "key", "axis", "cursor"),
     *(
@@ -15,7 +17,7 @@ ROLES = (
         "line-4",
         *RUNS,
         *FAMILIES,
-        *(family + BEHIND for family in FAMILIES),
+        *(hue + BEHIND for hue in HUES),
         "right",
         "raw",
         "envelope",

@@ -31,7 +31,12 @@ RUNS = tuple(f"run-{place}" for place in range(1, len(DARK) + 1))
 def rules(widget: str, prefix: str) -> str:
     """Return the stylesheet that colours the component classes of the roles in a widget."""
     return "\n".join(
-        f"{widget}:{kind} > .{prefix}--{role} {{ color: {colour}; }}"
-        for kind, colours in (("dark", DARK), ("light", LIGHT), ("ansi", ANSI))
+        f"{widget}:{kind} > .{prefix}--{role} {{ color: {colour}; }}\n"
+        f"{widget}:{kind} > .{prefix}--{role}-raw {{ color: {colour}{faint}; }}"
+        for kind, colours, faint in (
+            ("dark", DARK, " 50%"),
+            ("light", LIGHT, " 50%"),
+            ("ansi", ANSI, ""),
+        )
         for role, colour in zip(RUNS, colours, strict=True)
     )
