@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from rich.cells import cell_len, set_cell_size
 
+from verl_tui.indicators import factor
+from verl_tui.rendering.charts.sparkline import BROKEN, sparkline
 from verl_tui.rendering.compare_figures import UNKNOWN
 from verl_tui.rendering.session.selection import LETTERS, without_shared_start
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.printable import middle, printable, wrapped
 from verl_tui.rendering.text.run_colours import RUNS
 from verl_tui.rendering.text.wrap import ellipsis, fit, fit_left
+from verl_tui.runs.views.alignment import stops
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,9 +24,21 @@ if TYPE_CHECKING:
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.run import Run
+    from verl_tui.runs.views.alignment import Alignment
 
 T = TypeVar("T")
-ROLES = ("heading", "label", "value", "dim", "better", "worse", "differs", "current", *RUNS)
+ROLES = (
+    "heading",
+    "label",
+    "value",
+    "dim",
+    "better",
+    "worse",
+    "differs",
+    "current",
+    "spark",
+    *RUNS,
+)
 """Roles of the pieces of text."""
 _MARKS = {"better": ("✓", "o"), "worse": ("✗", "X")}
 """Signs of better and worse, in Unicode and in ASCII."""
@@ -36,6 +51,9 @@ _USUAL = _NUMBER + 1 + _SHARE + _MARKED
 _FULL = _USUAL + 1 + _CHANGE
 _MOST = 30
 """Largest width of a column, in cells."""
+_SPARKS = "reward, own scales"
+_WIDEST = 24
+"""Most cells of a sparkline."""
 _LABEL = 20
 """Width of the row labels while columns need the rest, in cells."""
 
@@ -97,6 +115,32 @@ def heading_rows(
         word = printable(f"against {names[0]}" if columns.hidden else word, ascii_only=view.ascii)
         below.append((" " * _GAP + _sized(word, columns.size - _GAP, ascii_only=view.ascii), "dim"))
     return [row, below]
+
+
+def spark_row(
+    view: View, runs: Sequence[Run], columns: ComparisonColumns, alignment: Alignment
+) -> Pieces:
+    """Return a row with the course of each run's reward, up to where the runs count; each on a
+    scale of its own. Empty where no run in sight has one.
+    """
+    ends = stops(runs, alignment)
+    row: Pieces = [(_sized(_SPARKS, columns.label, ascii_only=view.ascii), "label")]
+    for at in columns.of(columns.seen):
+        room = columns.size - _GAP
+        place = view.selection.place(runs[at].name)
+        role = RUNS[place] if place is not None else "spark"
+        line = _spark(runs[at], ends[at].step, min(room - 1, _WIDEST), ascii_only=view.ascii)
+        row.append((" " * _GAP, ""))
+        row += [(glyph, "worse" if glyph == BROKEN else role) for glyph in line]
+        row.append((" " * (room - len(line)), ""))
+    return row if any(text.strip() for text, _ in row[1:]) else []
+
+
+def _spark(run: Run, step: int | None, cells: int, *, ascii_only: bool) -> str:
+    series = run.present(run.indicators.get("reward"))
+    if series is None or step is None or factor("reward", series.key) < 0:
+        return ""
+    return sparkline(series, cells, last_step=step, ascii_only=ascii_only)
 
 
 def table_rows(

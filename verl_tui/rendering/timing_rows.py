@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.cells import cell_len
 
 from verl_tui.rendering.text.numbers import compact, percent_done
+from verl_tui.rendering.text.part_colours import PARTS
 from verl_tui.rendering.text.printable import cut, printable, wrapped
 from verl_tui.rendering.text.wrap import ellipsis, fit
 from verl_tui.runs.time.forecast import (
@@ -33,8 +34,10 @@ if TYPE_CHECKING:
     from verl_tui.runs.time.step_timing import Breakdown, Part
     from verl_tui.runs.time.throughput import Figure
 
-_SIGNS = ("█▓▄▒▌░", "#%=+o:")
-"""Signs of the parts beside their colours, in Unicode and in ASCII."""
+_SIGNS, _ASCII_SIGNS = "█▓▄▒▌░", "#%=+o:"
+"""Signs of the parts where colours do not tell them apart."""
+_SOLID = "▆"
+"""Sign of every part where they do: bars with a gap between the rows."""
 ROLES = (
     "heading",
     "label",
@@ -42,7 +45,7 @@ ROLES = (
     "dim",
     "good",
     "warning",
-    *(f"part-{n}" for n in range(len(_SIGNS[0]))),
+    *PARTS,
 )
 """Roles of the pieces of text."""
 _SMALL = 0.005
@@ -56,20 +59,27 @@ _STEPS = 8
 _WEEK = 6 * 86400.0
 
 
-def timing_rows(view: View, width: int) -> list[Pieces]:
-    """Return the rows of the screen, each of at most `width` cells."""
+def timing_rows(view: View, width: int, *, solid: bool = False) -> list[Pieces]:
+    """Return the rows of the screen.
+
+    Args:
+        view: The state to show.
+        width: Most cells a row may take.
+        solid: Whether colours alone tell the parts of a step apart.
+    """
     run = view.run
     if run is None:
         return [
             [(line, "dim")] for line in wrapped("No run yet, so nothing has taken any time.", width)
         ]
     found = breakdown(run)
+    signs = _ASCII_SIGNS if view.ascii else _SOLID * len(_SIGNS) if solid else _SIGNS
     parts = (
-        _where(run, found, view.now, width, ascii_only=view.ascii),
+        _where(run, found, view, width, signs),
         _progress(run, view.now, width),
         _figures("yield", [*rates(run), *throughput(run, found)], width, ascii_only=view.ascii),
         _figures("generating and waiting", _waits(run, found), width, ascii_only=view.ascii),
-        _each_step(run, found, width, ascii_only=view.ascii),
+        _each_step(run, found, width, signs),
     )
     filled = [part for part in map(list, parts) if part]
     mark = ellipsis(ascii_only=view.ascii)
@@ -100,16 +110,17 @@ class _PartRow(NamedTuple):
 
 
 def _where(
-    run: Run, found: Breakdown | None, now: float, width: int, *, ascii_only: bool
+    run: Run, found: Breakdown | None, view: View, width: int, signs: str
 ) -> Iterator[Pieces]:
+    ascii_only = view.ascii
     if found is None or not (found.parts or found.key):
         yield _heading("where a step's time goes")
-        yield from _wrapped(_untimed(run, now), "dim", width)
+        yield from _wrapped(_untimed(run, view.now), "dim", width)
         return
     where = "where a step's time goes: " if width >= _WIDE else ""
     heading = f"{where}mean of steps {found.steps[0]}-{found.steps[-1]}"
     yield _heading(fit(heading, width, ellipsis(ascii_only=ascii_only)))
-    yield from _table(list(_lines(found, ascii_only=ascii_only)), width, ascii_only=ascii_only)
+    yield from _table(list(_lines(found, signs)), width, ascii_only=ascii_only)
     if found.overlaps:
         more = _seconds(-found.rest)
         words = f"Some parts run in parallel: together they take {more} more than the step."
@@ -149,14 +160,13 @@ def _stepless(run: Run, now: float) -> str:
     return "It ended before its first step." if over else "No step yet."
 
 
-def _lines(found: Breakdown, *, ascii_only: bool) -> Iterator[_PartRow]:
-    signs = _SIGNS[ascii_only]
+def _lines(found: Breakdown, signs: str) -> Iterator[_PartRow]:
     shown = [part for part in found.parts if part.share >= _SMALL][: len(signs)]
     note = f"{printable(found.key)} {_seconds(found.step)}" if found.step < found.whole else ""
     yield _PartRow(" ", "step", found.whole, 1.0, found.trend, note, "label")
     for at, (sign, part) in enumerate(zip(signs, shown, strict=False)):
         note = _note(part, found)
-        yield _PartRow(sign, _name(part), part.seconds, part.share, part.trend, note, f"part-{at}")
+        yield _PartRow(sign, _name(part), part.seconds, part.share, part.trend, note, PARTS[at])
     small = found.parts[len(shown) :]
     whole = found.whole if found.whole > 0 else 1.0
     if small:
@@ -211,9 +221,7 @@ def _trend(ratio: float | None, *, ascii_only: bool) -> tuple[str, str]:
     return f"{up if ratio > 1 else down} {ratio:.1f}×", "warning" if ratio > 1 else "good"
 
 
-def _each_step(
-    run: Run, found: Breakdown | None, width: int, *, ascii_only: bool
-) -> Iterator[Pieces]:
+def _each_step(run: Run, found: Breakdown | None, width: int, signs: str) -> Iterator[Pieces]:
     """Draw the newest steps one by one, each part as long as it took."""
     if found is None or len(found.parts) < 2 or width < _NARROW:
         return
@@ -222,14 +230,15 @@ def _each_step(
     if not 0 < longest < inf:
         return
     yield _heading("step by step")
-    signs = [
-        (sign, f"part-{at}") if part.share >= _SMALL else (".", "dim")
-        for at, (sign, part) in enumerate(zip(_SIGNS[ascii_only], found.parts, strict=False))
+    small = (_SOLID if signs[0] == _SOLID else ".", "dim")
+    drawn = [
+        (sign, PARTS[at]) if part.share >= _SMALL else small
+        for at, (sign, part) in enumerate(zip(signs, found.parts, strict=False))
     ]
     size = len(str(steps[-1][0]))
     room = width - size - 11
     for step, seconds in steps:
-        bar = _stacked(seconds, longest, room, signs)
+        bar = _stacked(seconds, longest, room, [*drawn, small])
         total = f" {_seconds(sum(seconds))}"
         yield [(f"{str(step).rjust(size)} ", "dim"), *bar, (total, "value")]
 
@@ -237,14 +246,16 @@ def _each_step(
 def _stacked(
     seconds: Sequence[float], longest: float, room: int, signs: Sequence[tuple[str, str]]
 ) -> list[tuple[str, str]]:
-    """Draw the parts of a step side by side; the longest step fills the room."""
+    """Draw the parts of a step side by side, those behind the last sign with that; the longest step
+    fills the room.
+    """
     row: list[tuple[str, str]] = []
     drawn, taken = 0, 0.0
     for at, part in enumerate(seconds):
         taken += part
         cells = round(taken / longest * room) - drawn
         drawn += cells
-        sign, role = signs[at] if at < len(signs) else (".", "dim")
+        sign, role = signs[min(at, len(signs) - 1)]
         row.append((sign * cells, role))
     return row
 

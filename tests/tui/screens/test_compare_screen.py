@@ -20,7 +20,14 @@ from verl_tui.config import Config
 from verl_tui.health import Finding, Severity, Verdict, load_guide
 from verl_tui.records import Batch, MetricRows, Settings, SourceStatus
 from verl_tui.rendering.compare_figures import sections, where
-from verl_tui.rendering.compare_rows import fit_columns, heading_rows, longest, share, table_rows
+from verl_tui.rendering.compare_rows import (
+    fit_columns,
+    heading_rows,
+    longest,
+    share,
+    spark_row,
+    table_rows,
+)
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.runs.run import Run
 from verl_tui.runs.views.alignment import (
@@ -415,6 +422,19 @@ async def test_of_many_runs_the_shown_one_and_those_next_to_it_are_compared(tmp_
         )
         await press(pilot, *["right_square_bracket"] * 15)
         assert app.screen.runs[0] is app.screen._view.run, "as long as it is among them"
+
+
+def test_the_course_of_each_runs_reward_stands_above_the_figures() -> None:
+    rising, falling = run_of("a", [0.1, 0.2, 0.3, 0.4]), run_of("b", [9.0, 5.0, 1.0, 1.0, 1.0])
+    view, runs = view_of(rising, falling), [rising, falling]
+    columns = fit_columns(2, 80, 0)
+    row = "".join(text for text, _ in spark_row(view, runs, columns, Alignment.END))
+    assert row.split() == ["reward,", "own", "scales", "▁▃▆█", "█▅▁▁▁"]
+    assert cell_len(row) <= 80
+    row = "".join(text for text, _ in spark_row(view, runs, columns, Alignment.STEP))
+    assert row.split()[-1] == "█▅▁▁", "up to where the runs count"
+    without = run_of("c", [])
+    assert spark_row(view_of(without), [without], fit_columns(1, 80, 0), Alignment.END) == []
 
 
 def test_around_the_ends_of_a_list_as_many_are_taken() -> None:

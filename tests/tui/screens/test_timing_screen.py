@@ -146,6 +146,15 @@ def test_signs_tell_parts_apart_without_colour_and_in_ascii() -> None:
     assert all(text.isascii() for row in rows[:8] for text, _ in row if "×" not in text)
 
 
+def test_parts_of_which_colours_tell_have_solid_bars() -> None:
+    rows = timing_rows(view_of(validating()), 110, solid=True)
+    heads = [row[0] for row in rows[2:5]]
+    assert {sign.strip() for sign, _ in heads} == {"▆"}
+    assert len({role for _, role in heads}) == 3
+    plain = timing_rows(view_of(validating(), ascii=True), 110, solid=True)[2:5]
+    assert all(row[0][0].isascii() for row in plain)
+
+
 def test_overlap_is_said() -> None:
     run = timed({"time/step": [10.0] * 9, "time/generate": [9.0] * 9, "time/train": [8.0] * 9})
     shown = texts(view_of(run), 100)

@@ -8,7 +8,14 @@ from rich.cells import cell_len
 from textual.binding import Binding
 
 from verl_tui.rendering.compare_figures import sections, where
-from verl_tui.rendering.compare_rows import ROLES, fit_columns, heading_rows, longest, table_rows
+from verl_tui.rendering.compare_rows import (
+    ROLES,
+    fit_columns,
+    heading_rows,
+    longest,
+    spark_row,
+    table_rows,
+)
 from verl_tui.rendering.text.printable import wrapped
 from verl_tui.rendering.text.run_colours import rules
 from verl_tui.runs.views.alignment import Alignment
@@ -31,6 +38,8 @@ if TYPE_CHECKING:
 
 _FLAT = 8
 """Least height of a table with a row that names the baseline, its first column."""
+_SPARKED = 14
+"""Least height of a table with the course of each run's reward above it."""
 _MOST = 12
 """Most runs that are compared where none is selected."""
 _NONE = "No run yet, so there is nothing to compare."
@@ -61,6 +70,7 @@ class ComparePanel(TextPanel):
         & > .compare--label { color: $foreground; }
         & > .compare--value { color: $foreground; }
         & > .compare--current { color: $text-accent; text-style: bold; }
+        & > .compare--spark { color: $text-primary; }
         & > .compare--dim { color: $text-muted; }
         & > .compare--better { color: $text-success; }
         & > .compare--worse { color: $text-error; }
@@ -95,9 +105,6 @@ class ComparePanel(TextPanel):
         view, runs, width = self._view, self._runs, self._table.width
         if view is None or width < 1:
             return
-        head = 1 if self.size.height < _FLAT else 2
-        if self._head.styles.height is None or self._head.styles.height.value != head:
-            self._head.styles.height = head
         if not runs:
             self._head.set_strips([])
             self._table.set_strips(self.strips([[(part, "dim")] for part in wrapped(_NONE, width)]))
@@ -105,7 +112,14 @@ class ComparePanel(TextPanel):
         seen = fit_columns(len(runs), width, self._current).seen
         found = sections(view, runs, self._alignment, seen)
         columns = fit_columns(len(runs), width, self._current, longest(found))
-        names = heading_rows(view, runs, columns, self._current)[:head]
+        names = heading_rows(view, runs, columns, self._current)
+        if self.size.height < _FLAT:
+            names = names[:1]
+        elif self.size.height >= _SPARKED:
+            names += filter(None, [spark_row(view, runs, columns, self._alignment)])
+        height = self._head.styles.height
+        if height is None or height.value != len(names):
+            self._head.styles.height = len(names)
         body = table_rows(found, columns, width, ascii_only=view.ascii)
         self._head.set_strips(self.strips(names))
         self._table.set_strips(self.strips(body))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding
 
+from verl_tui.rendering.text import part_colours
 from verl_tui.rendering.timing_rows import ROLES, timing_rows
 from verl_tui.text import one_line
 from verl_tui.tui.keys.help_section import HelpSection
@@ -38,14 +39,8 @@ class TimingPanel(TextPanel):
         & > .timing--dim { color: $text-muted; }
         & > .timing--good { color: $text-success; }
         & > .timing--warning { color: $text-warning; }
-        & > .timing--part-0 { color: $text-primary; }
-        & > .timing--part-1 { color: $text-success; }
-        & > .timing--part-2 { color: $text-accent; }
-        & > .timing--part-3 { color: $text-error; }
-        & > .timing--part-4 { color: $text-warning; }
-        & > .timing--part-5 { color: $text-secondary; }
     }
-    """
+    """ + part_colours.rules("TimingPanel", "timing")
 
     def __init__(self) -> None:
         super().__init__()
@@ -64,7 +59,9 @@ class TimingPanel(TextPanel):
     def redraw(self) -> None:
         """Write the rows of what was shown last."""
         if self._view is not None and self._rows.width > 0:
-            self._rows.set_strips(self.strips(timing_rows(self._view, self._rows.width)))
+            solid = not (self.app.no_color or self.app.current_theme.ansi)
+            rows = timing_rows(self._view, self._rows.width, solid=solid)
+            self._rows.set_strips(self.strips(rows))
 
 
 class TimingScreen(Overlay[None]):
