@@ -186,16 +186,16 @@ async def test_space_marks_a_run_and_takes_the_mark_away() -> None:
     async with app.run_test(size=(36, 14)) as pilot:
         app.panel.show(view)
         await pilot.pause()
-        assert "1 ○ x-grpo" in app.text
+        assert "1 ○  x-grpo" in app.text
         await pilot.press("space", "j", "space")
         await pilot.pause()
-        assert "1 ○ A x-grpo" in app.text
-        assert "2 ○ B x-ppo" in app.text
-        assert "3 ○   x-dapo" in app.text, "names stand in one column"
+        assert "1 ○  A x-grpo" in app.text
+        assert "2 ○  B x-ppo" in app.text
+        assert "3 ○    x-dapo" in app.text, "names stand in one column"
         assert "2 selected" in app.subtitle_words
         await pilot.press("space", "k", "space")
         await pilot.pause()
-        assert "1 ○ x-grpo" in app.text
+        assert "1 ○  x-grpo" in app.text
         assert "selected" not in app.subtitle_words
 
 
@@ -234,16 +234,16 @@ async def test_s_sorts_and_the_cursor_stays_with_its_run() -> None:
 async def test_of_many_runs_only_those_in_sight_are_written(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from verl_tui.rendering.run_list import entry_rows
+    from verl_tui.rendering.run_list import short_rows
 
     written: list[str] = []
-    head = entry_rows.head_of
+    head = short_rows.head_of
 
     def counted(entry: Any, *args: Any, **more: Any) -> Any:
         written.append(entry.name)
         return head(entry, *args, **more)
 
-    monkeypatch.setattr(entry_rows, "head_of", counted)
+    monkeypatch.setattr(short_rows, "head_of", counted)
     app = Host(RunsPanel())
     view = view_of(*(make_run(f"run-{n}", 9) for n in range(200)))
     async with app.run_test(size=(36, 12)) as pilot:

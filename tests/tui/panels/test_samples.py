@@ -204,7 +204,8 @@ async def test_who_scrolls_keeps_the_sample() -> None:
     app = Host(view_of(run))
     async with app.run_test(size=(100, 14)) as pilot:
         await pilot.pause()
-        await pilot.press("j", "j")
+        assert "99" in app.text, "the end is in sight"
+        await pilot.press("u", "j", "j")
         await pilot.pause()
         assert app.query_one("SamplesPanel > .-body").scroll_offset.y == 2
         add(run, sample(2, 0))
@@ -234,11 +235,11 @@ async def test_each_run_keeps_its_place() -> None:
 
 async def test_unfolds_the_prompt() -> None:
     run = Run("grpo")
-    add(run, sample(1, 0, prompt="\n".join(f"line {n}" for n in range(9))))
+    add(run, sample(1, 0, prompt="\n".join(f"line {n}" for n in range(29))))
     app = Host(view_of(run))
     async with app.run_test(size=(100, 24)) as pilot:
         await pilot.pause()
-        assert "6 lines above, u unfolds" in app.text
+        assert "lines above, u unfolds" in app.text
         for unfolded in (True, False):
             await pilot.press("u")
             await pilot.pause()

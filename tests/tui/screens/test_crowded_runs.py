@@ -63,7 +63,7 @@ async def test_what_comes_first_is_seen_with_what_it_comes_first_by(tmp_path: Pa
         assert "by reward" in text(app)
         first = rows(app)[0].split()
         assert "run_39" in first
-        assert first[-2:] == ["0.975", "ended?"]
+        assert first[-2:] == ["0.975", "?"]
 
 
 async def test_the_list_gives_the_room_back(sweep: Path) -> None:

@@ -59,7 +59,7 @@ def focused_panel(app: VerlApp) -> str | None:
         ("f3", "← → Read enter Full screen + - Zoom j k Chart o Samples m Metrics"),
         ("f4", "space Unfold v Other rules a Acknowledge o Samples m Metrics"),
         ("f5", "enter Full screen"),
-        ("f6", "p n Sample N P Step b w Best, worst u Prompt f Follow o Samples"),
+        ("f6", "p n Sample N P Step b w Best, worst u Unfold f Follow o Samples"),
     ],
 )
 async def test_the_last_row_begins_with_the_keys_of_the_focused_panel(

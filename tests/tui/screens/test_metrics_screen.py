@@ -221,6 +221,23 @@ async def test_a_bad_expression_says_so_and_keeps_what_is_shown(tmp_path: Path) 
         assert "12 of 36" in lines(app)[0]
 
 
+async def test_of_a_run_without_metrics_the_log_is_shown(tmp_path: Path) -> None:
+    error = 'Traceback (most recent call last):\n  File "main.py", line 7, in main\n'
+    (tmp_path / "train.log").write_text(
+        "ray init kwargs: {}\nError executing job with overrides: []\n"
+        f"{error}ValueError: no GPU for the raylet\n",
+        encoding="utf-8",
+    )
+    app = loaded(tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot)
+        await until(pilot, lambda: "line 7, in main" in text(app))
+        assert "crashed before the first step" in text(app)
+        await press(pilot, "v")
+        assert "line 7, in main" in text(app)
+        check_layout(app)
+
+
 @pytest.mark.parametrize("view", ["", "v"])
 async def test_says_that_nothing_matches(tmp_path: Path, view: str) -> None:
     app = loaded(write_metrics(tmp_path))

@@ -74,7 +74,7 @@ def short_columns(
         ranked: Whether the list is sorted by a value that is shown.
     """
     longest = max(map(cell_len, names), default=0)
-    value = _RANKED if ranked and width >= _KEPT + _RANKED + 2 * _GAP else 0
+    value = _RANKED if ranked and width >= min(longest, _KEPT) + _RANKED + 2 * _GAP else 0
     spare = width - longest - (value + _GAP if value else 0)
     state = states if spare >= states + _GAP else 1
     spare -= state + _GAP

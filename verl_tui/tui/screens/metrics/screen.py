@@ -13,6 +13,7 @@ from verl_tui.exporters.new_file import named
 from verl_tui.rendering.charts.plan import ChartLook, PlannedChart, single_metric
 from verl_tui.rendering.charts.values import listed, reading
 from verl_tui.rendering.filter_words import filter_label
+from verl_tui.rendering.log.tail import has_log
 from verl_tui.rendering.metrics.filter import HELP
 from verl_tui.rendering.metrics.header_lines import listed_words, metric_words
 from verl_tui.rendering.metrics.listing import MetricOrder
@@ -42,6 +43,7 @@ from verl_tui.tui.widgets.filter_bar import FilterBar
 from verl_tui.tui.widgets.footer import Keys
 from verl_tui.tui.widgets.line import Line
 from verl_tui.tui.widgets.rows import Rows
+from verl_tui.tui.widgets.start_log import StartLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -106,6 +108,7 @@ class MetricsScreen(BufferedScreen[None]):
         """State that was drawn last."""
         self._status, self._detail = Line(id="metrics-status"), Line(id="metrics-detail")
         self._grid, self._table = MetricGrid(id="metrics-grid"), MetricTable(id="metrics-table")
+        self._log = StartLog()
         self._keys = Keys()
         self._bar = FilterBar(
             id="metrics-bar", input_id="metrics-filter", hint="words a|b !not /regex/"
@@ -171,23 +174,29 @@ class MetricsScreen(BufferedScreen[None]):
         view, run = self._view, self._view.run
         if not self.is_mounted or not self.size.width:
             return
-        state = (
-            run,
-            run.revision if run is not None else 0,
-            view.cursor,
-            view.verdict,
-            view.loading,
-        )
+        revision = run.revision if run is not None else 0
+        state = (run, revision, view.cursor, view.verdict, view.loading)
         drawn = (*state, *self._metrics.state, self._charts.look, self._user)
         if drawn == self._drawn:
             return
         self._drawn = drawn
+        self._show_log()
         self._metrics.update(run)
         if self._is_table:
             self._table.show(self._shown(), self._grid.chosen)
         else:
             self._grid.show(self._shown())
         self._draw_lines()
+
+    def _show_log(self) -> None:
+        """Show the end of the log instead of the metrics of a run that has none."""
+        run = self._view.run
+        instead = run is not None and not run.keys and has_log(run)
+        if instead and not self._log.is_attached:
+            self.mount(self._log, before=self._detail)
+        if self._log.display is not instead:
+            self._list.display, self._log.display = not instead, instead
+        self._log.show(self._view if instead else None)
 
     def _shown(self) -> ListedMetrics:
         metrics, view = self._metrics, self._view
@@ -264,6 +273,7 @@ class MetricsScreen(BufferedScreen[None]):
     def _show_list(self) -> None:
         """Show table or charts, and give them the focus."""
         self._grid.display, self._table.display = not self._is_table, self._is_table
+        self._show_log()
         self.set_focus(self._table.rows if self._is_table else None, scroll_visible=False)
         self.refresh_bindings()
 
