@@ -2,15 +2,8 @@
 for cron.
 """
 
-from verl_tui.check.data import (
-    CRITICAL,
-    HEALTHY,
-    NOTHING_READABLE,
-    VERSION,
-    WARNING,
-    exit_code,
-    report,
-)
+from verl_tui.check.codes import CRITICAL, HEALTHY, NOTHING_READABLE, WARNING
+from verl_tui.check.data import VERSION, exit_code, report
 from verl_tui.check.note import write_text
 
 __all__ = [

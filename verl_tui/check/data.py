@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from verl_tui.check.codes import CRITICAL, HEALTHY, NOTHING_READABLE, WARNING
+from verl_tui.check.gate import against_data, gate_code
 from verl_tui.health.finding import Verdict
 from verl_tui.indicators import INDICATORS, factor
 from verl_tui.runs.views.best import BestBy, best
@@ -18,6 +20,7 @@ from verl_tui.sources.http import prometheus_server as prometheus
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from verl_tui.comparison.bands import Against
     from verl_tui.health.finding import Episode, Finding
     from verl_tui.monitor import Monitor
     from verl_tui.records import SourceStatus
@@ -27,33 +30,46 @@ if TYPE_CHECKING:
 VERSION = 1
 """Version of the report's schema: grows when a field is removed or changes its meaning."""
 
-HEALTHY, WARNING, CRITICAL, NOTHING_READABLE = 0, 1, 2, 3
-"""Exit codes."""
 _LOG_FORMATS = frozenset((*(format.name for format in FORMATS), prometheus.name))
 
 
-def report(monitor: Monitor, now: float, by: BestBy = BestBy()) -> dict[str, Any]:  # noqa: B008 - it is immutable
+def report(
+    monitor: Monitor,
+    now: float,
+    by: BestBy = BestBy(),  # noqa: B008 - it is immutable
+    held: Mapping[str, Against] | None = None,
+) -> dict[str, Any]:
     """Return a report on all runs, ready for JSON: no value is NaN or infinite.
 
     Args:
         monitor: Has read and judged.
         now: Seconds since the epoch.
         by: By which metric the best checkpoint is looked for.
+        held: The runs that are held against a baseline, by name: of these alone is the report;
+            None for a report on all runs.
     """
-    runs = [_run(run, monitor, now, by) for run in monitor.runs.values()]
+    chosen = [run for run in monitor.runs.values() if held is None or run.name in held]
+    runs = [_run(run, monitor, now, by) for run in chosen]
+    for described in runs:
+        if held is not None:
+            described["against"] = against_data(held[described["name"]])
     passed = [{"path": one.path, "reason": one.reason} for one in monitor.passed]
     return {"version": VERSION, "runs": runs, "passed_over": passed}
 
 
 def exit_code(report: Mapping[str, Any]) -> int:
     """Return 0 for healthy, 1 where the worst finding is a warning, 2 where it is critical, 3 for
-    nothing readable.
+    nothing readable; runs held against a baseline are also judged by that, see `gate_code`.
     """
     runs = report["runs"]
     if not any(_is_log_with_records(source) for run in runs for source in run["sources"]):
         return NOTHING_READABLE
     found = {finding["severity"] for run in runs for finding in run["findings"]}
-    return CRITICAL if "critical" in found else WARNING if "warning" in found else HEALTHY
+    health = CRITICAL if "critical" in found else WARNING if "warning" in found else HEALTHY
+    held = [gate_code(run["against"]) for run in runs if "against" in run]
+    if CRITICAL in (health, *held):
+        return CRITICAL
+    return max((health, *held))
 
 
 def _is_log_with_records(source: Mapping[str, Any]) -> bool:

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from verl_tui.check.gate import gate_lines
 from verl_tui.check.opening import opening, verdict
 from verl_tui.check.words import STYLES
 from verl_tui.health.finding import unjudged_rules, waits
@@ -69,6 +70,7 @@ def write_text(
         lines += [_NoteLine(0, Text())] if lines else []
         opened = list(opening(described, run, judged, now))
         lines += [_NoteLine(2 if i else 0, line) for i, line in enumerate(opened)]
+        lines += _held(described)
         lines += _note(described, run, unfolded=unfolded, verbose=verbose)
     if len(verdicts) > 1:
         lines += [_NoteLine(0, Text()), _NoteLine(0, _summary(verdicts))]
@@ -103,6 +105,14 @@ def _summary(verdicts: Sequence[str]) -> Text:
     if unknown := verdicts.count(""):
         parts.append((f"{unknown} without a verdict", ""))
     return Text.assemble(f"{len(verdicts)} runs: ", Text(", ").join(Text(*part) for part in parts))
+
+
+def _held(described: Mapping[str, Any]) -> Iterator[_NoteLine]:
+    """Yield how a run compares with a baseline, if it is held against one."""
+    if "against" not in described:
+        return
+    for at, (line, severity) in enumerate(gate_lines(described["against"])):
+        yield _NoteLine(4 if at else 2, Text(line, STYLES.get(severity, "")))
 
 
 def _note(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from verl_tui.commands.arguments import CommandError, completes_paths
 from verl_tui.commands.options import config_option, configuration, paths_argument, paths_of
 from verl_tui.commands.output import (
     EXIT_NOTHING,
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from verl_tui.commands.arguments import CommandParser
+    from verl_tui.comparison.bands import Against
+    from verl_tui.monitor import Monitor
 
 NAME = "check"
 HELP = "report once, without a screen; exits 0 healthy, 1 warning, 2 critical, 3 nothing readable"
@@ -44,8 +48,38 @@ def options(parser: CommandParser) -> None:
         "(reward)"
     )
     parser.add_argument("--best-by", metavar="METRIC", default="reward", help=by)
+    against = (
+        "hold the runs against this one, a name or a path: exits 2 where a figure is worse than "
+        "its band, 1 where one is outside it in another way"
+    )
+    completes_paths(parser.add_argument("--against", metavar="RUN", help=against))
+    band = (
+        "width of a figure's band on either side, such as final_reward=5%%, throughput=20%% or "
+        "step_time=off; again for others"
+    )
+    parser.add_argument("--band", metavar="FIGURE=SHARE", action="append", type=_band, help=band)
     paths_argument(parser)
     config_option(parser)
+
+
+def _band(text: str) -> tuple[str, float | None]:
+    """Return a figure and the share of its band, None for a figure that is not held."""
+    import argparse
+
+    from verl_tui.comparison.bands import WIDTHS
+
+    figure, _, wide = text.partition("=")
+    if figure not in WIDTHS:
+        raise argparse.ArgumentTypeError(f"{figure} is none of {', '.join(WIDTHS)}")
+    if wide == "off":
+        return figure, None
+    try:
+        found = float(wide.removesuffix("%")) / (100 if wide.endswith("%") else 1)
+    except ValueError:
+        found = -1.0
+    if not 0 <= found < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} has no share such as 5% or 0.05, nor off")
+    return figure, found
 
 
 def run(options: argparse.Namespace) -> int:
@@ -58,10 +92,11 @@ def run(options: argparse.Namespace) -> int:
     from verl_tui.runs.views.best import BestBy
 
     now = time.time()
-    monitor = load(paths_of(options, "verl-tui check logs/run_7"), configuration(options), now)
+    paths = paths_of(options, "verl-tui check logs/run_7")
+    monitor = load(_with_baseline(paths, options.against), configuration(options), now)
     print_messages(monitor.sentences)
     by = BestBy.of(options.best_by)
-    found = report(monitor, now, by)
+    found = report(monitor, now, by, _held(monitor, options))
     if options.json:
         text = json.dumps(found, indent=2, allow_nan=False) + "\n"
     else:
@@ -82,6 +117,40 @@ def run(options: argparse.Namespace) -> int:
     except BrokenPipeError:
         close_stdout()  # `check … | head` has seen enough; the exit code stays that of the health
     return code
+
+
+def _with_baseline(paths: Sequence[str], named: str | None) -> Sequence[str]:
+    """Return what is to be read: a baseline that is a path need not be among the others."""
+    return paths if named is None or not Path(named).exists() else [*paths, named]
+
+
+def _held(monitor: Monitor, options: argparse.Namespace) -> Mapping[str, Against] | None:
+    """Return the runs held against the baseline, None if none was named."""
+    if options.against is None:
+        if options.band:
+            raise CommandError("--band says how far a run may lie from that of --against RUN")
+        return None
+    from verl_tui.comparison.bands import WIDTHS, BaselineError, Width, hold
+    from verl_tui.comparison.naming import UnknownRunError, all_meant
+
+    runs = [run for run in monitor.runs.values() if run.keys]
+    try:
+        baseline = all_meant(runs, options.against)
+    except UnknownRunError as error:
+        raise CommandError(f"--against: {error}") from error
+    names = {run.name for run in baseline}
+    chosen = [run for run in monitor.runs.values() if run.name not in names]
+    if not chosen:
+        raise CommandError(f"--against {options.against}: it is all there is, no run is left")
+    widths = dict(WIDTHS)
+    for figure, share in options.band or ():
+        widths.pop(figure, None)
+        if share is not None:
+            widths[figure] = Width(share, fixed=True)
+    try:
+        return {run.name: hold(run, baseline, monitor.guide, widths) for run in chosen}
+    except BaselineError as error:
+        raise CommandError(f"--against {options.against}: {error}") from error
 
 
 def _report_missing(runs: Sequence[Mapping[str, Any]], best_by: str, code: int) -> None:

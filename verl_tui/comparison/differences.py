@@ -132,15 +132,17 @@ def _interval(
         return Basis.SEEDS, interval(ours, theirs), ""
     if not kind.is_mean:
         return None, None, "a single value a run: two seeds or more of each would tell"
-    one, two = _within(kind, base, count), _within(kind, other, count)
+    one, two = (within_run(kind, group.members, count) for group in (base, other))
     if one is None or two is None:
         return None, None, "too few values logged for an interval"
     return Basis.WITHIN_RUN, interval(one, two), ""
 
 
-def _within(kind: FigureKind, group: RunGroup, count: int) -> Spread | None:
-    """Return the mean over a group's runs with the uncertainty that their last values show."""
-    values = (one.last_values(kind.indicator, count) for one in group.members)
+def within_run(kind: FigureKind, runs: Sequence[MeasuredRun], count: int) -> Spread | None:
+    """Return the mean over runs with the uncertainty that their last values show, None where these
+    are too few.
+    """
+    values = (one.last_values(kind.indicator, count) for one in runs)
     found = [of_one_run(known) for known in values if known]
     spreads = [spread for spread in found if spread is not None]
     return combined(spreads) if spreads and len(spreads) == len(found) else None

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from verl_tui.runs.run import Run
 
@@ -18,30 +18,31 @@ class UnknownRunError(Exception):
     """No run, or more than one, is meant; the text is one sentence."""
 
 
-def meant(runs: Iterable[Run], word: str) -> Run:
+def meant(runs: Sequence[Run], word: str) -> Run:
     """Return the run that a word names: in full, by one of its paths, or by a part of its name.
 
     Raises:
         UnknownRunError: None is meant, or more than one.
     """
-    known = list(runs)
-    found = all_meant(known, word)
+    found = all_meant(runs, word)
     if len(found) == 1:
         return found[0]
-    if found:
-        raise UnknownRunError(f"{word} may be {_names(found)}: name one of them in full")
-    raise UnknownRunError(f"{word} is none of the runs: {_names(known) or 'there is none'}")
+    raise UnknownRunError(f"{word} may be {_names(found)}: name one of them in full")
 
 
 def all_meant(runs: Sequence[Run], word: str) -> list[Run]:
     """Return the runs that a word names, several if it is a directory of runs or a part of their
     names.
+
+    Raises:
+        UnknownRunError: None is meant.
     """
     exact = [run for run in runs if run.name == word]
-    if exact:
-        return exact
     below = [run for run in runs if any(_is_below(path, word) for path in run.paths)]
-    return below or [run for run in runs if word in run.name]
+    found = exact or below or [run for run in runs if word in run.name]
+    if not found:
+        raise UnknownRunError(f"{word} is none of the runs: {_names(runs) or 'there is none'}")
+    return found
 
 
 def _is_below(path: str, word: str) -> bool:

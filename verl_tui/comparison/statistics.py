@@ -112,6 +112,15 @@ def of_one_run(values: Sequence[float]) -> Spread | None:
     return Spread(centre, spread / math.sqrt(effective), effective - 1)
 
 
+def jitter(values: Sequence[float]) -> float | None:
+    """Return the standard deviation of consecutive values beside any trend, None below five: by
+    their successive differences (von Neumann, Annals of Mathematical Statistics 12, 1941).
+    """
+    if len(values) < _LEAST_VALUES:
+        return None
+    return math.hypot(*(b - a for a, b in pairwise(values))) / math.sqrt(2 * (len(values) - 1))
+
+
 def interval(one: Spread, other: Spread, level: float = LEVEL) -> Interval:
     """Return Welch's interval of how much `other` exceeds `one`: their variances may differ."""
     difference = other.mean - one.mean

@@ -1,0 +1,170 @@
+"""`check --against`: bands on both sides of a baseline, breaches, exit codes, lines and data."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from compared_runs import KL, LENGTH, LR, SEED, VALIDATION, noise, recipe, run_of
+from test_compare_command import write
+
+from verl_tui.cli import main
+from verl_tui.comparison.bands import WIDTHS, Against, BaselineError, Held, Width, hold
+from verl_tui.health import load_guide
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from verl_tui.runs.run import Run
+
+
+def held(run: Run, *baseline: Run, widths: Mapping[str, Width] = WIDTHS) -> Against:
+    return hold(run, baseline, load_guide(), widths)
+
+
+def breaches(found: Against) -> dict[str, str]:
+    return {one.figure: one.breach for one in found.figures}
+
+
+def figure(found: Against, id: str) -> Held:
+    return next(one for one in found.figures if one.figure == id)
+
+
+def steady(name: str, reward: float, **more: float) -> Run:
+    """Return a run whose values hardly vary."""
+    metrics = {LENGTH: 200.0, "timing_s/step": 20.0, KL: 0.05, **more}
+    return run_of(name, noise(reward, len(name), by=1e-4), recipe(), metrics)
+
+
+def test_bands_have_two_sides() -> None:
+    base = steady("base", 0.5)
+    low, high = held(steady("low", 0.4), base), held(steady("high", 0.6), base)
+    assert breaches(low)["final_reward"] == "worse"
+    assert breaches(high)["final_reward"] == "better"
+    assert breaches(held(steady("like", 0.51), base))["final_reward"] == ""
+    band = figure(low, "final_reward")
+    assert band.low == pytest.approx(0.475, abs=1e-3)
+    assert band.high == pytest.approx(0.525, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "figure", "breach"),
+    [
+        (LENGTH, 300.0, "response_length", "changed"),
+        ("timing_s/step", 30.0, "step_time", "worse"),
+        ("timing_s/step", 10.0, "step_time", "better"),
+        ("timing_s/step", 21.0, "step_time", ""),
+        (KL, 0.2, "highest_policy_kl", "changed"),
+        (KL, 0.055, "highest_policy_kl", ""),
+    ],
+)
+def test_each_figure_knows_its_good_side(
+    metric: str, value: float, figure: str, breach: str
+) -> None:
+    found = held(steady("run", 0.5, **{metric: value}), steady("base", 0.5))
+    assert breaches(found)[figure] == breach
+
+
+def test_near_zero_a_band_has_a_least_width() -> None:
+    found = held(steady("run", 0.5, **{KL: 1e-6}), steady("base", 0.5, **{KL: 0.0}))
+    assert breaches(found)["highest_policy_kl"] == ""
+
+
+def test_what_may_be_chance_is_no_breach_unless_the_user_sets_the_band() -> None:
+    run, base = run_of("run", noise(0.5, 1, by=0.3)), run_of("base", noise(0.5, 2, by=0.3))
+    band = figure(held(run, base), "final_reward")
+    assert band.value is not None
+    assert abs(band.value - band.baseline) > 0.05 * band.baseline
+    assert band.breach == ""
+    fixed = held(run, base, widths={"final_reward": Width(0.05, fixed=True)})
+    assert figure(fixed, "final_reward").breach
+
+
+def test_a_single_validation_may_be_as_far_off_as_validations_jump() -> None:
+    run, base = (
+        run_of(n, [0.5] * 40, more={VALIDATION: noise(0.5, at, by=0.1)})
+        for at, n in enumerate("ab")
+    )
+    assert breaches(held(run, base))["last_validation"] == ""
+
+
+def test_several_seeds_make_a_baseline_and_their_spread_its_band() -> None:
+    seeds = [run_of(f"s{n}", noise(0.4 + n / 10, n), recipe(**{SEED: n})) for n in range(3)]
+    wide = figure(held(run_of("new", noise(0.7, 9), recipe()), *seeds), "final_reward")
+    assert wide.baseline == pytest.approx(0.5, abs=0.01)
+    assert wide.high - wide.baseline == pytest.approx(0.497, abs=0.03), "4.303 × 0.1 × √(1 + 1/3)"
+    other = run_of("other", noise(0.5, 8), recipe(**{LR: 1e-3}))
+    with pytest.raises(BaselineError, match="differ by more than their seed"):
+        held(seeds[0], seeds[1], other)
+
+
+def test_both_count_up_to_the_last_step_that_both_have_reached() -> None:
+    base = run_of("base", [0.1] * 20 + [0.9] * 20)
+    found = held(run_of("young", [0.1] * 20), base)
+    assert found.step == 20
+    assert figure(found, "final_reward").breach == ""
+
+
+def test_what_is_missing_or_cannot_be_compared_is_said() -> None:
+    base = steady("base", 0.5, **{VALIDATION: 0.5})
+    found = held(steady("run", 0.5, **{"val-core/math/acc/mean@1": 0.5}), base)
+    reasons = {one.figure: one.reason for one in found.not_held}
+    assert "different metrics" in reasons["last_validation"]
+    assert reasons["throughput"] == "the baseline has none"
+    assert breaches(held(steady("run", 0.5), base))["last_validation"] == "missing"
+
+
+# -- the command -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("centre", "code"), [(0.5, 0), (0.3, 2), (0.8, 1)])
+def test_the_exit_code_is_a_gate(
+    centre: float, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base, new = write(tmp_path, "base", 0.5), write(tmp_path, "new", centre, seed=2)
+    assert main(["check", str(new)]) == 0
+    capsys.readouterr()
+    assert main(["check", str(new), "--against", str(base)]) == code
+    shown = capsys.readouterr().out
+    assert "base:" not in shown, "the baseline itself is not reported"
+    breached = {0: "within all bands", 1: "better: final reward", 2: "worse: final reward"}
+    assert breached[code] in shown
+    assert main(["check", str(tmp_path), "--against", "base", "--json"]) == code
+    (run,) = json.loads(capsys.readouterr().out)["runs"]
+    assert run["against"]["baseline"] == ["base"]
+    assert run["against"]["step"] == 40
+    kinds = {one["figure"]: one["breach"] for one in run["against"]["figures"]}
+    assert kinds["final_reward"] == {0: None, 1: "better", 2: "worse"}[code]
+
+
+def test_bands_can_be_set_and_left_out(tmp_path: Path) -> None:
+    base, new = write(tmp_path, "base", 0.5), write(tmp_path, "new", 0.3, seed=2)
+    words = ["check", str(new), "--against", str(base), "--band", "last_validation=off"]
+    assert main([*words, "--band", "final_reward=60%"]) == 0
+    assert main([*words, "--band", "final_reward=0.2"]) == 2
+
+
+def test_a_run_without_a_step_passes_no_gate(tmp_path: Path) -> None:
+    new = tmp_path / "new"
+    new.mkdir()
+    (new / "train.jsonl").write_text('{"step": 1, "data": {"perf/mfu/actor": 0.4}}\n')
+    assert main(["check", str(new), "--against", str(write(tmp_path, "base", 0.5))]) == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--against", "nobody"], "nobody is none of the runs"),
+        (["--against", "new"], "no run is left"),
+        (["--band", "final_reward=5%"], "--against"),
+        (["--against", "new", "--band", "reward=5%"], "none of final_reward"),
+        (["--against", "new", "--band", "final_reward=much"], "has no share"),
+    ],
+)
+def test_what_makes_no_sense(
+    words: list[str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", str(write(tmp_path, "new", 0.5)), *words]) == 64
+    assert sentence in capsys.readouterr().err

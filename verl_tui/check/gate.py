@@ -1,0 +1,88 @@
+"""Runs held against a baseline: as data, as lines for people, and as an exit code for CI."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from verl_tui.check.codes import CRITICAL, HEALTHY, NOTHING_READABLE, WARNING
+from verl_tui.comparison.outcomes import KINDS
+from verl_tui.text import one_line
+from verl_tui.words import number
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from verl_tui.comparison.bands import Against
+
+_NAMED = 5
+"""Most runs of a baseline that are named."""
+
+
+def against_data(held: Against) -> dict[str, Any]:
+    """Return a run held against a baseline, ready for JSON."""
+    return {
+        "baseline": list(held.baseline),
+        "step": held.step,
+        "last": held.last,
+        "figures": [{**one._asdict(), "breach": one.breach or None} for one in held.figures],
+        "not_compared": [one._asdict() for one in held.not_held],
+    }
+
+
+def gate_code(against: Mapping[str, Any]) -> int:
+    """Return 2 where a figure is worse than its band, 1 where one is outside it in another way or
+    is missing, 3 where there was nothing to compare, else 0.
+    """
+    if all(one["breach"] == "missing" for one in against["figures"]):
+        return NOTHING_READABLE
+    found = {one["breach"] for one in against["figures"]}
+    return CRITICAL if "worse" in found else WARNING if found - {None} else HEALTHY
+
+
+def gate_lines(against: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the lines of a run held against a baseline, each with the severity of what it says,
+    empty for none: a heading, then a line for each breach.
+    """
+    code = gate_code(against)
+    step = "" if against["step"] is None else f" at step {against['step']}"
+    yield f"against {_names(against['baseline'])}{step}: {_summary(against, code)}", ""
+    for one in against["figures"]:
+        if one["breach"]:
+            yield _breach(one), "critical" if one["breach"] == "worse" else "warning"
+    kept = [_within(one) for one in against["figures"] if not one["breach"]]
+    if kept:
+        yield f"within their bands: {', '.join(kept)}", ""
+    reasons: dict[str, list[str]] = {}
+    for one in against["not_compared"]:
+        reasons.setdefault(one["reason"], []).append(KINDS[one["figure"]].label)
+    for reason, labels in reasons.items():
+        yield f"not compared: {', '.join(labels)} ({one_line(reason, 1000)})", ""
+
+
+def _summary(against: Mapping[str, Any], code: int) -> str:
+    if code == NOTHING_READABLE:
+        return "there is no figure that both have"
+    breaches = sum(one["breach"] is not None for one in against["figures"])
+    count = len(against["figures"])
+    return f"{breaches} of {count} figures outside their bands" if breaches else "within all bands"
+
+
+def _breach(one: Mapping[str, Any]) -> str:
+    label, band = KINDS[one["figure"]].label, f"{number(one['low'])} to {number(one['high'])}"
+    unit = f" {one['unit']}" if one["unit"] not in ("", "share") else ""
+    base = f"baseline {number(one['baseline'])}"
+    if one["breach"] == "missing":
+        return f"missing: {label}, {base}{unit}"
+    side = "below" if one["value"] < one["low"] else "above"
+    return f"{one['breach']}: {label} {number(one['value'])} is {side} {band}{unit} ({base})"
+
+
+def _within(one: Mapping[str, Any]) -> str:
+    band = f"{number(one['low'])} to {number(one['high'])}"
+    return f"{KINDS[one['figure']].label} {number(one['value'])} ({band})"
+
+
+def _names(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED
+    shown = [one_line(name) for name in names[:_NAMED]]
+    return ", ".join([*shown, f"{more} more"] if more > 0 else shown)
