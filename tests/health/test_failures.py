@@ -410,7 +410,7 @@ def test_it_says_whether_they_are_wrong_or_right() -> None:
     columns = {"samples/dead_groups": [0.9] * 40, "samples/groups_all_wrong": [0.85] * 40}
     found = find("dead-groups", columns)
     assert found is not None
-    assert "(all wrong 0.85 at the newest step); the task is hopeless so far" in found.message
+    assert "(all wrong 0.85 at the newest step); the task is too hard so far" in found.message
 
 
 def test_after_a_restart_it_says_that_of_the_newest_segment() -> None:
@@ -424,7 +424,7 @@ def test_after_a_restart_it_says_that_of_the_newest_segment() -> None:
         0.0,
     )
     (found,) = (one for one in judge(run).findings if one.id == "dead-groups")
-    assert "(all wrong 0.75 at the newest step); the task is hopeless so far" in found.message
+    assert "(all wrong 0.75 at the newest step); the task is too hard so far" in found.message
 
 
 def dead(**more: list[float]) -> dict[str, list[float]]:
@@ -450,7 +450,7 @@ def dead(**more: list[float]) -> dict[str, list[float]]:
         (
             dead(**{"critic/score/mean": [0.0] * 120}),
             {},
-            "has scored 0: the task is hopeless",
+            "has scored 0: the task is too hard",
             Severity.WARNING,
         ),
         (
@@ -469,7 +469,7 @@ def dead(**more: list[float]) -> dict[str, list[float]]:
         (
             dead(**{"critic/score/mean": noisy([0.03] * 120, 0.005)}),
             {},
-            "is hopeless so far",
+            "is too hard so far",
             Severity.WARNING,
         ),
         (
@@ -528,7 +528,7 @@ def test_why_groups_were_dead_does_not_depend_on_what_came_after() -> None:
     (known,) = (one for one in judge(planted(shares)).history if one.id == "dead-groups")
     assert known.severity is Severity.WARNING
     assert known.message.endswith(
-        "has scored 0: the task is hopeless, or the scorer cannot read the answers"
+        "has scored 0: the task is too hard, or the scorer cannot read the answers"
     )
 
 

@@ -85,13 +85,15 @@ def test_what_is_passed_over_is_listed_with_its_reason() -> None:
 
 def test_an_address_that_is_not_reached_is_no_path_passed_over() -> None:
     unreached = (
-        Unreached("http://head:9090/", "refuses the connection: nothing listens there", NOW - 130),
+        Unreached(
+            "http://head:9090/", "refuses the connection: nothing is listening there", NOW - 130
+        ),
         Unreached("http://node1:8000/metrics", "no answer so far", None),
     )
     view = view_of(grpo(), unreached=unreached)
     assert texts(view, 120)[:4] == [
         "not reached: 2",
-        "http://head:9090/: refuses the connection: nothing listens there, for 2m; it is asked again",
+        "http://head:9090/: refuses the connection: nothing is listening there, for 2m; it is asked again",
         "http://node1:8000/metrics: no answer so far",
         "",
     ]

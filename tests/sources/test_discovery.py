@@ -262,7 +262,7 @@ def test_whatever_goes_wrong_with_a_file_costs_that_file_alone(tree, monkeypatch
     discovery = Finder([str(top), str(top / "a/train.log")]).scan()
     assert [file.path for run in discovery.runs for file in run.files] == [top / "b/train.log"]
     assert discovery.problems == (
-        f"{top}/a/train.log: could not be looked at: OverflowError: too large",
+        f"{top}/a/train.log: could not be examined: OverflowError: too large",
     )
 
 

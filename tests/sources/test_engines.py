@@ -172,7 +172,7 @@ def test_engines_that_are_named_no_longer_are_let_go_and_taken_up_again() -> Non
     assert list(engines.found(NOW)) == []
     assert first.stop.is_set()
     assert second.stop.is_set()
-    assert (first.status().note or "").startswith("not asked any more")
+    assert (first.status().note or "").startswith("no longer asked")
     engines.heed(console_of(2))
     assert [source.leads for _, source in engines.found(NOW)] == [True, False]
 
@@ -258,7 +258,7 @@ def test_an_engine_that_does_not_answer_is_a_state_with_its_reason(tmp_path: Pat
     (run,) = monitor.runs.values()
     assert run.step == 3
     problem = run.sources["http://127.0.0.1:1/metrics"].status.problem or ""
-    assert problem.startswith("refuses the connection: nothing listens there (since ")
+    assert problem.startswith("refuses the connection: nothing is listening there (since ")
 
 
 def test_a_page_without_figures_of_an_engine_says_what_to_set(tmp_path: Path) -> None:

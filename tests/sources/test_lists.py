@@ -112,7 +112,7 @@ def test_what_is_no_distribution(record):
             {"bins": [0, 1, 2], "counts": [3, -4]},
             "r: a histogram with a count below 0 or beyond all numbers",
         ),
-        ({"bins": [0, 1, 2], "counts": [0, 0]}, "r: nothing is in it"),
+        ({"bins": [0, 1, 2], "counts": [0, 0]}, "r: it is empty"),
         ({"bins": [0, 1, "x"], "counts": [3, 4]}, "r: a histogram of something other than numbers"),
         ({"bins": [*range(100_001)], "counts": [1] * 100_000}, "r: a histogram of 100,000 bins"),
         (

@@ -122,12 +122,12 @@ def floods(connection: socket.socket, _: str) -> None:
 
 def test_a_server_that_never_ends_its_answer_is_cut_off() -> None:
     with listening(drips) as address:
-        assert asked(address, deadline=0.3) == "gives no whole answer within 0.3 s"
+        assert asked(address, deadline=0.3) == "gives no complete answer within 0.3 s"
 
 
 def test_a_server_that_says_nothing_is_cut_off() -> None:
     with listening(lambda connection, _: connection.recv(1)) as address:
-        assert asked(address, deadline=0.3) == "gives no whole answer within 0.3 s"
+        assert asked(address, deadline=0.3) == "gives no complete answer within 0.3 s"
 
 
 def test_an_answer_without_end_is_not_kept() -> None:
@@ -143,7 +143,7 @@ def test_an_answer_without_end_is_not_kept() -> None:
             f"asks for a login: put one into ~/.netrc, or a header into {AUTHORIZATION}",
         ),
         (answer(b"", "403 Forbidden"), "refuses access (HTTP 403)"),
-        (answer(b"", "404 Not Found"), "has nothing there (HTTP 404)"),
+        (answer(b"", "404 Not Found"), "finds nothing at this address (HTTP 404)"),
         (answer(b"", "500 Oops"), "answers with HTTP 500"),
         (answer(b"", "799 What"), "answers with HTTP 799"),
         (b"", "closes the connection without an answer"),
@@ -209,7 +209,7 @@ def test_certificates_that_cannot_be_read_are_named(monkeypatch: pytest.MonkeyPa
 
 def test_a_server_without_tls_is_said() -> None:
     with listening(always(b"HTTP/1.1 400 Bad Request\r\n\r\n")) as address:
-        assert asked(address.replace("http", "https")).startswith("speaks no TLS that works here")
+        assert asked(address.replace("http", "https")).startswith("fails to encrypt (TLS)")
 
 
 @pytest.mark.parametrize(
@@ -291,7 +291,7 @@ def test_what_cannot_be_reached_is_said_and_costs_the_others_nothing(tmp_path: P
     assert [run.step for run in monitor.runs.values()] == [1]
     (sentence,) = monitor.sentences
     assert sentence.startswith(
-        "http://127.0.0.1:1/: refuses the connection: nothing listens there (since "
+        "http://127.0.0.1:1/: refuses the connection: nothing is listening there (since "
     )
     assert [(one.address, one.since is not None) for one in monitor.unreached] == [
         ("http://127.0.0.1:1/", True)
@@ -302,12 +302,12 @@ def test_what_cannot_be_reached_is_said_and_costs_the_others_nothing(tmp_path: P
 @pytest.mark.parametrize(
     ("reply", "why"),
     [
-        (answer(b"<html><body>Login</body></html>"), "answers with a page that holds no metrics"),
+        (answer(b"<html><body>Login</body></html>"), "answers with a page without metrics"),
         (
             answer(b'{"status": "success", "data": 1}'),
             "is a Prometheus server that has nothing of a training so far",
         ),
-        (answer(b"\xff\xfe\x00 junk"), "answers with a page that holds no metrics"),
+        (answer(b"\xff\xfe\x00 junk"), "answers with a page without metrics"),
     ],
 )
 def test_a_server_of_something_else_is_said(reply: bytes, why: str) -> None:

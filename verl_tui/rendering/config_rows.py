@@ -100,7 +100,7 @@ def settings_page(run: Run | None, query: str = "") -> SettingsPage:
 
 
 def _no_match(query: str) -> str:
-    return f"Nothing matches “{query}”."
+    return f"No setting matches “{query}”."
 
 
 def difference_page(runs: Sequence[Run], query: str = "") -> SettingsPage:

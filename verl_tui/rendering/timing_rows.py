@@ -303,11 +303,11 @@ def _times(count: int) -> str:
 def _end(run: Run, now: float) -> Iterator[tuple[str, str]]:
     current = state(run, now)
     if current is not State.RUNNING:
-        outlook = "nothing to wait for" if current is State.FINISHED else "no end in sight"
+        outlook = "nothing to wait for" if current is State.FINISHED else "no ETA"
         yield f"{current.value}: {outlook}", "dim"
         return
     if not goes_on(run, now):
-        yield "no end in sight: records have stopped coming", "dim"
+        yield "no ETA: no more records are coming", "dim"
         return
     coming = remaining_steps(run)
     if coming is None:

@@ -43,7 +43,9 @@ def test_sorted_by_value_without_groups() -> None:
 def test_the_reason_where_no_metric_is_listed() -> None:
     metrics = MetricList()
     metrics.type_filter("nothing")
-    assert metrics.if_empty(make_view(RUN)) == "no metric matches “nothing”"
+    assert metrics.if_empty(make_view(RUN)) == (
+        "no metric matches “nothing”\nesc clears the filter"
+    )
     assert "no run yet" in metrics.if_empty(make_view())
     metrics.update(None)
     assert metrics.keys == []

@@ -106,7 +106,7 @@ def test_filter_by_words_of_name_value_and_origin() -> None:
         "algorithm",
         "algorithm.adv_estimator",
     ]
-    assert texts(settings_page(run, "nothing"), 80) == ["Nothing matches “nothing”."]
+    assert texts(settings_page(run, "nothing"), 80) == ["No setting matches “nothing”."]
 
 
 def test_says_what_would_be_needed_where_nothing_is_stated() -> None:

@@ -414,6 +414,7 @@ async def test_filter(demo: Monitor, size: tuple[int, int]) -> None:
         assert {chart.data.key for chart in charts.charts if chart.display} == {"ppo/entropy"}
         await press(pilot, "enter", "slash", *"xyz")
         assert "no metric matches" in text(app)
+        assert "esc clears the filter" in text(app), "a sentence, and a way on"
         await press(pilot, "escape")
         assert len([chart for chart in charts.charts if chart.display]) > 1
         await press(pilot, "1")

@@ -79,3 +79,28 @@ async def test_on_a_small_screen_the_words_give_way_to_the_typed_text(
         await press(pilot, screen, "slash", *"score")
         check_layout(app)
         assert any("/ score" in line or ": score" in line for line in lines(app))
+
+
+async def test_a_filter_that_no_run_matches_is_said_in_the_frame_of_the_runs(
+    tmp_path: Path,
+) -> None:
+    write_run(tmp_path, "other")
+    app = app_of(tmp_path)
+    both = loaded(tmp_path, config=app.config)
+    async with both.run_test(size=(140, 40)) as pilot:
+        await press(pilot, "f2", "slash", *"zzz")
+        assert "nothing matches · enter keeps it · esc clears it" in text(both)
+        assert "no run matches, all 2 listed" in text(both)
+        await press(pilot, "escape")
+        assert "no run matches" not in text(both)
+
+
+@pytest.mark.parametrize("keys", ["m", "m g"])
+async def test_metrics_filtered_to_nothing_name_the_way_back(tmp_path: Path, keys: str) -> None:
+    app = app_of(tmp_path)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await press(pilot, *keys.split(), "slash", *"zzz", "enter")
+        assert "no metric matches “zzz”" in text(app)
+        assert "esc clears the filter" in text(app)
+        await press(pilot, "escape")
+        assert "no metric matches" not in text(app)

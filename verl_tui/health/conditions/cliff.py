@@ -105,7 +105,7 @@ class Cliff(Condition):
         if self._is_cliff(past, last, level, foot):
             edge = self._edge(level, foot)
             self._fallen = (level, foot)
-            self._begin(edge, step, f"fell off a cliff, from {number(level)} to {number(foot)}")
+            self._begin(edge, step, f"dropped sharply, from {number(level)} to {number(foot)}")
 
     def _is_cliff(
         self, past: Sequence[float], last: Sequence[float], level: float, foot: float
@@ -138,7 +138,7 @@ class Cliff(Condition):
         since, (step, last) = self._first(), self._points[-1]
         fall = f"from {number(level)} to {number(foot)}"
         return Report(
-            f"{words.title} fell off a cliff at step {since}: {fall}",
+            f"{words.title} dropped sharply at step {since}: {fall}",
             since,
             (f"the level before: {number(level)}; newest {number(last)} at step {step}",),
         )

@@ -118,7 +118,7 @@ def _hopeless(context: RuleContext, reward: Sequence[float], step: int) -> DeadC
     if all_wrong < _MOSTLY and not _at_its_bottom(reward):
         return None
     return DeadCause(
-        "the task is hopeless so far: nearly all answers score nothing",
+        "the task is too hard so far: nearly all answers score 0",
         _EASIER,
         calm=max(reward, default=0.0) < _LEARNT and _is_early(context, reward, step),
     )
@@ -190,7 +190,7 @@ def _constant(score: float) -> DeadCause:
     if score == 0:
         return DeadCause(
             "every answer so far has scored 0: "
-            "the task is hopeless, or the scorer cannot read the answers",
+            "the task is too hard, or the scorer cannot read the answers",
             _EASIER,
         )
     return DeadCause(

@@ -210,10 +210,9 @@ class NothingLearns(BlockDiagnosis):
         return BlockFinding(
             first,
             f"has gained nothing in {points} points: change {line.change:+.2g} (95 %: {interval})",
-            f"nothing learns, statistically: in {last - first + 1:,} steps "
-            f"the reward has gained nothing, its mean is {number(line.mean)}; "
-            f"a gain of more than {number(max(line.high, 0.0))} is ruled out"
-            + _reason(blocks, inputs),
+            f"nothing learns: in {last - first + 1:,} steps the reward has not risen, its mean is "
+            f"{number(line.mean)}; by statistics a gain of more than "
+            f"{number(max(line.high, 0.0))} is ruled out" + _reason(blocks, inputs),
             (
                 f"{inputs.keys[0]}: change {line.change:+.2g} over {points} points "
                 f"since step {first}, with 95 % certainty {interval}",

@@ -217,7 +217,8 @@ class ChartPage:
 def empty_chart(view: View, filter_: str) -> ChartData:
     """Return the chart that says why there is none."""
     if filter_:
-        return ChartData("", label=f"no metric matches “{filter_}”", empty="")
+        way_on = f"{view.keys['back']} clears the filter"
+        return ChartData("", label=f"no metric matches “{filter_}”", empty=way_on)
     name = "charts" if view.run is None else view.run.name
     return ChartData("", label=name, empty=nothing_yet(view))
 

@@ -70,5 +70,6 @@ class MetricList:
     def if_empty(self, view: View) -> str:
         """Return the sentence to show if no metric is listed."""
         if view.run is not None and view.run.keys:
-            return f"no metric matches “{self.filter.text}”"
+            clears = f"{view.keys['metrics.back']} clears the filter"
+            return f"no metric matches “{self.filter.text}”\n{clears}"
         return nothing_yet(view)

@@ -20,7 +20,7 @@ from verl_tui.rendering.run_list.entry_rows import glyph, pairs, triples
 from verl_tui.rendering.run_list.short_rows import short_columns, singles
 from verl_tui.rendering.run_list.strip import strip
 from verl_tui.rendering.run_list.table import table
-from verl_tui.rendering.session.run_order import ORDERS
+from verl_tui.rendering.session.run_order import ORDERS, named_like
 from verl_tui.rendering.session.source_status import not_reached, passed_over
 from verl_tui.rendering.text.printable import wrapped
 from verl_tui.sources.discovery.passed_over import sentences
@@ -213,9 +213,12 @@ def caption(view: View, listed: int, width: int) -> str:
     alone where there is no room for all.
     """
     total = len(view.monitor.runs)
-    words = (
-        [f"filter: {listed} of {total}"] if listed < total else [str(total)] if total > 1 else []
-    )
+    if listed < total:
+        words = [f"filter: {listed} of {total}"]
+    elif view.listing.filter and not named_like(view.monitor.runs.values(), view.listing.filter):
+        words = [f"no run matches, all {total} listed"]
+    else:
+        words = [str(total)] if total > 1 else []
     if view.listing.order != ORDERS[0]:
         words.append(f"by {view.listing.order}")
     if count := len(view.selected):

@@ -66,7 +66,7 @@ class DirectoryWalk:
         """Return what was wrong with the tree, None if it was read in full."""
         if len(self._entered) < MOST_DIRECTORIES:
             return None
-        return f"more than {MOST_DIRECTORIES:,} directories, only so many were looked at"
+        return f"more than {MOST_DIRECTORIES:,} directories, only the first of them were looked at"
 
     def _walk(self, directory: Path, depth: int) -> list[Folder]:
         """Return the runs at or below a directory, none if it was read before through a link."""

@@ -263,4 +263,4 @@ def reason_of(error: Exception) -> str:
     """Return in a few words why a path cannot be read."""
     if isinstance(error, OSError):
         return (error.strerror or str(error)).lower()
-    return one_line(f"could not be looked at: {type(error).__name__}: {error}", 200)
+    return one_line(f"could not be examined: {type(error).__name__}: {error}", 200)

@@ -78,7 +78,7 @@ class FieldSplit:
             self.flaws.append(Flaw(f"{name}: {error}"))
             return
         if one is None:
-            self.flaws.append(Flaw(f"{name}: nothing is in it"))
+            self.flaws.append(Flaw(f"{name}: it is empty"))
         else:
             self.found[safe(name, _LONGEST_NAME)] = one
 

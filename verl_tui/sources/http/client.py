@@ -52,7 +52,7 @@ _REASONS = {
     HTTPStatus.UNAUTHORIZED: "asks for a login: put one into ~/.netrc,"
     f" or a header into {AUTHORIZATION}",
     HTTPStatus.FORBIDDEN: "refuses access (HTTP 403)",
-    HTTPStatus.NOT_FOUND: "has nothing there (HTTP 404)",
+    HTTPStatus.NOT_FOUND: "finds nothing at this address (HTTP 404)",
 }
 
 
@@ -116,7 +116,7 @@ class Client:
         try:
             onward = addresses.read(urljoin(address.text, location))
         except ValueError as error:
-            raise NoAnswerError("redirects to nowhere") from error
+            raise NoAnswerError("redirects without naming an address") from error
         if onward.origin != address.origin:
             raise NoAnswerError(
                 f"redirects to another server, {onward.place}: name that one if it is meant"
@@ -206,7 +206,7 @@ class Client:
 
     def _why(self, error: Exception) -> str:
         if isinstance(error, TimeoutError) or self._late:
-            return f"gives no whole answer within {self._deadline:g} s"
+            return f"gives no complete answer within {self._deadline:g} s"
         return _sentence(error)
 
 
@@ -219,8 +219,8 @@ def _sentence(error: Exception) -> str:
 
 
 _SENTENCES: tuple[tuple[type[Exception], Callable[[Any], str]], ...] = (
-    (ConnectionRefusedError, lambda _: "refuses the connection: nothing listens there"),
-    (socket.gaierror, lambda _: "is a host that nobody here knows"),
+    (ConnectionRefusedError, lambda _: "refuses the connection: nothing is listening there"),
+    (socket.gaierror, lambda _: "is an unknown host"),
     (
         ssl.SSLCertVerificationError,
         lambda error: (
@@ -230,7 +230,7 @@ _SENTENCES: tuple[tuple[type[Exception], Callable[[Any], str]], ...] = (
     ),
     (
         ssl.SSLError,
-        lambda error: f"speaks no TLS that works here: {one_line(error.reason or str(error), 80)}",
+        lambda error: f"fails to encrypt (TLS): {one_line(error.reason or str(error), 80)}",
     ),
     (ConnectionError, lambda _: "closes the connection without an answer"),
     (http.client.RemoteDisconnected, lambda _: "closes the connection without an answer"),

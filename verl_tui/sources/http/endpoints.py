@@ -65,7 +65,7 @@ class PolledEndpoint:
             one.series: one for scrape in page.scrapes for one in scrape.samples
         }
         if not samples:
-            raise NoAnswerError("answers with a page that holds no metrics")
+            raise NoAnswerError("answers with a page without metrics")
         self.unreadable = len(page.flaws)
         self.pages.append((now, Scrape(tuple(samples.values()), page.scrapes[0].kinds)))
 

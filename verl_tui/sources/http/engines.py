@@ -93,7 +93,7 @@ class EngineSource(PageSource):
         status = super().status()
         status = replace(status, bytes_read=status.size, modified=None, absolute=False)
         if self.stop.is_set():
-            gone = "not asked any more: the log names it no longer, or has fallen silent"
+            gone = "no longer asked: the log does not name it any more, or is silent"
             return replace(status, problem=None, note=gone)
         if self.poller.rounds == 0:
             return replace(status, note="no answer so far")

@@ -43,7 +43,7 @@ _TOGETHER = 3_000_000
 """Points of all runs that are loaded."""
 _LEAST_POINTS = 100
 _TOO_MUCH = re.compile(
-    r"answers with more than|gives no whole answer|cannot answer|answers with HTTP [45]"
+    r"answers with more than|gives no complete answer|cannot answer|answers with HTTP [45]"
 )
 _READING_POINTS = 120
 """Points of the past of each figure that is measured by the clock: as many as the GPU panel

@@ -189,7 +189,7 @@ class SideBySide(Horizontal, RoleStyled):
         browse = self._browse
         if browse.index is None:
             nothing = (
-                "nothing matches"
+                "no sample matches the filter"
                 if browse.listing.complete
                 else "looking ..."
                 if ascii_only

@@ -105,9 +105,7 @@ class Scrapes:
         if self._since_start:
             notes.append("counters and quantiles are of all the time since the process began")
         if self._left_out:
-            notes.append(
-                f"{self._left_out:,} metrics are left out: there are more than anybody looks at"
-            )
+            notes.append(f"{self._left_out:,} metrics are left out: only the first ones are kept")
         return "; ".join(notes) or None
 
     def take(self, scrapes: Mapping[str, Scrape], times: Mapping[str, float]) -> ScrapeFigures:
