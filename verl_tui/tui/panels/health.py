@@ -59,7 +59,7 @@ class HealthPanel(TextPanel):
         Binding(
             "v",
             "not_judged",
-            "Why rules are not applicable, or not judged yet",
+            "Why rules gave no verdict",
             id="health.not_judged",
             show=False,
         ),

@@ -42,8 +42,8 @@ class KeySection(NamedTuple):
 
 
 def sections(app: App[object], focused: DOMNode | None) -> list[KeySection]:
-    """Return all sections: what holds in front, then task by task what holds everywhere, in the
-    panels and in the screens.
+    """Return all sections: what holds in front; task by task what holds everywhere; task by task
+    what holds in the panels and in the screens.
     """
     screens, panels = _declared(screens=True), _declared(screens=False)
     front = [one for screen in reversed(app.screen_stack) for one in _of([screen], screens)]
@@ -54,8 +54,8 @@ def sections(app: App[object], focused: DOMNode | None) -> list[KeySection]:
         one._replace(everywhere=True)
         for one in _by_task("everywhere", _everywhere(app, () if front else _MAIN))
     ]
-    places = (*everywhere, *panels, *main, *screens)
-    return [*dict.fromkeys((*first, *_sorted_by_task(places)))]
+    places = (*panels, *main, *screens)
+    return [*dict.fromkeys((*first, *everywhere, *_sorted_by_task(places)))]
 
 
 def _sorted_by_task(places: Sequence[KeySection]) -> Iterator[KeySection]:
