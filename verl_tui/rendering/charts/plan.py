@@ -11,6 +11,7 @@ from verl_tui.indicators import INDICATORS, factor, validation_keys
 from verl_tui.metrics import describe, family, place, shown
 from verl_tui.rendering.charts.alarms import ALARM_ROLES, alarms_of
 from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Mark
+from verl_tui.rendering.charts.over_kl import kl_beside, over_kl
 from verl_tui.rendering.charts.overlay import overlaid
 from verl_tui.rendering.charts.validation import newest_and_best, score_beside
 from verl_tui.rendering.charts.x_axes import AXES, kl_key, on_axis
@@ -273,34 +274,8 @@ def chart_data(found: PlannedChart, view: View, look: ChartLook) -> ChartData:
         smoothing=look.smoothing or 0.0,
         by_noise=look.smoothing is None,
     )
-    data = _over_kl(data, run, kl_beside(found, run, look))
+    data = over_kl(data, run, kl_beside(found, run, look))
     return overlaid(data, found.indicator, view, look.axis)
-
-
-def kl_beside(found: PlannedChart, run: Run, look: ChartLook) -> str | None:
-    """Return the KL that a chart is drawn over as a path, None where it is not: only rewards and
-    scores are.
-    """
-    is_score = describe(found.key).group in ("reward", "validation")
-    if look.axis != "kl" or not (is_score or found.indicator in ("reward", "validation")):
-        return None
-    return kl_key(run)
-
-
-def _over_kl(data: ChartData, run: Run, key: str | None) -> ChartData:
-    """Return the chart of a reward as its path over a KL, the chart itself where that is None."""
-    over, main = run.series(key or ""), data.main
-    if key is None or over is None or main is None:
-        return data
-    return replace(
-        data,
-        label=f"{data.title} over KL",
-        lines=(replace(main, over=over, kind="line"),),
-        envelope=None,
-        spread=(),
-        beside=(),
-        notes=(f"KL: {one_line(key)}",),
-    )
 
 
 def _lines(found: PlannedChart, run: Run, axis: XAxis) -> Iterator[ChartLine]:
