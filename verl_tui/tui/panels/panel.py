@@ -49,7 +49,7 @@ class Panel(Container):
         &.-ascii.-focused { border: ascii $accent; }
         &.-bare { border: none; padding: 0 1; }
         &.-bare.-focused { background: $accent; }
-        &.-bare.-zoomed { border: round $accent; padding: 0; }
+        &.-bare.-zoomed { border: round $accent; padding: 0; background: transparent; }
         &.-bare.-zoomed.-ascii { border: ascii $accent; }
         &:nocolor.-focused { border-title-style: bold reverse; }
     }

@@ -260,6 +260,8 @@ class DashboardLayout(BufferedScreen[None]):
                 other.styles.set_rule("display", None if panel is None else "none")
         if front is not None:  # by its property: Textual looks anew which panels are displayed
             front.styles.display = None if panel is None else "block"
+            if front.has_class("-bare"):  # only the full screen gives it a frame
+                self.app.stylesheet.apply(front)
         self.refresh(layout=True, repaint=False)
         if self.has_class("-line"):
             self.app.stylesheet.apply(self.query_one("#status"))
