@@ -237,7 +237,7 @@ def test_the_next_sample_while_they_are_read() -> None:
     assert next_sample(place, 0, listing, samples, 1) is None
 
 
-# -- standing --------------------------------------------------------------------------------------
+# -- scores ----------------------------------------------------------------------------------------
 
 
 def test_figures() -> None:

@@ -54,9 +54,9 @@ def overview_rows(
 ) -> list[Pieces]:
     """Write many devices: a summary, the matrix, remarks."""
     words = packed(summary(devices, short=width < _SHORT), width, ascii_only=ascii_only)
-    standing = _callouts(devices, width, with_idle=False, ascii_only=ascii_only)
-    cells = matrix(devices, width, height - len(words) - len(standing), ascii_only=ascii_only)
-    return [*([(line, "name")] for line in words), *cells, *standing]
+    callouts = _callouts(devices, width, with_idle=False, ascii_only=ascii_only)
+    cells = matrix(devices, width, height - len(words) - len(callouts), ascii_only=ascii_only)
+    return [*([(line, "name")] for line in words), *cells, *callouts]
 
 
 def detail_rows(

@@ -158,7 +158,7 @@ class SideBySide(Horizontal, RoleStyled):
                 [self.inked(table.heading(shown, order, ascii_only=ascii_only))]
             )
             # What is drawn later is drawn from what holds now: the listing goes on.
-            facts, visible, standing, groups = (
+            facts, visible, scores, groups = (
                 listing.facts,
                 listing.visible,
                 listing.scores,
@@ -171,7 +171,7 @@ class SideBySide(Horizontal, RoleStyled):
                         table.line(
                             facts[visible[at]],
                             shown,
-                            standing,
+                            scores,
                             groups,
                             preview=previews.of(page, visible[at]),
                             ascii_only=ascii_only,

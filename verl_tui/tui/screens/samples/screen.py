@@ -119,7 +119,7 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
             & > .-list #main { display: none; }
             & > .-digest #side { display: none; }
         }
-        &.-flat { & > #standing, & > Keys { display: none; } }
+        &.-flat { & > #listed, & > Keys { display: none; } }
         &.-filtering { & > #query-bar { display: block; } & > Keys { display: none; } }
         &.-ascii #side { border-right: ascii $panel-lighten-2; }
     }
@@ -136,7 +136,7 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
         self._view = view
         self.browse = Browse(chosen)
         """The sample shown, the filter, the order and the folds."""
-        self._place, self._standing = Line(id="place"), Line(id="standing")
+        self._place, self._listed_line = Line(id="place"), Line(id="listed")
         self._body = SideBySide(self.browse, id="body")
         self._bar = FilterBar(id="query-bar", input_id="query", hint=query.HINT)
         self._export: Export | None = None
@@ -144,7 +144,7 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
     def compose(self) -> ComposeResult:
         """Make two lines about the place and the list, the samples, the filter box and the keys."""
         yield self._place
-        yield self._standing
+        yield self._listed_line
         yield self._body
         yield self._bar
         yield Keys()
@@ -208,7 +208,7 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
             given_up=given_up,
             ascii_only=ascii_only,
         )
-        self._standing.show(left, right)
+        self._listed_line.show(left, right)
 
     def _scrolled(self, y: float) -> None:
         if y > 0 and self.browse.stay():
