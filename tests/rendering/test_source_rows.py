@@ -137,7 +137,7 @@ def test_colours_are_not_all_that_tells_up_from_down() -> None:
     shown = roles(view_of(grpo()), 120)
     assert shown["● up"] == "up"
     assert shown["✗ down"] == shown["no permission"] == "down"
-    assert {"+ up", "! down"} <= set(roles(view_of(grpo(), ascii=True), 120))
+    assert {"+ up", "! down"} <= set(roles(view_of(grpo(), ascii_only=True), 120))
 
 
 def test_narrow() -> None:
@@ -237,7 +237,7 @@ def test_everything_fits(
     run = Run("grpo")
     for status, lines in sources:
         add(run, status, *lines)
-    view = view_of(run, problems=(HOSTILE,), waiting=("[/] later " * 40,), ascii=ascii)
+    view = view_of(run, problems=(HOSTILE,), waiting=("[/] later " * 40,), ascii_only=ascii)
     for row in source_rows(view, width):
         text = "".join(text for text, _ in row)
         assert cell_len(text) <= width

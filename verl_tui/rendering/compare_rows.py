@@ -107,13 +107,17 @@ def heading_rows(
         letter, colour = (f"{LETTERS[place]} ", RUNS[place]) if place is not None else ("", "")
         pointer, role = (" ", "label")
         if at == current:
-            pointer, role = (">" if view.ascii else "▸"), "current"
+            pointer, role = (">" if view.ascii_only else "▸"), "current"
         room = max(1, columns.size - _GAP - len(letter))
-        name = middle(names[at], room, ascii_only=view.ascii)
+        name = middle(names[at], room, ascii_only=view.ascii_only)
         row += [(" " + pointer, "current"), (letter, colour), (set_cell_size(name, room), role)]
         word = "baseline" if at == 0 else ""
-        word = printable(f"against {names[0]}" if columns.hidden else word, ascii_only=view.ascii)
-        below.append((" " * _GAP + _sized(word, columns.size - _GAP, ascii_only=view.ascii), "dim"))
+        word = printable(
+            f"against {names[0]}" if columns.hidden else word, ascii_only=view.ascii_only
+        )
+        below.append(
+            (" " * _GAP + _sized(word, columns.size - _GAP, ascii_only=view.ascii_only), "dim")
+        )
     return [row, below]
 
 
@@ -124,12 +128,12 @@ def spark_row(
     scale of its own. Empty where no run in sight has one.
     """
     ends = stops(runs, alignment)
-    row: Pieces = [(_sized(_SPARKS, columns.label, ascii_only=view.ascii), "label")]
+    row: Pieces = [(_sized(_SPARKS, columns.label, ascii_only=view.ascii_only), "label")]
     for at in columns.of(columns.seen):
         room = columns.size - _GAP
         place = view.selection.place(runs[at].name)
         role = RUNS[place] if place is not None else "spark"
-        line = _spark(runs[at], ends[at].step, min(room - 1, _WIDEST), ascii_only=view.ascii)
+        line = _spark(runs[at], ends[at].step, min(room - 1, _WIDEST), ascii_only=view.ascii_only)
         row.append((" " * _GAP, ""))
         row += [(glyph, "worse" if glyph == BROKEN else role) for glyph in line]
         row.append((" " * (room - len(line)), ""))

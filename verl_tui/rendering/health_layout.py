@@ -141,7 +141,7 @@ class FindingList:
 
     def _writer(self, view: View, width: int) -> FindingWriter:
         acknowledged = {name_of(one) for one in self.findings if _acknowledged(view, one)}
-        return FindingWriter(width, self.unfolded, acknowledged, ascii_only=view.ascii)
+        return FindingWriter(width, self.unfolded, acknowledged, ascii_only=view.ascii_only)
 
     def _badge_rows(self, view: View, writer: FindingWriter, height: int) -> list[Pieces]:
         """Return a row of badges, the chosen one first, and as many messages as fit below them."""
@@ -189,7 +189,7 @@ def caption(view: View, width: int) -> str:
     if view.run is None or view.loading:
         return ""
     active = [one for one in view.verdict.primary if not _acknowledged(view, one)]
-    forms = counts(view.verdict, active, symbols(ascii_only=view.ascii))
+    forms = counts(view.verdict, active, symbols(ascii_only=view.ascii_only))
     return next((text for text in forms if cell_len(text) <= width), "")
 
 

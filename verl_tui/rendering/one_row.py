@@ -120,7 +120,7 @@ def _identity(view: View, run: Run) -> Iterator[Part]:
     """Yield name, number, state and progress of the run."""
     sizes = ((99, 22), (24, 42), (16, 66), (11, 78), (7, 100))
     yield [
-        _text(priority, middle(run.name, cells, ascii_only=view.ascii), "strong")
+        _text(priority, middle(run.name, cells, ascii_only=view.ascii_only), "strong")
         for cells, priority in sizes
     ]
     if len(view.monitor.runs) > 1 and run in (runs := view.listed):
@@ -173,7 +173,7 @@ def _scores(view: View, run: Run) -> Part:
     reward, words = run.present(run.indicators.get("reward")), [*newest_and_best(run)]
     if reward is None or not words:
         return []
-    figure = f"reward {compact(reward.values[-1])} {'-' if view.ascii else '·'} "
+    figure = f"reward {compact(reward.values[-1])} {'-' if view.ascii_only else '·'} "
     return [
         _text(priority, figure + text)
         for priority, text in zip((19, 20, 21), words[-3:], strict=False)
@@ -218,7 +218,7 @@ def _metric(
     series = run.present(run.indicators.get(name))
     if series is None:
         return []
-    symbols = ASCII if view.ascii else UNICODE
+    symbols = ASCII if view.ascii_only else UNICODE
     turn, value = trend(series.values[-TREND_POINTS:]), series.values[-1]
     arrow = "" if turn is None else f" {(symbols.flat, symbols.rising, symbols.falling)[turn]}"
     role = "strong" if isfinite(value) else "critical"
@@ -226,7 +226,7 @@ def _metric(
     title, figure, direction = (f"{label} ", ""), (compact(value), role), (arrow, "")
     part, hue = [], family_role(series.key, name)
     for cells in (24, 12):
-        line = (f"{sparkline(series, cells, ascii_only=view.ascii)} ", hue)
+        line = (f"{sparkline(series, cells, ascii_only=view.ascii_only)} ", hue)
         part.append(Variant(20 - cells // 4, (title, line, figure, direction)))
     return [
         *part,
@@ -244,16 +244,16 @@ def _finding(view: View, run: Run) -> Part:
         view.acknowledgements.open(run.name, view.verdict.primary), key=lambda one: -one.severity
     )
     if not found:
-        mark = "+" if view.ascii else "✓"
+        mark = "+" if view.ascii_only else "✓"
         nothing = "nothing new" if view.verdict.findings else "nothing found"
         return [_text(26, f"{mark} {nothing}", "good"), _text(44, mark, "good")]
     worst, more = found[0], f" +{len(found) - 1}" if len(found) > 1 else ""
-    mark, role = _MARKS[worst.severity][view.ascii], _ROLES[worst.severity]
+    mark, role = _MARKS[worst.severity][view.ascii_only], _ROLES[worst.severity]
     since = "" if worst.since_step is None else f" since {exact_step(worst.since_step)}"
     variants = (
         (36, f"{mark} {worst.id}{since}{more}"),
         (76, f"{mark} {worst.id}{more}"),
-        (80, f"{mark} {middle(worst.id, 12, ascii_only=view.ascii)}{more}"),
+        (80, f"{mark} {middle(worst.id, 12, ascii_only=view.ascii_only)}{more}"),
         (95, f"{mark}{len(found)}"),
     )
     return [_text(priority, text, role) for priority, text in variants]

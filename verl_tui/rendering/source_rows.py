@@ -51,14 +51,14 @@ def source_rows(view: View, width: int) -> list[Pieces]:
         _sentences("problems", monitor.problems, "down", width),
         list(_unreached(view, width)),
         _sentences("waiting for", monitor.waiting, "warning", width),
-        list(_passed_over(monitor.passed, width, ascii=view.ascii)),
+        list(_passed_over(monitor.passed, width, ascii_only=view.ascii_only)),
     ]
     if view.run is None:
         words = wrap("No run yet, so nothing is being read.", width)
         parts.append([[(line, "dim")] for line in words])
     else:
         parts.append([_heading("sources", width), *_sources(view.run, view, width)])
-        parts.append(list(_unreadable(view.run, width, ascii=view.ascii)))
+        parts.append(list(_unreadable(view.run, width, ascii_only=view.ascii_only)))
     rows: list[Pieces] = []
     for part in filter(None, parts):
         rows += [[], *part] if rows else part
@@ -69,9 +69,9 @@ def _heading(words: str, width: int) -> Pieces:
     return [(fit(words, width), "heading")]
 
 
-def _path(path: str, width: int, *, ascii: bool) -> str:
+def _path(path: str, width: int, *, ascii_only: bool) -> str:
     """Return the last part of a path."""
-    return fit_left(one_line(path, 4096), width, "..." if ascii else "…")
+    return fit_left(one_line(path, 4096), width, "..." if ascii_only else "…")
 
 
 def _sentences(heading: str, sentences: Sequence[str], role: str, width: int) -> list[Pieces]:
@@ -93,7 +93,7 @@ def _unreached(view: View, width: int) -> Iterator[Pieces]:
             yield [(line, "warning")]
 
 
-def _passed_over(passed: Sequence[PassedOver], width: int, *, ascii: bool) -> Iterator[Pieces]:
+def _passed_over(passed: Sequence[PassedOver], width: int, *, ascii_only: bool) -> Iterator[Pieces]:
     """Yield the paths that are not read, each with the reason."""
     if not passed:
         return
@@ -101,7 +101,7 @@ def _passed_over(passed: Sequence[PassedOver], width: int, *, ascii: bool) -> It
     for one in passed[:_SHOWN_LINES]:
         reason = one_line(one.reason, max(8, width // 2))
         room = max(8, width - cell_len(reason) - 2)
-        path = fit_left(one.path, min(room, cell_len(one.path)), "..." if ascii else "…")
+        path = fit_left(one.path, min(room, cell_len(one.path)), "..." if ascii_only else "…")
         yield cut([(path, "path"), (f"  {reason}", "warning")], width, "…")
     if len(passed) > _SHOWN_LINES:
         yield [(fit(f"  {len(passed) - _SHOWN_LINES:,} more, not listed", width), "dim")]
@@ -118,10 +118,10 @@ def _sources(run: Run, view: View, width: int) -> Iterator[Pieces]:
     leads = leading(run)
     facts = [_facts(status, leads.get(status.path, 0), view) for status in statuses]
     if width >= _TABLE:
-        yield from _table(statuses, facts, width, ascii=view.ascii)
+        yield from _table(statuses, facts, width, ascii_only=view.ascii_only)
         return
     for status, fact in zip(statuses, facts, strict=True):
-        yield [(_path(status.path, width, ascii=view.ascii), "path")]
+        yield [(_path(status.path, width, ascii_only=view.ascii_only), "path")]
         yield from _stacked(fact, width)
         yield from _problem_and_note(status, width)
 
@@ -156,7 +156,7 @@ def _summed(members: Sequence[SourceStatus]) -> SourceStatus:
 
 def _facts(status: SourceStatus, leads: int, view: View) -> tuple[str, ...]:
     """Return the words of one source for each of `_COLUMNS`."""
-    up, down = ("+ up", "! down") if view.ascii else ("● up", "✗ down")
+    up, down = ("+ up", "! down") if view.ascii_only else ("● up", "✗ down")
     read = size = size_text(status.size)
     if status.bytes_read < status.size:
         read = f"{size_text(status.bytes_read)} / {size}"
@@ -172,12 +172,16 @@ def _facts(status: SourceStatus, leads: int, view: View) -> tuple[str, ...]:
 
 
 def _table(
-    statuses: Sequence[SourceStatus], facts: Sequence[Sequence[str]], width: int, *, ascii: bool
+    statuses: Sequence[SourceStatus],
+    facts: Sequence[Sequence[str]],
+    width: int,
+    *,
+    ascii_only: bool,
 ) -> Iterator[Pieces]:
     """Yield one row a source below a heading; the path takes what the columns leave."""
     widths = [max(map(cell_len, column)) for column in zip(_COLUMNS, *facts, strict=True)]
     room = max(8, width - sum(widths) - 2 * len(widths))
-    paths = [_path(status.path, room, ascii=ascii) for status in statuses]
+    paths = [_path(status.path, room, ascii_only=ascii_only) for status in statuses]
     room = min(room, max(map(cell_len, paths)))
     plain = ["dim"] * len(_COLUMNS)
     yield [("path".ljust(room), "dim"), *_aligned(_COLUMNS, widths, plain)]
@@ -221,7 +225,7 @@ def _problem_and_note(status: SourceStatus, width: int) -> Iterator[Pieces]:
 # -- unreadable lines ------------------------------------------------------------------------------
 
 
-def _unreadable(run: Run, width: int, *, ascii: bool) -> Iterator[Pieces]:
+def _unreadable(run: Run, width: int, *, ascii_only: bool) -> Iterator[Pieces]:
     """Yield the newest lines of each source that were not understood, with the reason."""
     states = [one for one in run.sources.values() if one.status.unreadable or one.unreadable]
     if not states:
@@ -229,7 +233,7 @@ def _unreadable(run: Run, width: int, *, ascii: bool) -> Iterator[Pieces]:
         return
     yield _heading(f"unreadable lines: {run.unreadable:,}", width)
     for state in states:
-        yield [(_path(state.status.path, width, ascii=ascii), "path")]
+        yield [(_path(state.status.path, width, ascii_only=ascii_only), "path")]
         yield from _unreadable_lines(state, width)
 
 

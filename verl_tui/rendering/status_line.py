@@ -38,7 +38,7 @@ def status(view: View, width: int, *, alone: bool = False) -> tuple[list[Piece],
         left += one_row(view, room, alone=alone)
     elif view.monitor.sentences:
         sentence = one_line("; ".join(view.monitor.sentences), 400)
-        left.append((middle(sentence, max(8, room), ascii_only=view.ascii), "warning"))
+        left.append((middle(sentence, max(8, room), ascii_only=view.ascii_only), "warning"))
     elif view.loading:
         left.append(("looking for logs …", "dim"))
     if view.run is None and view.paused:

@@ -73,16 +73,18 @@ def timing_rows(view: View, width: int, *, solid: bool = False) -> list[Pieces]:
             [(line, "dim")] for line in wrapped("No run yet, so nothing has taken any time.", width)
         ]
     found = breakdown(run)
-    signs = _ASCII_SIGNS if view.ascii else _SOLID * len(_SIGNS) if solid else _SIGNS
+    signs = _ASCII_SIGNS if view.ascii_only else _SOLID * len(_SIGNS) if solid else _SIGNS
     parts = (
         _where(run, found, view, width, signs),
         _progress(run, view.now, width),
-        _figures("yield", [*rates(run), *throughput(run, found)], width, ascii_only=view.ascii),
-        _figures("generating and waiting", _waits(run, found), width, ascii_only=view.ascii),
+        _figures(
+            "yield", [*rates(run), *throughput(run, found)], width, ascii_only=view.ascii_only
+        ),
+        _figures("generating and waiting", _waits(run, found), width, ascii_only=view.ascii_only),
         _each_step(run, found, width, signs),
     )
     filled = [part for part in map(list, parts) if part]
-    mark = ellipsis(ascii_only=view.ascii)
+    mark = ellipsis(ascii_only=view.ascii_only)
     return [
         cut(row, width, mark)
         for at, part in enumerate(filled)
@@ -112,7 +114,7 @@ class _PartRow(NamedTuple):
 def _where(
     run: Run, found: Breakdown | None, view: View, width: int, signs: str
 ) -> Iterator[Pieces]:
-    ascii_only = view.ascii
+    ascii_only = view.ascii_only
     if found is None or not (found.parts or found.key):
         yield _heading("where a step's time goes")
         yield from _wrapped(_untimed(run, view.now), "dim", width)

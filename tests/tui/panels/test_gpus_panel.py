@@ -53,7 +53,7 @@ async def test_any_size_and_any_text(ascii_only: bool) -> None:
     run = make_run(columns={f"system/{text}": [float("nan"), 1e300, -1.0] * 40 for text in HOSTILE})
     odd = tuple(Gpu(text, text) for text in HOSTILE)
     views = [
-        make_view(run, gpus=reading, ascii=ascii_only)
+        make_view(run, gpus=reading, ascii_only=ascii_only)
         for reading in (
             None,
             READING,
@@ -267,7 +267,7 @@ async def test_any_number_of_devices_at_any_size(zoomed: bool) -> None:
         (64, make_run()),
     ):
         reading = many(count, processes=(process,) * 12, throttle=("thermal",), temperature=90.0)
-        views.append(watched(reading, run, times=30, ascii=count % 64 == 0))
+        views.append(watched(reading, run, times=30, ascii_only=count % 64 == 0))
     panel = GpusPanel()
     panel.set_class(zoomed, "-zoomed")
     sizes = [(220, 58), (80, 22), *SIZES]

@@ -68,7 +68,7 @@ async def test_any_size_and_any_text(size: tuple[int, int], ascii_only: bool) ->
     app = Host(HealthPanel())
     async with app.run_test(size=size) as pilot:
         for seen in (what, view(), make_view(), replace(view(), loading=True)):
-            app.panel.show(replace(seen, ascii=ascii_only))
+            app.panel.show(replace(seen, ascii_only=ascii_only))
             await pilot.press("j", "space", "v", "G", "enter", "k")
             assert app.lines
             await pilot.press("v", "pagedown")
@@ -213,7 +213,7 @@ async def test_another_run_begins_folded() -> None:
         (view(steps=0), "○ waiting for the first step"),
         (make_view(make_run()), "○ no verdict yet"),
         (replace(view(), loading=True), "○ reading 45 %"),
-        (replace(view(skipped=()), ascii=True), "+ nothing found by 3 rules"),
+        (replace(view(skipped=()), ascii_only=True), "+ nothing found by 3 rules"),
     ],
 )
 async def test_words_for_nothing(what: View, words: str) -> None:
@@ -303,7 +303,7 @@ async def test_what_only_follows_is_counted_and_unfolds() -> None:
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("ascii_only", [False, True])
 async def test_consequences_at_any_size(size: tuple[int, int], ascii_only: bool) -> None:
-    what = replace(view(COLLAPSE, FOLLOWS, CLIFF), ascii=ascii_only)
+    what = replace(view(COLLAPSE, FOLLOWS, CLIFF), ascii_only=ascii_only)
     assert await shown(what, size, "j", "space", "j", "space", "j", "k")
 
 

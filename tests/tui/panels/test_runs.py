@@ -49,7 +49,7 @@ async def shown(view: View, size: tuple[int, int], *, narrow: bool = False) -> s
 @pytest.mark.parametrize("ascii_only", [False, True])
 async def test_any_size_and_any_name(ascii_only: bool) -> None:
     view = make_view(
-        *(make_run(name or " ", 30 + i) for i, name in enumerate(HOSTILE)), ascii=ascii_only
+        *(make_run(name or " ", 30 + i) for i, name in enumerate(HOSTILE)), ascii_only=ascii_only
     )
     sizes = SIZES[:: -1 if ascii_only else 1]
     await show_at_sizes(RunsPanel(), sizes, view, replace(view, loading=True))
@@ -193,7 +193,7 @@ async def test_one_short_row_each_on_a_narrow_screen() -> None:
 
 
 async def test_ascii_differs_by_shape_too() -> None:
-    text = await shown(replace(three(), ascii=True), (60, 12))
+    text = await shown(replace(three(), ascii_only=True), (60, 12))
     inner = "".join(line[1:-1] for line in text.split("\n")[1:-1])
     assert inner.isascii()
     for badge in ("1 X1", "2 !1", "3 o"):

@@ -90,7 +90,7 @@ def table(
     columns = fit_columns(len(runs), width, current, longest(found))
     rows = [
         *heading_rows(view, runs, columns, current),
-        *table_rows(found, columns, width, ascii_only=view.ascii),
+        *table_rows(found, columns, width, ascii_only=view.ascii_only),
     ]
     assert all(sum(cell_len(part) for part, _ in row) <= width for row in rows)
     return ["".join(part for part, _ in row).rstrip() for row in rows]
@@ -258,7 +258,7 @@ def test_what_is_of_the_end_says_so_where_the_rest_is_of_a_step() -> None:
 
 
 def test_ascii_has_signs_of_its_own() -> None:
-    rows = table(two(ascii=True))
+    rows = table(two(ascii_only=True))
     assert all(line.isascii() for line in rows)
     assert row(rows, "reward, last") == ["0.4", "0.6", "o", "+0.2", "+50.0%"]
     assert row(rows, "highest policy KL, nats/token") == ["0.02", "0.05"]
@@ -333,7 +333,7 @@ def test_any_runs_at_any_width(
         for n, (name, rewards, said) in enumerate(made)
     ]
     for current in range(len(runs)):
-        rows = table(view_of(*runs, ascii=ascii_only), max(20, width), alignment, current)
+        rows = table(view_of(*runs, ascii_only=ascii_only), max(20, width), alignment, current)
         assert not ascii_only or all(line.isascii() for line in rows)
 
 

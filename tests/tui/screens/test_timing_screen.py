@@ -140,7 +140,7 @@ def test_each_of_the_newest_steps() -> None:
 
 
 def test_signs_tell_parts_apart_without_colour_and_in_ascii() -> None:
-    rows = timing_rows(view_of(validating(), ascii=True), 110)
+    rows = timing_rows(view_of(validating(), ascii_only=True), 110)
     signs = [row[0][0].strip() for row in rows[2:5]]
     assert len(set(signs)) == 3
     assert all(text.isascii() for row in rows[:8] for text, _ in row if "×" not in text)
@@ -193,7 +193,7 @@ def test_says_what_is_missing(run: Run | None, words: str) -> None:
 @pytest.mark.parametrize("width", [1, 5, 18, 34, 38, 72, 160])
 def test_everything_fits(width: int) -> None:
     for ascii_only in (True, False):
-        for row in timing_rows(view_of(validating(), ascii=ascii_only), width):
+        for row in timing_rows(view_of(validating(), ascii_only=ascii_only), width):
             assert cell_len("".join(text for text, _ in row)) <= width
 
 

@@ -56,12 +56,12 @@ def _all_rows(view: View, width: int, height: int, *, zoomed: bool) -> list[Piec
         if rows and len(rows) + 2 < height:
             rows.append([])
         if place.heading:
-            rows.append([(middle(place.heading, width, ascii_only=view.ascii), "dim")])
+            rows.append([(middle(place.heading, width, ascii_only=view.ascii_only), "dim")])
         if zoomed:
             belongs = owns(view.run) if view.run is not None else lambda _: ""
-            rows += detail_rows(place.devices, width, share, belongs, ascii_only=view.ascii)
+            rows += detail_rows(place.devices, width, share, belongs, ascii_only=view.ascii_only)
         else:
-            rows += panel_rows(place.devices, width, share, ascii_only=view.ascii)
+            rows += panel_rows(place.devices, width, share, ascii_only=view.ascii_only)
         rows += place.below
     return rows
 
@@ -137,7 +137,7 @@ def _this_host(view: View, width: int) -> DevicePlace:
     else:
         devices = view.monitor.gpu_history.devices(reading)
         problem = reading.problem or ("" if devices else "no GPU found here")
-    lines = wrapped(problem, width, ascii_only=view.ascii) if problem else ()
+    lines = wrapped(problem, width, ascii_only=view.ascii_only) if problem else ()
     return DevicePlace("", devices, [[(line, "dim")] for line in lines])
 
 
@@ -172,7 +172,7 @@ def _only_host(run: Run, devices: Sequence[Device]) -> str:
 def _figure_rows(run: Run, used: set[str], view: View, width: int) -> list[Pieces]:
     """Return what a run has logged of its host and its devices otherwise."""
     found, left_out = figures(run, used)
-    rows = figure_rows(found, width, ascii_only=view.ascii) if found else []
+    rows = figure_rows(found, width, ascii_only=view.ascii_only) if found else []
     if left_out:
         rows += [[(line, "dim")] for line in wrapped(f"+{left_out} more", width)]
     return rows

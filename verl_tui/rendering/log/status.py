@@ -40,11 +40,11 @@ def place(window: LogWindow, width: int) -> tuple[Pieces, Pieces]:
     view, source, pager = window.view, window.source, window.pager
     left: Pieces = [("log ", "dim")] if width >= ROOMY else []
     if view.run is not None and width >= ROOMY:
-        name = middle(view.run.name, max(8, width // 3), ascii_only=view.ascii)
+        name = middle(view.run.name, max(8, width // 3), ascii_only=view.ascii_only)
         left.append((f"{name}  ", "strong"))
     if pager is None or source is None:
         return left, []
-    name = middle(PurePath(source.path).name, max(8, width // 2 - 8), ascii_only=view.ascii)
+    name = middle(PurePath(source.path).name, max(8, width // 2 - 8), ascii_only=view.ascii_only)
     left.append((name + _number(source.path, window.paths), ""))
     if source.unreadable:
         left.append((f"  {source.unreadable:,} unreadable", "warning"))

@@ -83,5 +83,5 @@ def beginning(view: View, width: int) -> list[Pieces]:
     return [
         [(" " * _SIDE, ""), (line, role)]
         for words, role in sentences
-        for line in wrapped(words, room, ascii_only=view.ascii)
+        for line in wrapped(words, room, ascii_only=view.ascii_only)
     ]

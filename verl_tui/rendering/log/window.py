@@ -130,7 +130,7 @@ class LogWindow:
         rows = []
         for line in self.lines:
             number = pager.log.number(line.row.start) if numbers else None
-            rows.append(drawn(line, number, numbers, search, ascii_only=self.view.ascii))
+            rows.append(drawn(line, number, numbers, search, ascii_only=self.view.ascii_only))
         return rows
 
     def _find_lines(self, pager: Pager, width: int, height: int) -> int:

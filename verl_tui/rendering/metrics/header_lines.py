@@ -40,7 +40,7 @@ def listed_words(
 
 
 def _listed(shown: ListedMetrics, filter_: str, width: int) -> list[Piece]:
-    run, ascii_only = shown.view.run, shown.view.ascii
+    run, ascii_only = shown.view.run, shown.view.ascii_only
     name, known = "no run", 0
     if run is not None:
         name = middle(one_line(run.name), max(8, width // 3), ascii_only=ascii_only)

@@ -134,7 +134,7 @@ class RunListLayout:
         names = [run.name for run in runs]
         shown = runs.index(view.run) if view.run in runs else 0
         entry_at = self._entry_at(view, runs, "")
-        return strip(names, shown, entry_at, width, ascii_only=view.ascii)
+        return strip(names, shown, entry_at, width, ascii_only=view.ascii_only)
 
     def _table(
         self, view: View, runs: Sequence[Run], indent: int, width: int
@@ -147,7 +147,7 @@ class RunListLayout:
             states=state_cells(runs, view.now),
             steps=max(len(steps_text(run)) for run in runs),
             without=wordless(runs),
-            ascii_only=view.ascii,
+            ascii_only=view.ascii_only,
         )
 
         def write(entry: RunEntry) -> list[Pieces]:
@@ -171,10 +171,10 @@ class RunListLayout:
                 ranked=view.listing.order in RANKED,
             )
             names = tuple(run.name for run in runs)
-            write = singles(names, columns, ascii_only=view.ascii)
-            return self._remembering(view, (names, columns, view.ascii), write)
+            write = singles(names, columns, ascii_only=view.ascii_only)
+            return self._remembering(view, (names, columns, view.ascii_only), write)
         entries = [entry_at(at) for at in range(len(runs))]
-        return (triples if tall == 3 else pairs)(entries, width, ascii_only=view.ascii)
+        return (triples if tall == 3 else pairs)(entries, width, ascii_only=view.ascii_only)
 
     def _remembering(self, view: View, look: object, write: EntryWriter) -> EntryWriter:
         """Return a function that writes the rows of a run unless they are known."""
@@ -224,7 +224,7 @@ def caption(view: View, listed: int, width: int) -> str:
     if count := len(view.selected):
         words.append(f"{count} selected")
     words += [sentence for sentence in (passed_over(view), not_reached(view)) if sentence]
-    text = (" - " if view.ascii else " · ").join(words)
+    text = (" - " if view.ascii_only else " · ").join(words)
     return next((form for form in (text, *words[-1:]) if len(form) <= width), "")
 
 
@@ -241,13 +241,13 @@ def _no_runs(view: View, width: int) -> list[Pieces]:
     monitor = view.monitor
     quiet = [] if view.loading else ["no run yet"]
     quiet += [*(address.sentence for address in monitor.unreached), *monitor.waiting]
-    warning = glyph("warning", ascii_only=view.ascii)
+    warning = glyph("warning", ascii_only=view.ascii_only)
     problems = [f"{warning} {one}" for one in (*monitor.problems, *sentences(monitor.passed))]
     return [
         [(part, role)]
         for role, lines in (("dim", quiet), ("warning", problems))
         for line in lines
-        for part in wrapped(line, width, ascii_only=view.ascii)
+        for part in wrapped(line, width, ascii_only=view.ascii_only)
     ]
 
 
@@ -257,4 +257,4 @@ def _loading(view: View, width: int) -> Pieces:
     room = width - len(words) - 1
     if room < 4:
         return [(words[:width], "dim")]
-    return [(f"{words} ", "dim"), (gauge(share, room, ascii_only=view.ascii), "bar")]
+    return [(f"{words} ", "dim"), (gauge(share, room, ascii_only=view.ascii_only), "bar")]

@@ -31,7 +31,7 @@ class View:
     """Seconds since the epoch."""
     cursor: int | None = None
     """Step under the charts' cursor, None without a cursor."""
-    ascii: bool = False
+    ascii_only: bool = False
     """True for terminals without block and braille characters."""
     loading: bool = False
     """True while the logs found at the start are being read."""

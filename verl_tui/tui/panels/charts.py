@@ -192,7 +192,7 @@ class ChartsPanel(Panel):
         tiles, view = self._tiles, self._view
         missing = slots - len(tiles.children)
         if tiles.is_attached and view is not None and missing > 0:
-            tiles.mount(*(Chart(ascii_only=view.ascii) for _ in range(missing)))
+            tiles.mount(*(Chart(ascii_only=view.ascii_only) for _ in range(missing)))
 
     def _draw_late(self) -> None:
         """Draw the charts that would have been too much for one frame."""
@@ -227,7 +227,7 @@ class ChartsPanel(Panel):
         tiles = page.tiles(*self._room)
         if all(tile.height == 1 for tile in tiles):
             widths = [tile.width for tile in tiles]
-            return with_short_names(data, widths, ascii_only=view.ascii)
+            return with_short_names(data, widths, ascii_only=view.ascii_only)
         needed = [
             (tile.column, chart.label_cells(one, tile.width, tile.height))
             for chart, one, tile in zip(self.charts, data, tiles, strict=False)

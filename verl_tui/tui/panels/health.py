@@ -107,7 +107,7 @@ class HealthPanel(TextPanel):
             view.run,
             view.verdict,
             view.loading,
-            view.ascii,
+            view.ascii_only,
             waiting,
             view.acknowledgements.revision,
         )

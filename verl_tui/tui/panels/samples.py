@@ -241,20 +241,22 @@ class SamplesPanel(Panel, RoleStyled):
         shown, page, listing = self.shown, self._position.page, self._position.listing
         rows = header_height(width, height) if shown is not None else 0
         count = page.count if page is not None else 0
-        key = (shown, count, listing.revision, width, rows, view.ascii, self._look)
+        key = (shown, count, listing.revision, width, rows, view.ascii_only, self._look)
         if key == self._drawn_header:
             return
         self._drawn_header = key
         self._header.display = rows > 0
         self._header.styles.height = max(1, rows)
         if shown is not None:
-            drawn = header_rows(*shown, listing, width, rows, count=count, ascii_only=view.ascii)
+            drawn = header_rows(
+                *shown, listing, width, rows, count=count, ascii_only=view.ascii_only
+            )
             self._header.set_strips([self.inked(row) for row in drawn])
 
     def _draw_body(self, view: View, width: int, height: int) -> None:
         sample = self._position.sample
         instead = self._instead(view, width) if sample is None else []
-        key = (sample or instead, width, height, self._unfolded, view.ascii, self._look)
+        key = (sample or instead, width, height, self._unfolded, view.ascii_only, self._look)
         if key == self._drawn_body:
             return
         self._drawn_body = key
@@ -267,7 +269,7 @@ class SamplesPanel(Panel, RoleStyled):
                 seen,
                 unfolded=self._unfolded,
                 key=view.keys["samples.unfold"],
-                ascii_only=view.ascii,
+                ascii_only=view.ascii_only,
             )
         self._body.set_strips([self.inked(row) for row in rows])
 
@@ -278,7 +280,7 @@ class SamplesPanel(Panel, RoleStyled):
             short = self.has_class("-bare") and not self.has_class("-zoomed")
             write = no_samples if short else empty_rows
             return write(view.run, width, loading=view.loading)
-        reading = "reading ..." if view.ascii else "reading …"
+        reading = "reading ..." if view.ascii_only else "reading …"
         return [[(page.problem or reading, "dim")]]
 
     @property

@@ -240,7 +240,7 @@ class Dashboard(DashboardLayout):
     def _say(self, sentence: str) -> None:
         """Notify in one line, in place of earlier notifications: keys may be pressed fast."""
         self.app.clear_notifications()
-        mark = "~" if self._view is not None and self._view.ascii else "…"
+        mark = "~" if self._view is not None and self._view.ascii_only else "…"
         self.notify(
             fit(printable(sentence), max(12, self.size.width - 8), mark), timeout=4, markup=False
         )
@@ -345,7 +345,7 @@ class Dashboard(DashboardLayout):
         charts, runs = self.query_one(ChartsPanel), self.query_one(RunsPanel)
         panels = {"runs": runs.matches, "charts": charts.matches}
         counts = {_FILTERED[name]: panels[name](view) for name in self._filtered}
-        bar.say(counts, ascii_only=view.ascii, escape=view.keys["back"])
+        bar.say(counts, ascii_only=view.ascii_only, escape=view.keys["back"])
 
     @on(Input.Changed, "#filter")
     def _filter_changed(self, event: Input.Changed) -> None:

@@ -150,7 +150,7 @@ class DashboardLayout(BufferedScreen[None]):
         if self._sync_layout(view):
             return  # else all would be drawn twice: in the old layout, and in the new
         for panel in self.query(Panel):
-            panel.set_class(view.ascii, "-ascii")
+            panel.set_class(view.ascii_only, "-ascii")
             if panel.display and not (switched and isinstance(panel, ChartsPanel)):
                 panel.show(view)
         if switched:

@@ -123,10 +123,10 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         """The metric of the y axis at the right."""
         self._look = look
         self._view = view
-        self._chart = ZoomedChart(self._data(), ascii_only=view.ascii)
+        self._chart = ZoomedChart(self._data(), ascii_only=view.ascii_only)
         self._chart.draw_late()
         self._reading, self._origin = ReadOut(id="reading"), Line(id="origin")
-        self._histogram = HistogramBars(ascii_only=view.ascii, id="histogram")
+        self._histogram = HistogramBars(ascii_only=view.ascii_only, id="histogram")
 
     def compose(self) -> ComposeResult:
         """A chart and the keys."""
@@ -158,13 +158,13 @@ class ZoomScreen(BufferedScreen[ChartLook]):
             return ""
         alike = shared(list(self._view.monitor.runs))
         room = max(_LEAST_NAME, self.size.width // 3)
-        return short_name(self._view.run.name, room, alike, ascii_only=self._view.ascii)
+        return short_name(self._view.run.name, room, alike, ascii_only=self._view.ascii_only)
 
     def _write_below(self) -> None:
         if not self._reading.is_attached:
             return  # numbers and sizes may come before the rows are there, and when they are gone
         self._write_origin()
-        height, mark = self.size.height, "~" if self._view.ascii else "…"
+        height, mark = self.size.height, "~" if self._view.ascii_only else "…"
         position = self._chart.cursor
         at = (
             step_at(self._view.run, self._plan.key, self._look, position)
@@ -183,7 +183,7 @@ class ZoomScreen(BufferedScreen[ChartLook]):
             newest = run.end if run.end is not None else _NEWEST
             found = run.histograms.at(spread.stem, newest if step is None else step)
         height = next(rows for least, rows in _HISTOGRAM_ROWS if self.size.height >= least)
-        separator = ", " if self._view.ascii else " · "
+        separator = ", " if self._view.ascii_only else " · "
         title = f"step {exact_step(found.step)}{separator}" if found is not None else ""
         self._histogram.show(
             title, found.bins if found is not None else None, self._plan.unit, height
@@ -196,7 +196,7 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         if subject == self._origin_of:
             return  # it takes as long as the chart
         self._origin_of = subject
-        separator = ", " if self._view.ascii else " · "
+        separator = ", " if self._view.ascii_only else " · "
         pieces: list[tuple[str, str]] = []
         for text, role in self._origin_pieces(run):
             pieces.append((f"{separator}{text}" if pieces else text, role))
@@ -305,7 +305,7 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         best = second_metric(self._plan, plans := self._planned())
         plans = [one for one in plans if one.key != self._plan.key]
         plans.sort(key=lambda one: one != best)
-        self.app.push_screen(PickMetric(plans, ascii_only=self._view.ascii), take)
+        self.app.push_screen(PickMetric(plans, ascii_only=self._view.ascii_only), take)
 
     def action_write_table(self) -> None:
         """Write the points in sight to a file."""

@@ -120,7 +120,7 @@ class ComparePanel(TextPanel):
         height = self._head.styles.height
         if height is None or height.value != len(names):
             self._head.styles.height = len(names)
-        body = table_rows(found, columns, width, ascii_only=view.ascii)
+        body = table_rows(found, columns, width, ascii_only=view.ascii_only)
         self._head.set_strips(self.strips(names))
         self._table.set_strips(self.strips(body))
 
@@ -184,7 +184,7 @@ class CompareScreen(Overlay[None]):
         if len(runs) < 2:
             return f"compare: {select} more"
         count = len(runs) if view.selected else len(view.listed)
-        dot = " - " if view.ascii else " · "
+        dot = " - " if view.ascii_only else " · "
         part, more = (f" of {count}", f"{dot}{select} others") if len(runs) < count else ("", "")
         title = f"compare {len(runs)}{part} runs, {where(runs, self._alignment)}"
         return title + (more if cell_len(title + more) <= self.title_room else "")

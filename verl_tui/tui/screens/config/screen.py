@@ -208,7 +208,7 @@ class ConfigScreen(Overlay[None]):
             self._comparing,
             self.size,
             self._panel.width,
-            view.ascii,
+            view.ascii_only,
         )
         if drawn == self._drawn:
             return  # settings seldom change, and there may be a thousand of them
@@ -217,7 +217,7 @@ class ConfigScreen(Overlay[None]):
         every = self._page(runs, "") if self._query else page
         self._matches = Matches(len(page.entries), len(every.entries))
         self._write_frame(view.run)
-        self._panel.show_page(page, ascii_only=view.ascii)
+        self._panel.show_page(page, ascii_only=view.ascii_only)
 
     def _page(self, runs: Sequence[Run], query: str) -> SettingsPage:
         """Return what a filter leaves."""
@@ -230,7 +230,7 @@ class ConfigScreen(Overlay[None]):
         view, bar = self._view, self.query_one(FilterBar)
         if view is not None:
             counts = {"settings": self._matches}
-            bar.say(counts, ascii_only=view.ascii, escape=view.keys["config.back"])
+            bar.say(counts, ascii_only=view.ascii_only, escape=view.keys["config.back"])
 
     def _write_frame(self, run: Run | None) -> None:
         """Write title, filter and keys into the frame."""

@@ -201,7 +201,7 @@ class MetricGrid(Container):
         """Give each metric of the page its tile, and draw them."""
         rows = self._shape[1]
         while len(self._rows) < rows:
-            self._rows.append(_ShelfRow(ascii_only=shown.view.ascii))
+            self._rows.append(_ShelfRow(ascii_only=shown.view.ascii_only))
             self.call_later(_mount, self, self._rows[-1])
         top = self._at() // rows * rows
         page = self._shelves[top : top + rows]
@@ -219,7 +219,7 @@ class MetricGrid(Container):
 
     def _fill_row(self, row: _ShelfRow, shelf: Shelf | None, shown: ListedMetrics) -> None:
         """Give the metrics of a shelf their tiles; those to spare are empty."""
-        row.heading.show(_heading(shelf, self.size.width, ascii_only=shown.view.ascii))
+        row.heading.show(_heading(shelf, self.size.width, ascii_only=shown.view.ascii_only))
         tiles = row.have(self._shape[0]) if row.display else row.tiles
         keys = shelf.keys if shelf is not None else ()
         for place, tile in enumerate(tiles):
@@ -246,7 +246,7 @@ class MetricGrid(Container):
         """Return what the charts of the page show, with axes that line up."""
         run, places, look = shown.view.run, self._places, shown.look
         assert run is not None
-        mark = "* " if shown.view.ascii else "★ "
+        mark = "* " if shown.view.ascii_only else "★ "
         labels = {
             key: mark * (key in shown.user.pins) + group.short(key)
             for key, (_, group) in places.items()

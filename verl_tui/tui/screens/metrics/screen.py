@@ -211,7 +211,7 @@ class MetricsScreen(BufferedScreen[None]):
 
     def _draw_lines(self) -> None:
         """Draw the lines above and below the metrics."""
-        width, ascii_only, metrics = self.size.width, self._view.ascii, self._metrics
+        width, ascii_only, metrics = self.size.width, self._view.ascii_only, self._metrics
         if metrics.problem:
             words = fit(printable(metrics.problem, ascii_only=ascii_only), width - 2)
             self._status.show([(words, "warning")])
@@ -416,7 +416,7 @@ class MetricsScreen(BufferedScreen[None]):
         """Say beside the typed filter how much matches it."""
         view = self._view
         counts = {"metrics": self._metrics.matches(view.run)}
-        self._bar.say(counts, ascii_only=view.ascii, escape=view.keys["metrics.back"])
+        self._bar.say(counts, ascii_only=view.ascii_only, escape=view.keys["metrics.back"])
 
     @on(Input.Submitted, "#metrics-filter")
     def _close_filter(self) -> None:

@@ -94,7 +94,7 @@ class MetricTable(Container, RoleStyled):
             self._rows.reveal(at)
 
     def _draw(self, shown: ListedMetrics, width: int) -> None:
-        ascii_only = shown.view.ascii
+        ascii_only = shown.view.ascii_only
         columns = layout(width, max(map(cell_len, self._keys), default=0))
         self._head.display = bool(self._keys) and self.size.height >= _WITH_HEAD
         self._head.set_strips([self.inked(heading(columns, shown.order, ascii_only=ascii_only))])
@@ -126,7 +126,7 @@ class MetricTable(Container, RoleStyled):
         made, run = self._made.get(key), shown.view.run
         if made is not None:
             return made
-        pinned, ascii_only = key in shown.user.pins, shown.view.ascii
+        pinned, ascii_only = key in shown.user.pins, shown.view.ascii_only
         if monotonic() > self._until:
             if self._later is None:
                 self._later = self.set_timer(0.001, self._go_on)

@@ -172,7 +172,7 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
         """Draw the samples and the lines above them."""
         if not self._body.is_attached or not self.size.width:
             return  # too early, or the app is ending
-        browse, run, ascii_only = self.browse, self._view.run, self._view.ascii
+        browse, run, ascii_only = self.browse, self._view.run, self._view.ascii_only
         self.set_class(ascii_only, "-ascii")
         if browse.settle(run.samples if run is not None else None, self._view.browser):
             self._body.scroll_to_top()
@@ -186,7 +186,7 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
         self._report_export()
 
     def _draw_lines(self, run: Run, page: SamplePage) -> None:
-        browse, ascii_only = self.browse, self._view.ascii
+        browse, ascii_only = self.browse, self._view.ascii_only
         following = browse.chosen.follow
         left, right = header_lines.place_words(
             page.place,
@@ -333,7 +333,7 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
         """Say beside the typed filter how much matches it, as far as facts alone tell."""
         view, counts = self._view, self.browse.listing.matches(self._bar.input.value)
         escape = view.keys["samples.back"]
-        self._bar.say(counts, ascii_only=view.ascii, enter="filters", escape=escape)
+        self._bar.say(counts, ascii_only=view.ascii_only, enter="filters", escape=escape)
 
     @on(Input.Submitted, "#query")
     def _submitted(self, event: Input.Submitted) -> None:
@@ -359,7 +359,7 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
 
     def action_hit(self, by: int) -> None:
         """Go to the next or previous hit in this sample."""
-        if self._body.hit(by, ascii_only=self._view.ascii):
+        if self._body.hit(by, ascii_only=self._view.ascii_only):
             self.redraw()
         elif self.browse.query.searches:
             self._say("no hit in this sample's text")
