@@ -151,7 +151,7 @@ def test_parts_of_which_colours_tell_have_solid_bars() -> None:
     heads = [row[0] for row in rows[2:5]]
     assert {sign.strip() for sign, _ in heads} == {"▆"}
     assert len({role for _, role in heads}) == 3
-    plain = timing_rows(view_of(validating(), ascii=True), 110, solid=True)[2:5]
+    plain = timing_rows(view_of(validating(), ascii_only=True), 110, solid=True)[2:5]
     assert all(row[0][0].isascii() for row in plain)
 
 
