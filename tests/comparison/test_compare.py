@@ -223,6 +223,25 @@ def test_less_is_better_of_times_and_neither_of_lengths() -> None:
     assert of(found, "response_length", "two").verdict == "higher"
 
 
+def test_the_first_lines_say_which_reached_most_and_whether_that_is_certain() -> None:
+    base, up = seeds("base", (0.50, 0.52, 0.51), 1e-6), seeds("up", (0.70, 0.72, 0.71), 2e-6)
+    first = as_text(comparison(*base, *up)).splitlines()[1]  # type: ignore[arg-type]
+    assert first.startswith("highest final reward: up, 0.7")
+    assert first.endswith("): better")
+    turned = as_text(comparison(*up, *base)).splitlines()[1]  # type: ignore[arg-type]
+    assert turned.endswith("which is the baseline")
+    alone = as_text(comparison(run_of("a", noise(0.5, 1)), run_of("b", noise(0.505, 4))))
+    assert "for these runs alone): no clear difference" in alone
+
+
+def test_runs_of_one_group_stand_beside_each_other() -> None:
+    low, high = seeds("low", (0.4, 0.4), 1e-6), seeds("high", (0.6, 0.6), 2e-6)
+    found = comparison(low[0], high[0], low[1], high[1])  # type: ignore[arg-type]
+    names = ["low-seed0", "low-seed1", "high-seed0", "high-seed1"]
+    assert [one.name for one in found.runs] == names
+    assert found.settings[0].values == ("1e-06", "1e-06", "2e-06", "2e-06")
+
+
 # -- what does not mean the same -------------------------------------------------------------------
 
 

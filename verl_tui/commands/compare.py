@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import CommandError, count
 from verl_tui.commands.options import config_option, configuration, paths_argument, paths_of
-from verl_tui.commands.output import EXIT_NOTHING, print_messages
+from verl_tui.commands.output import EXIT_NOTHING, print_message, print_messages
 
 if TYPE_CHECKING:
     import argparse
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     monitor = load(paths_of(options, "verl-tui compare 'logs/run_*'"), configuration(options), now)
     print_messages(monitor.sentences)
     found = compare(
-        _baseline_first(monitor, options.baseline),
+        _baseline_first(monitor, options.baseline, now),
         monitor.verdicts,
         monitor.guide,
         now,
@@ -68,15 +68,22 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _baseline_first(monitor: Monitor, named: str | None) -> Sequence[Run]:
-    """Return the runs that hold a training, the baseline first."""
+def _baseline_first(monitor: Monitor, named: str | None, now: float) -> Sequence[Run]:
+    """Return the runs that hold a training, the baseline first; others are left out, which is
+    said.
+    """
     from verl_tui.comparison.naming import UnknownRunError, meant
+    from verl_tui.runs.views.state import State, state
 
-    runs = [run for run in monitor.runs.values() if run.keys]
-    if not runs:
+    found = list(monitor.runs.values())
+    runs = [run for run in found if run.keys or state(run, now) is not State.NO_TRAINING]
+    if left := [run.name for run in found if run not in runs]:
+        print_message(f"left out, as there is no training in it: {', '.join(left)}")
+    if not any(run.keys for run in runs):
         raise CommandError("no run with numbers to compare", EXIT_NOTHING)
     try:
-        first = runs[0] if named is None else meant(runs, named)
+        usual = next(run for run in runs if run.keys)
+        first = usual if named is None else meant(runs, named)
     except UnknownRunError as error:
         raise CommandError(f"--baseline: {error}") from error
     return sorted(runs, key=lambda run: run is not first)

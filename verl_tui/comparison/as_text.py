@@ -8,18 +8,22 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
-from verl_tui.comparison.tables import Table, caption, tables
+from verl_tui.comparison.statistic_tables import headlines
+from verl_tui.comparison.tables import caption, tables
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from verl_tui.comparison.compare import Comparison
+    from verl_tui.comparison.table import Table
 
 _GAP = "  "
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~#])")
 """Characters that mean something in Markdown, which text of logs must not."""
 _LONGEST_NOTE = 4000
+_LONGEST_NAME = 48
+"""Most characters of the first column of a table; Markdown has names in full."""
 
 
 def as_text(comparison: Comparison, width: int | None = None) -> str:
@@ -30,6 +34,8 @@ def as_text(comparison: Comparison, width: int | None = None) -> str:
         width: Cells of a line, at which a table goes on below; None for no limit, for pipes.
     """
     lines = _wrapped(caption(comparison), width)
+    for sentence in headlines(comparison):
+        lines += _wrapped(sentence, width)
     for table in tables(comparison):
         if table.rows or table.note:
             lines += ["", table.heading]
@@ -56,7 +62,7 @@ def _aligned(table: Table, width: int | None) -> Iterator[str]:
     """Yield the lines of a table; columns that do not fit go on below, beside the first one."""
     if not table.rows:
         return
-    rows = [table.columns, *table.rows]
+    rows = [table.columns, *((_named(first), *rest) for first, *rest in table.rows)]
     sizes = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     room = None if width is None else width - len(_GAP)
     for at, chosen in enumerate(_pieces(sizes, room)):
@@ -65,6 +71,14 @@ def _aligned(table: Table, width: int | None) -> Iterator[str]:
         for row in rows:
             cells = (_padded(row[i], sizes[i], right=table.numbers and i > 0) for i in chosen)
             yield _GAP.join(cells)
+
+
+def _named(text: str) -> str:
+    """Return a long name with its middle left out: the start and the end of it tell most."""
+    if len(text) <= _LONGEST_NAME:
+        return text
+    half = _LONGEST_NAME // 2
+    return f"{text[: half - 1]}…{text[-half:]}"
 
 
 def _pieces(sizes: Sequence[int], room: int | None) -> Iterator[list[int]]:
@@ -86,7 +100,8 @@ def _padded(text: str, size: int, *, right: bool) -> str:
 
 def as_markdown(comparison: Comparison) -> str:
     """Return a comparison as Markdown with tables as GitHub and GitLab draw them."""
-    lines = ["# Comparison", "", escaped(caption(comparison))]
+    lines = ["# Comparison", "", escaped(caption(comparison)), ""]
+    lines += [f"- {escaped(sentence)}" for sentence in headlines(comparison)]
     for table in tables(comparison):
         if table.rows or table.note:
             heading = table.heading[:1].upper() + table.heading[1:]

@@ -6,10 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from verl_tui.comparison.correlations import Association, associate
-from verl_tui.comparison.differences import Difference, differences
+from verl_tui.comparison.differences import (
+    Difference,
+    differences,
+    direction,
+    incomparable,
+)
 from verl_tui.comparison.figures import usual_last, weighty
 from verl_tui.comparison.notes import notes
-from verl_tui.comparison.outcomes import measure
+from verl_tui.comparison.outcomes import FIGURES, measure
 from verl_tui.comparison.seeds import RunGroup, grouped
 from verl_tui.comparison.settings import DifferingSetting, differing_settings
 from verl_tui.health.finding import Severity, Verdict
@@ -53,7 +58,7 @@ class Comparison:
     """Several runs held against one of them."""
 
     runs: tuple[ComparedRun, ...]
-    """The baseline first."""
+    """The baseline first, runs of one group beside each other."""
     alignment: Alignment
     last: int
     """Number of last logged values that means are made of."""
@@ -64,6 +69,10 @@ class Comparison:
     differences: tuple[Difference, ...]
     """Those of all other groups to the first one."""
     association: Association
+    compared: Mapping[str, int]
+    """Ids of the figures that mean the same in all runs that have them -> 1 where more is better,
+    -1 where less is, 0 where neither is.
+    """
     notes: tuple[str, ...]
     """What is not compared, and why; what to bear in mind. A sentence each."""
 
@@ -95,24 +104,35 @@ def compare(
     """
     ends = stops(runs, alignment)
     count = usual_last(runs, ends) if last is None else last
-    measured = measure(runs, ends, count, guide)
-    groups = grouped(measured)
-    group_of = {one.run.name: group.name for group in groups for one in group.members}
+    groups = grouped(measure(runs, ends, count, guide))
+    measured = [one for group in groups for one in group.members]
     return Comparison(
         runs=tuple(
-            _compared(one, verdicts.get(one.run.name, Verdict()), now, group_of[one.run.name])
-            for one in measured
+            _compared(one, verdicts.get(one.run.name, Verdict()), now, group.name)
+            for group in groups
+            for one in group.members
         ),
         alignment=alignment,
         last=count,
-        settings=tuple(differing_settings(runs)),
+        settings=tuple(differing_settings([one.run for one in measured])),
         groups=groups,
         differences=tuple(
             found for group in groups[1:] for found in differences(groups[0], group, count)
         ),
         association=associate(groups),
+        compared=_compared_figures(measured),
         notes=tuple(notes(measured, groups, alignment, count)),
     )
+
+
+def _compared_figures(measured: Sequence[MeasuredRun]) -> dict[str, int]:
+    return {
+        kind.id: direction(kind, measured)
+        for kind in FIGURES
+        if kind.indicator
+        and any(one.figures[kind.id].value is not None for one in measured)
+        and not incomparable(kind, measured)
+    }
 
 
 def _compared(one: MeasuredRun, verdict: Verdict, now: float, group: str) -> ComparedRun:

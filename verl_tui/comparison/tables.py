@@ -2,60 +2,35 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from verl_tui.comparison.correlations import FEW
-from verl_tui.comparison.differences import Basis
 from verl_tui.comparison.outcomes import KINDS
 from verl_tui.comparison.seeds import is_own, is_seed
-from verl_tui.comparison.statistics import chance
+from verl_tui.comparison.statistic_tables import correlation_table, difference_table
+from verl_tui.comparison.table import LONGEST, UNKNOWN, Table, left_out
 from verl_tui.runs.views.alignment import Alignment
 from verl_tui.runs.views.facts import short
 from verl_tui.runs.views.settings_diff import ABSENT
 from verl_tui.text import one_line
 from verl_tui.times import duration
-from verl_tui.words import counted, number, rounded, with_spread
+from verl_tui.words import counted, number, with_spread
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from verl_tui.comparison.compare import ComparedRun, Comparison
-    from verl_tui.comparison.correlations import Correlation
-    from verl_tui.comparison.differences import Difference
     from verl_tui.comparison.figures import Figure
     from verl_tui.comparison.settings import DifferingSetting
 
-UNKNOWN = "–"
 _OUTCOME = ("final_reward", "best_reward", "last_validation", "best_validation")
 _COURSE = (
     *("highest_policy_kl", "highest_reference_kl", "response_length", "throughput", "step_time"),
     "time",
 )
 _MOST_SETTINGS = 30
-"""Most settings in a table whose rows they are, and a quarter of that where they are columns."""
-_MOST_DIFFERENCES = 60
-_MOST_CORRELATIONS = 15
-_MOST_WEAK = 5
-"""Most correlations that chance alone may reach, the strongest of them."""
-_MOST_KEYS = 2
-"""Most settings named in a row."""
-_LONGEST = 40
-"""Most characters of a setting's value."""
+_MOST_COLUMNS = 7
+"""Most columns of settings, or of runs beside them."""
 _TYPOGRAPHIC_UNITS: Mapping[str, str] = {"percent": "%", "share": ""}
-
-
-class Table(NamedTuple):
-    """A table, or a sentence in its place."""
-
-    heading: str
-    columns: tuple[str, ...] = ()
-    """The first one names what a row is about."""
-    rows: tuple[tuple[str, ...], ...] = ()
-    note: str = ""
-    """A sentence below it."""
-    numbers: bool = True
-    """True if all columns but the first are of numbers."""
 
 
 def caption(comparison: Comparison) -> str:
@@ -83,8 +58,8 @@ def tables(comparison: Comparison) -> Iterator[Table]:
     if comparison.has_seeds:
         yield _groups(comparison)
     if len(comparison.groups) > 1:
-        yield _differences(comparison)
-        yield _correlations(comparison)
+        yield difference_table(comparison)
+        yield correlation_table(comparison)
 
 
 # -- settings --------------------------------------------------------------------------------------
@@ -104,18 +79,18 @@ def _settings(comparison: Comparison) -> Table:
     runs = comparison.runs
     if not found:
         return Table(heading, note=_no_settings(runs))
-    if len(found) >= len(runs):
+    if len(runs) <= min(len(found), _MOST_COLUMNS):
         rows = [(one_line(one.label), *map(_setting, one.values)) for one in found[:_MOST_SETTINGS]]
         columns = ("setting", *(one_line(one.name) for one in runs))
     else:
-        most = max(1, _MOST_SETTINGS // 4)
-        columns = ("run", *(one_line(one.label) for one in found[:most]))
+        first = found[:_MOST_COLUMNS]
+        columns = ("run", *(one_line(one.label) for one in first))
         rows = [
-            (one_line(run.name), *(_setting(one.values[at]) for one in found[:most]))
+            (one_line(run.name), *(_setting(one.values[at]) for one in first))
             for at, run in enumerate(runs)
         ]
     shown = min(len(found), _MOST_SETTINGS if columns[0] == "setting" else len(columns) - 1)
-    return Table(heading, columns, tuple(rows), _left_out(len(found) - shown), numbers=False)
+    return Table(heading, columns, tuple(rows), left_out(len(found) - shown), numbers=False)
 
 
 def _no_settings(runs: Sequence[ComparedRun]) -> str:
@@ -128,11 +103,7 @@ def _no_settings(runs: Sequence[ComparedRun]) -> str:
 def _setting(value: object) -> str:
     if value is ABSENT:
         return UNKNOWN
-    return "null" if value is None else one_line(short(value), _LONGEST)
-
-
-def _left_out(count: int) -> str:
-    return f"{count:,} more in --json" if count > 0 else ""
+    return "null" if value is None else one_line(short(value), LONGEST)
 
 
 # -- figures ---------------------------------------------------------------------------------------
@@ -219,6 +190,7 @@ def _groups(comparison: Comparison) -> Table:
             *(_mean(id, group.figures[id], len(group.members)) for id in ids),
         )
         for group in comparison.groups
+        if len(group.members) > 1
     ]
     columns = ("group", "runs", *(_heading(id, units[id]) for id in ids))
     note = "mean over the runs of a group ± standard deviation between them"
@@ -241,128 +213,3 @@ def _with_spread(figure: Figure) -> str:
     if figure.spread is None:
         return number(figure.value)
     return with_spread(figure.value, figure.spread)
-
-
-# -- differences -----------------------------------------------------------------------------------
-
-
-def _differences(comparison: Comparison) -> Table:
-    base = one_line(comparison.groups[0].name)
-    heading = f"differences to {base}, with 95 % intervals"
-    order = list(KINDS)
-    without = [one for one in comparison.differences if one.interval is None]
-    found = sorted(
-        (one for one in comparison.differences if one.interval is not None),
-        key=lambda one: order.index(one.figure),
-    )
-    if not found:
-        return Table(heading, note="no figure of two runs is known well enough for an interval")
-    rows = tuple(map(_difference, found[:_MOST_DIFFERENCES]))
-    columns = ("figure", "of", "baseline", "value", "difference", "interval", "from", "verdict")
-    return Table(heading, columns, rows, " ".join(_on_intervals(found, without)), numbers=False)
-
-
-def _difference(one: Difference) -> tuple[str, ...]:
-    assert one.interval is not None
-    basis = "last values"
-    if one.basis is Basis.SEEDS:
-        basis = f"{one.runs[0]} and {one.runs[1]} seeds"
-    return (
-        KINDS[one.figure].label,
-        one_line(one.group),
-        number(one.baseline),
-        number(one.value),
-        _signed(one.change),
-        f"{_signed(one.interval.low)} to {_signed(one.interval.high)}",
-        basis,
-        one.verdict,
-    )
-
-
-def _on_intervals(found: Sequence[Difference], without: Sequence[Difference]) -> Iterator[str]:
-    if any(one.basis is Basis.WITHIN_RUN for one in found):
-        yield (
-            "Intervals from last values hold for these runs alone: they say nothing of other "
-            "seeds, which often differ more."
-        )
-    single = dict.fromkeys(KINDS[one.figure].label for one in without)
-    if single:
-        yield (
-            f"Without an interval where there is one value a run ({', '.join(single)}): two seeds "
-            "or more on each side would give one."
-        )
-    if len(found) > FEW:
-        yield (
-            f"Of {len(found)} intervals, about {max(1, round(len(found) / 20))} would exclude "
-            "zero by chance alone."
-        )
-    if more := _left_out(len(found) - _MOST_DIFFERENCES):
-        yield f"{more}."
-
-
-def _signed(value: float) -> str:
-    return ("+" if value > 0 else "") + rounded(value)
-
-
-# -- correlations ----------------------------------------------------------------------------------
-
-
-def _correlations(comparison: Comparison) -> Table:
-    heading, told = "which setting goes with which outcome", comparison.association
-    clear = [one for one in told.found if one.beyond_chance][:_MOST_CORRELATIONS]
-    shown = [*clear, *(one for one in told.found if not one.beyond_chance)][
-        : max(_MOST_WEAK, len(clear))
-    ]
-    note = " ".join(_on_correlations(told.found, len(shown)))
-    for keys in told.confounded:
-        note += f" {_listed(keys)} change together: their effects cannot be told apart."
-    if told.unranked:
-        note += f" Not ranked, as more than two values have no order: {_listed(told.unranked)}."
-    if not told.found:
-        return Table(heading, note=f"{told.reason}.{note}" if note else told.reason)
-    rows = tuple(map(_correlation, shown))
-    columns = ("setting", "outcome", "rank correlation", "groups", "beyond chance")
-    return Table(heading, columns, rows, note.strip())
-
-
-def _correlation(one: Correlation) -> tuple[str, ...]:
-    label = _listed(one.settings, _MOST_KEYS)
-    if one.levels is not None:
-        label += f" ({one_line(one.levels[0], _LONGEST)} → {one_line(one.levels[1], _LONGEST)})"
-    return (
-        label,
-        KINDS[one.figure].label,
-        f"{one.coefficient:+.2f}",
-        str(one.groups),
-        "yes" if one.beyond_chance else "no",
-    )
-
-
-def _on_correlations(found: Sequence[Correlation], shown: int) -> Iterator[str]:
-    if not found:
-        return
-    yield "1 or -1: the outcome always rises or falls with the setting; 0: it does not."
-    counts = Counter(one.groups for one in found if one.levels is None)
-    few = min((one.groups for one in found), default=0)
-    if few < FEW:
-        least = min(counts, default=few)
-        yield (
-            f"These are few: over {least} groups, chance alone reaches {chance(least):.2f} in one "
-            "case of twenty."
-        )
-    if len(found) > FEW:
-        lucky = max(1, round(len(found) / 20))
-        yield f"Of {len(found)} pairs, about {lucky} would be beyond it by chance alone."
-    if more := _left_out(len(found) - shown):
-        yield f"{more}."
-
-
-def _listed(keys: Sequence[str], most: int = _MOST_SETTINGS) -> str:
-    """Name settings by the last parts of their names, the first few of many."""
-    more = len(keys) - most
-    named = [one_line(_short_key(key)) for key in keys[:most]]
-    return ", ".join([*named, f"{more} more"] if more > 0 else named)
-
-
-def _short_key(key: str) -> str:
-    return ".".join(key.split(".")[-2:])

@@ -1,0 +1,208 @@
+"""Tables of what a comparison's statistics say: differences to the baseline, and correlations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from verl_tui.comparison.correlations import FEW
+from verl_tui.comparison.differences import Basis
+from verl_tui.comparison.outcomes import KINDS
+from verl_tui.comparison.statistics import chance
+from verl_tui.comparison.table import LONGEST, Table, left_out
+from verl_tui.text import one_line
+from verl_tui.words import number, rounded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from verl_tui.comparison.compare import Comparison
+    from verl_tui.comparison.correlations import Association, Correlation
+    from verl_tui.comparison.differences import Difference
+    from verl_tui.comparison.statistics import Interval
+
+_MOST_DIFFERENCES = 60
+_MOST_CORRELATIONS = 15
+_MOST_WEAK = 5
+"""Most correlations that chance alone may reach, the strongest of them."""
+_MOST_KEYS = 2
+"""Most settings named in a row, and in a sentence three times as many."""
+
+
+# -- differences -----------------------------------------------------------------------------------
+
+
+def difference_table(comparison: Comparison) -> Table:
+    """Return the differences that have an interval, figure by figure."""
+    base = one_line(comparison.groups[0].name)
+    heading = f"differences to {base}, with 95 % intervals"
+    order = list(KINDS)
+    without = [one for one in comparison.differences if one.interval is None]
+    found = sorted(
+        (one for one in comparison.differences if one.interval is not None),
+        key=lambda one: order.index(one.figure),
+    )
+    if not found:
+        return Table(heading, note="no figure of two runs is known well enough for an interval")
+    rows = tuple(map(_difference, found[:_MOST_DIFFERENCES]))
+    columns = ("figure", "of", "baseline", "value", "difference", "interval", "from", "verdict")
+    return Table(heading, columns, rows, " ".join(_on_intervals(found, without)), numbers=False)
+
+
+def _difference(one: Difference) -> tuple[str, ...]:
+    assert one.interval is not None
+    basis = "last values"
+    if one.basis is Basis.SEEDS:
+        basis = f"{one.runs[0]} and {one.runs[1]} seeds"
+    return (
+        KINDS[one.figure].label,
+        one_line(one.group),
+        number(one.baseline),
+        number(one.value),
+        signed(one.change),
+        between(one.interval),
+        basis,
+        one.verdict,
+    )
+
+
+def _on_intervals(found: Sequence[Difference], without: Sequence[Difference]) -> Iterator[str]:
+    if any(one.basis is Basis.WITHIN_RUN for one in found):
+        yield (
+            "Intervals from last values hold for these runs alone: they say nothing of other "
+            "seeds, which often differ more."
+        )
+    by_reason: dict[str, dict[str, None]] = {}
+    for one in without:
+        by_reason.setdefault(one.reason, {})[KINDS[one.figure].label] = None
+    for reason, labels in by_reason.items():
+        yield f"No interval for {', '.join(labels)}: {reason}."
+    if len(found) > FEW:
+        yield (
+            f"Of {len(found)} intervals, about {max(1, round(len(found) / 20))} would exclude "
+            "zero by chance alone."
+        )
+    if more := left_out(len(found) - _MOST_DIFFERENCES):
+        yield f"{more}."
+
+
+def between(found: Interval) -> str:
+    """Write the bounds of an interval."""
+    return f"{signed(found.low)} to {signed(found.high)}"
+
+
+def signed(value: float) -> str:
+    """Write a difference with its sign."""
+    return ("+" if value > 0 else "") + rounded(value)
+
+
+# -- correlations ----------------------------------------------------------------------------------
+
+
+def correlation_table(comparison: Comparison) -> Table:
+    """Return the correlations beyond chance, else the strongest few."""
+    heading, told = "which setting goes with which outcome", comparison.association
+    clear = [one for one in told.found if one.beyond_chance][:_MOST_CORRELATIONS]
+    shown = [*clear, *(one for one in told.found if not one.beyond_chance)][
+        : max(_MOST_WEAK, len(clear))
+    ]
+    note = " ".join((*_on_correlations(told.found, shown), *_not_told(told, shown)))
+    if not told.found:
+        return Table(heading, note=f"{told.reason}. {note}" if note else told.reason)
+    rows = tuple(map(_correlation, shown))
+    columns = ("setting", "outcome", "rank correlation", "groups", "beyond chance")
+    return Table(heading, columns, rows, note)
+
+
+def _correlation(one: Correlation) -> tuple[str, ...]:
+    label = _listed(one.settings, _MOST_KEYS)
+    if one.levels is not None:
+        label += f" ({one_line(one.levels[0], LONGEST)} → {one_line(one.levels[1], LONGEST)})"
+    return (
+        label,
+        KINDS[one.figure].label,
+        f"{one.coefficient:+.2f}",
+        str(one.groups),
+        "yes" if one.beyond_chance else "no",
+    )
+
+
+def _on_correlations(found: Sequence[Correlation], shown: Sequence[Correlation]) -> Iterator[str]:
+    if not found:
+        return
+    yield "1 or -1: the outcome always rises or falls with the setting; 0: it does not."
+    least = min(one.groups for one in shown)
+    if least < FEW:
+        yield (
+            f"These are few: over {least} groups, chance alone reaches {chance(least):.2f} in one "
+            "case of twenty."
+        )
+    if len(found) > FEW:
+        lucky = max(1, round(len(found) / 20))
+        yield f"Of {len(found)} pairs, about {lucky} would be beyond it by chance alone."
+    if more := left_out(len(found) - len(shown)):
+        yield f"{more}."
+
+
+def _not_told(told: Association, shown: Sequence[Correlation]) -> Iterator[str]:
+    """Yield what cannot be told of the settings shown, and which have no order."""
+    keys = {key for one in shown for key in one.settings}
+    for together in told.confounded:
+        if keys.intersection(together):
+            yield (
+                f"{_listed(together, 3 * _MOST_KEYS)} change together: their effects cannot be "
+                "told apart."
+            )
+    if told.unranked:
+        listed = _listed(told.unranked, 3 * _MOST_KEYS)
+        yield f"Not ranked, as more than two values have no order: {listed}."
+
+
+def _listed(keys: Sequence[str], most: int) -> str:
+    """Name settings by the last parts of their names, the first few of many."""
+    more = len(keys) - most
+    named = [one_line(_short_key(key)) for key in keys[:most]]
+    return ", ".join([*named, f"{more} more"] if more > 0 else named)
+
+
+def _short_key(key: str) -> str:
+    return ".".join(key.split(".")[-2:])
+
+
+# -- in a sentence ---------------------------------------------------------------------------------
+
+
+def headlines(comparison: Comparison) -> Iterator[str]:
+    """Yield a sentence on which runs reached most, for each outcome that can be compared."""
+    if len(comparison.groups) < 2:
+        return
+    for id in ("final_reward", "last_validation"):
+        if id in comparison.compared:
+            yield _headline(id, comparison)
+
+
+def _headline(id: str, comparison: Comparison) -> str:
+    base, better = comparison.groups[0], comparison.compared[id]
+    values = {
+        group.name: value
+        for group in comparison.groups
+        if (value := group.figures[id].value) is not None
+    }
+    top = max(values, key=lambda name: values[name] * better)
+    word = "highest" if better > 0 else "lowest"
+    start = f"{word} {KINDS[id].label}: {one_line(top)}, {number(values[top])}"
+    if top == base.name:
+        return f"{start}, which is the baseline"
+    found = _of(comparison.differences, id, top)
+    return start if found is None else f"{start}, {_against(found)}"
+
+
+def _of(differences: Iterable[Difference], id: str, group: str) -> Difference | None:
+    return next((one for one in differences if (one.figure, one.group) == (id, group)), None)
+
+
+def _against(found: Difference) -> str:
+    words = f"{signed(found.change)} against the baseline"
+    if found.interval is None:
+        return f"{words}, without an interval"
+    only = "" if found.basis is Basis.SEEDS else ", for these runs alone"
+    return f"{words} ({between(found.interval)}{only}): {found.verdict}"
