@@ -18,7 +18,7 @@ from verl_tui.sources.formats import FORMATS
 from verl_tui.sources.http import prometheus_server as prometheus
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from verl_tui.comparison.bands import Against
     from verl_tui.health.finding import Episode, Finding
@@ -64,12 +64,17 @@ def exit_code(report: Mapping[str, Any]) -> int:
     runs = report["runs"]
     if not any(_is_log_with_records(source) for run in runs for source in run["sources"]):
         return NOTHING_READABLE
+    codes = [gate_code(run["against"]) for run in runs if "against" in run]
+    codes.append(_health_code(runs))
+    return CRITICAL if CRITICAL in codes else max(codes)
+
+
+def _health_code(runs: Sequence[Mapping[str, Any]]) -> int:
+    """Return the exit code of the worst finding."""
     found = {finding["severity"] for run in runs for finding in run["findings"]}
-    health = CRITICAL if "critical" in found else WARNING if "warning" in found else HEALTHY
-    held = [gate_code(run["against"]) for run in runs if "against" in run]
-    if CRITICAL in (health, *held):
+    if "critical" in found:
         return CRITICAL
-    return max((health, *held))
+    return WARNING if "warning" in found else HEALTHY
 
 
 def _is_log_with_records(source: Mapping[str, Any]) -> bool:

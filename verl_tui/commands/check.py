@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from verl_tui.commands.arguments import CommandParser
-    from verl_tui.comparison.bands import Against
+    from verl_tui.comparison.bands import Against, Width
     from verl_tui.monitor import Monitor
+    from verl_tui.runs.run import Run
 
 NAME = "check"
 HELP = "report once, without a screen; exits 0 healthy, 1 warning, 2 critical, 3 nothing readable"
@@ -130,27 +131,40 @@ def _held(monitor: Monitor, options: argparse.Namespace) -> Mapping[str, Against
         if options.band:
             raise CommandError("--band says how far a run may lie from that of --against RUN")
         return None
-    from verl_tui.comparison.bands import WIDTHS, BaselineError, Width, hold
-    from verl_tui.comparison.naming import UnknownRunError, all_meant
+    from verl_tui.comparison.bands import BaselineError, hold
 
-    runs = [run for run in monitor.runs.values() if run.keys]
-    try:
-        baseline = all_meant(runs, options.against)
-    except UnknownRunError as error:
-        raise CommandError(f"--against: {error}") from error
+    baseline = _baseline(monitor, options.against)
     names = {run.name for run in baseline}
     chosen = [run for run in monitor.runs.values() if run.name not in names]
     if not chosen:
         raise CommandError(f"--against {options.against}: it is all there is, no run is left")
-    widths = dict(WIDTHS)
-    for figure, share in options.band or ():
-        widths.pop(figure, None)
-        if share is not None:
-            widths[figure] = Width(share, fixed=True)
+    widths = _widths(options.band or ())
     try:
         return {run.name: hold(run, baseline, monitor.guide, widths) for run in chosen}
     except BaselineError as error:
         raise CommandError(f"--against {options.against}: {error}") from error
+
+
+def _baseline(monitor: Monitor, named: str) -> Sequence[Run]:
+    """Return the runs with numbers that the user means as the baseline."""
+    from verl_tui.comparison.naming import UnknownRunError, all_meant
+
+    try:
+        return all_meant([run for run in monitor.runs.values() if run.keys], named)
+    except UnknownRunError as error:
+        raise CommandError(f"--against: {error}") from error
+
+
+def _widths(bands: Sequence[tuple[str, float | None]]) -> Mapping[str, Width]:
+    """Return the bands of all figures: the usual ones, but for those that the user set."""
+    from verl_tui.comparison.bands import WIDTHS, Width
+
+    widths = dict(WIDTHS)
+    for figure, share in bands:
+        widths.pop(figure, None)
+        if share is not None:
+            widths[figure] = Width(share, fixed=True)
+    return widths
 
 
 def _report_missing(runs: Sequence[Mapping[str, Any]], best_by: str, code: int) -> None:

@@ -72,7 +72,6 @@ def _baseline_first(monitor: Monitor, named: str | None, now: float) -> Sequence
     """Return the runs that hold a training, the baseline first; others are left out, which is
     said.
     """
-    from verl_tui.comparison.naming import UnknownRunError, meant
     from verl_tui.runs.views.state import State, state
 
     found = list(monitor.runs.values())
@@ -81,12 +80,20 @@ def _baseline_first(monitor: Monitor, named: str | None, now: float) -> Sequence
         print_message(f"left out, as there is no training in it: {', '.join(left)}")
     if not any(run.keys for run in runs):
         raise CommandError("no run with numbers to compare", EXIT_NOTHING)
+    first = _baseline(runs, named)
+    return sorted(runs, key=lambda run: run is not first)
+
+
+def _baseline(runs: Sequence[Run], named: str | None) -> Run:
+    """Return the run that the user named, else the first one with numbers."""
+    from verl_tui.comparison.naming import UnknownRunError, meant
+
+    if named is None:
+        return next(run for run in runs if run.keys)
     try:
-        usual = next(run for run in runs if run.keys)
-        first = usual if named is None else meant(runs, named)
+        return meant(runs, named)
     except UnknownRunError as error:
         raise CommandError(f"--baseline: {error}") from error
-    return sorted(runs, key=lambda run: run is not first)
 
 
 def _written(found: Comparison, options: argparse.Namespace) -> str:

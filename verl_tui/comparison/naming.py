@@ -37,12 +37,22 @@ def all_meant(runs: Sequence[Run], word: str) -> list[Run]:
     Raises:
         UnknownRunError: None is meant.
     """
-    exact = [run for run in runs if run.name == word]
-    below = [run for run in runs if any(_is_below(path, word) for path in run.paths)]
-    found = exact or below or [run for run in runs if word in run.name]
-    if not found:
-        raise UnknownRunError(f"{word} is none of the runs: {_names(runs) or 'there is none'}")
-    return found
+    for names in (_in_full, _by_path, _in_part):
+        if found := [run for run in runs if names(word, run)]:
+            return found
+    raise UnknownRunError(f"{word} is none of the runs: {_names(runs) or 'there is none'}")
+
+
+def _in_full(word: str, run: Run) -> bool:
+    return word == run.name
+
+
+def _by_path(word: str, run: Run) -> bool:
+    return any(_is_below(path, word) for path in run.paths)
+
+
+def _in_part(word: str, run: Run) -> bool:
+    return word in run.name
 
 
 def _is_below(path: str, word: str) -> bool:

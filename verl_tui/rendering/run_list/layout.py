@@ -212,13 +212,7 @@ def caption(view: View, listed: int, width: int) -> str:
     """Return how many runs are listed, in which order, and how many are selected; the last of it
     alone where there is no room for all.
     """
-    total = len(view.monitor.runs)
-    if listed < total:
-        words = [f"filter: {listed} of {total}"]
-    elif view.listing.filter and not named_like(view.monitor.runs.values(), view.listing.filter):
-        words = [f"no run matches, all {total} listed"]
-    else:
-        words = [str(total)] if total > 1 else []
+    words = _listed_of_all(view, listed)
     if view.listing.order != ORDERS[0]:
         words.append(f"by {view.listing.order}")
     if count := len(view.selected):
@@ -226,6 +220,16 @@ def caption(view: View, listed: int, width: int) -> str:
     words += [sentence for sentence in (passed_over(view), not_reached(view)) if sentence]
     text = (" - " if view.ascii_only else " · ").join(words)
     return next((form for form in (text, *words[-1:]) if len(form) <= width), "")
+
+
+def _listed_of_all(view: View, listed: int) -> list[str]:
+    """Return how many of all runs are listed, nothing where the only one is."""
+    total = len(view.monitor.runs)
+    if listed < total:
+        return [f"filter: {listed} of {total}"]
+    if view.listing.filter and not named_like(view.monitor.runs.values(), view.listing.filter):
+        return [f"no run matches, all {total} listed"]
+    return [str(total)] if total > 1 else []
 
 
 def _rows_of_each(runs: int, room: ListRoom) -> int:

@@ -258,14 +258,19 @@ class DashboardLayout(BufferedScreen[None]):
             _fill_screen(other, fills=other is panel)
             if other is not front:
                 other.styles.set_rule("display", None if panel is None else "none")
-        if front is not None:  # by its property: Textual looks anew which panels are displayed
-            front.styles.display = None if panel is None else "block"
-            if front.has_class("-bare"):  # only the full screen gives it a frame
-                self.app.stylesheet.apply(front)
+        if front is not None:
+            self._bring_forward(front, forward=panel is not None)
         self.refresh(layout=True, repaint=False)
         if self.has_class("-line"):
             self.app.stylesheet.apply(self.query_one("#status"))
         self._after_layout()
+
+    def _bring_forward(self, front: Panel, *, forward: bool) -> None:
+        """Display a panel where it is to fill the screen, or leave that to the stylesheet again."""
+        # By its property: Textual looks anew which panels are displayed.
+        front.styles.display = "block" if forward else None
+        if front.has_class("-bare"):  # only the full screen gives it a frame
+            self.app.stylesheet.apply(front)
 
     def _sync_layout(self, view: View) -> bool:
         """Arrange the panels to suit what there is to show; return True if they were not yet, and
