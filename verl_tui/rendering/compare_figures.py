@@ -13,12 +13,13 @@ from verl_tui.comparison.figures import (
     last,
     one_scale,
     step_time,
+    usual_last,
     weighty,
 )
 from verl_tui.comparison.settings import differing_settings
 from verl_tui.indicators import INDICATORS
 from verl_tui.rendering.text.numbers import compact, exact_step
-from verl_tui.runs.views.alignment import RECENT, Alignment, stops
+from verl_tui.runs.views.alignment import Alignment, stops
 from verl_tui.runs.views.facts import short
 from verl_tui.runs.views.measures import differing
 from verl_tui.runs.views.settings_diff import ABSENT
@@ -82,7 +83,8 @@ def sections(
     """
     ends = stops(runs, alignment)
     found = [(runs[at], ends[at]) for at in seen]
-    lines = _figures(view, found, "" if alignment is Alignment.END else ", now")
+    now = "" if alignment is Alignment.END else ", now"
+    lines = _figures(view, found, now, usual_last(runs, ends))
     known = (line for line in lines if any(cell.text != UNKNOWN for cell in line.cells))
     otherwise = [
         ComparisonSection("measured differently", (), sentence) for sentence in differing(runs)
@@ -102,8 +104,17 @@ def where(runs: Sequence[Run], alignment: Alignment) -> str:
     return f"{duration(max(lasted))} after their start" if lasted else "no times are known"
 
 
-def _figures(view: View, found: Sequence[tuple[Run, Stop]], now: str) -> Iterator[ComparisonRow]:
-    """Yield the rows; `now` is appended to labels of values that hold at each run's end."""
+def _figures(
+    view: View, found: Sequence[tuple[Run, Stop]], now: str, count: int
+) -> Iterator[ComparisonRow]:
+    """Yield the rows.
+
+    Args:
+        view: The state of the app.
+        found: The runs in sight, each with the point up to which it counts.
+        now: What labels of values that hold at each run's end are followed by.
+        count: Number of last logged values that means are made of.
+    """
 
     def line(
         label: str,
@@ -128,8 +139,8 @@ def _figures(view: View, found: Sequence[tuple[Run, Stop]], now: str) -> Iterato
     for indicator in ("policy_kl", "reference_kl"):
         label = f"highest {INDICATORS[indicator].label}"
         yield line(label, _cells(partial(highest, indicator, guide=view.monitor.guide)))
-    yield line("throughput, mean", _cells(partial(final, "throughput", count=RECENT)), 1)
-    yield line("step time", _cells(partial(step_time, count=RECENT)), -1)
+    yield line("throughput, mean", _cells(partial(final, "throughput", count=count)), 1)
+    yield line("step time", _cells(partial(step_time, count=count)), -1)
     yield line(f"ETA{now}", lambda run, _: ComparedCell(duration(remaining(run, view.now))))
     yield line(f"findings{now}", lambda run, _: _findings(view, run), -1, is_count=True)
 

@@ -34,7 +34,7 @@ from verl_tui.runs.views.alignment import (
     Alignment,
     Stop,
     extreme,
-    recent,
+    newest,
     seconds_per_step,
     stops,
     value,
@@ -138,10 +138,11 @@ def test_values_up_to_a_stop() -> None:
     assert value(series, Stop(3, None)) == 0.9, "the newest number"
     assert extreme(series, stop) == (2, 0.9), "the first of equals"
     assert extreme(series, stop, lowest=True) == (4, 0.1)
-    assert recent(series, stop) == pytest.approx(0.55)
+    assert list(newest(series, stop, 2)) == [0.1, 0.9]
     assert seconds_per_step(run, stop) == 30.0
     for nothing in (Stop(None, None), Stop(0, None)):
-        assert value(series, nothing) is extreme(series, nothing) is recent(series, nothing) is None
+        assert value(series, nothing) is extreme(series, nothing) is None
+        assert not newest(series, nothing, 2)
         assert seconds_per_step(run, nothing) is None
 
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
 
-RECENT = 20
-"""Points that a figure which varies from step to step is the mean of."""
+_RECENT = 20
+"""Steps whose mean time is that of a step, unless another number is asked for."""
 
 
 class Alignment(Enum):
@@ -73,12 +73,6 @@ def value(series: Series | None, stop: Stop) -> float | None:
     return next((values[i] for i in range(count - 1, -1, -1) if math.isfinite(values[i])), None)
 
 
-def recent(series: Series | None, stop: Stop, most: int = RECENT) -> float | None:
-    """Return the mean of the newest values that are numbers, None where there is none."""
-    known = [value for value in newest(series, stop, most) if math.isfinite(value)]
-    return sum(value / len(known) for value in known) if known else None
-
-
 def newest(series: Series | None, stop: Stop, most: int) -> Sequence[float]:
     """Return the newest values, oldest first, whether they are numbers or not."""
     count = logged(series, stop)
@@ -97,7 +91,7 @@ def extreme(series: Series | None, stop: Stop, *, lowest: bool = False) -> Point
     return Point(series.steps[series.values.index(top)], top)
 
 
-def seconds_per_step(run: Run, stop: Stop, most: int = RECENT) -> float | None:
+def seconds_per_step(run: Run, stop: Stop, most: int = _RECENT) -> float | None:
     """Return how long the newest steps took by the run's clock, None where unknown."""
     clock = _clock(run)
     last = (
