@@ -157,6 +157,7 @@ def test_a_run_without_a_step_passes_no_gate(tmp_path: Path) -> None:
     ("words", "sentence"),
     [
         (["--against", "nobody"], "nobody is none of the runs"),
+        (["--against", "n" * 300], "is none of the runs"),
         (["--against", "new"], "no run is left"),
         (["--band", "final_reward=5%"], "--against"),
         (["--against", "new", "--band", "reward=5%"], "none of final_reward"),

@@ -122,7 +122,11 @@ def run(options: argparse.Namespace) -> int:
 
 def _with_baseline(paths: Sequence[str], named: str | None) -> Sequence[str]:
     """Return what is to be read: a baseline that is a path need not be among the others."""
-    return paths if named is None or not Path(named).exists() else [*paths, named]
+    try:
+        is_path = named is not None and Path(named).exists()
+    except OSError:  # such as a name longer than a path may be
+        is_path = False
+    return [*paths, str(named)] if is_path else paths
 
 
 def _held(monitor: Monitor, options: argparse.Namespace) -> Mapping[str, Against] | None:
