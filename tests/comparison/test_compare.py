@@ -365,7 +365,7 @@ def test_bad_input_gets_a_sentence_and_the_rest_is_done() -> None:
         run_of("lengths", [1.0] * 20, key=LENGTH),
     )
     said = told(found)
-    assert "no step is known of nothing" in said
+    assert "not compared, as no step is known: nothing" in said
     assert "the last 10 rewards of lost are not finite" in said
     assert "2 of the last 10 rewards of gaps are not finite and are left out" in said
     assert "lengths logs no reward" in said

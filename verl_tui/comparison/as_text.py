@@ -59,13 +59,13 @@ def _wrapped(
 
 
 def _aligned(table: Table, width: int | None) -> Iterator[str]:
-    """Yield the lines of a table; columns that do not fit go on below, beside the first one."""
+    """Yield the lines of a table; columns that do not fit go on below, beside the names."""
     if not table.rows:
         return
     rows = [table.columns, *((_named(first), *rest) for first, *rest in table.rows)]
     sizes = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     room = None if width is None else width - len(_GAP)
-    for at, chosen in enumerate(_pieces(sizes, room)):
+    for at, chosen in enumerate(_pieces(sizes, room, table.naming)):
         if at:
             yield ""
         for row in rows:
@@ -81,13 +81,17 @@ def _named(text: str) -> str:
     return f"{text[: half - 1]}…{text[-half:]}"
 
 
-def _pieces(sizes: Sequence[int], room: int | None) -> Iterator[list[int]]:
-    """Yield the indices of the columns that fit beside each other, the first one always."""
-    chosen, used = [0], sizes[0]
-    for i in range(1, len(sizes)):
-        if room is not None and used + len(_GAP) + sizes[i] > room and len(chosen) > 1:
+def _pieces(sizes: Sequence[int], room: int | None, naming: int) -> Iterator[list[int]]:
+    """Yield the indices of the columns that fit beside each other, always with those that name what
+    a row is about.
+    """
+    first = list(range(naming))
+    start = sum(sizes[:naming]) + len(_GAP) * (naming - 1)
+    chosen, used = list(first), start
+    for i in range(naming, len(sizes)):
+        if room is not None and used + len(_GAP) + sizes[i] > room and len(chosen) > naming:
             yield chosen
-            chosen, used = [0], sizes[0]
+            chosen, used = list(first), start
         chosen.append(i)
         used += len(_GAP) + sizes[i]
     yield chosen

@@ -40,7 +40,7 @@ def notes(
             "a single run: there is nothing to hold it against; name several paths, or a "
             "directory of runs"
         )
-    yield from _nothing_read(measured)
+    yield from _nothing_read(measured, alignment)
     if len(measured) > 1:
         yield from _nothing_common(measured)
     yield from _without_reward(measured, count)
@@ -58,10 +58,11 @@ def names(measured: Sequence[MeasuredRun]) -> str:
     return ", ".join(found if more <= 0 else [*found[:_NAMED], f"{more} more"])
 
 
-def _nothing_read(measured: Sequence[MeasuredRun]) -> Iterator[str]:
+def _nothing_read(measured: Sequence[MeasuredRun], alignment: Alignment) -> Iterator[str]:
     empty = [one for one in measured if one.stop.step is None]
     if empty:
-        yield f"no step is known of {names(empty)}: nothing of it is compared"
+        what = "time" if alignment is Alignment.TIME else "step"
+        yield f"not compared, as no {what} is known: {names(empty)}"
 
 
 def _nothing_common(measured: Sequence[MeasuredRun]) -> Iterator[str]:

@@ -45,7 +45,9 @@ def difference_table(comparison: Comparison) -> Table:
         return Table(heading, note="no figure of two runs is known well enough for an interval")
     rows = tuple(map(_difference, found[:_MOST_DIFFERENCES]))
     columns = ("figure", "of", "baseline", "value", "difference", "interval", "from", "verdict")
-    return Table(heading, columns, rows, " ".join(_on_intervals(found, without)), numbers=False)
+    return Table(
+        heading, columns, rows, " ".join(_on_intervals(found, without)), numbers=False, naming=2
+    )
 
 
 def _difference(one: Difference) -> tuple[str, ...]:

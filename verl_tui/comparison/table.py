@@ -14,12 +14,13 @@ class Table(NamedTuple):
 
     heading: str
     columns: tuple[str, ...] = ()
-    """The first one names what a row is about."""
     rows: tuple[tuple[str, ...], ...] = ()
     note: str = ""
     """A sentence below it."""
     numbers: bool = True
     """True if all columns but the first are of numbers."""
+    naming: int = 1
+    """Number of first columns that name what a row is about."""
 
 
 def left_out(count: int) -> str:
