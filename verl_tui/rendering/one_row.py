@@ -9,8 +9,8 @@ from rich.cells import cell_len
 
 from verl_tui.health.finding import Severity
 from verl_tui.rendering.charts.downsample import TREND_POINTS, trend
-from verl_tui.rendering.charts.labels import ASCII, UNICODE
 from verl_tui.rendering.charts.sparkline import sparkline
+from verl_tui.rendering.charts.symbols import ASCII, UNICODE
 from verl_tui.rendering.charts.validation import newest_and_best
 from verl_tui.rendering.session.source_status import not_reached, passed_over, source_pieces
 from verl_tui.rendering.text.family_colours import family_role

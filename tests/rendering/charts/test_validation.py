@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from run_views import make_run, make_view
 
 from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
-from verl_tui.rendering.charts.labels import ASCII, UNICODE, one_line, title_row
+from verl_tui.rendering.charts.labels import one_line, title_row
 from verl_tui.rendering.charts.renderer import ChartRenderer
+from verl_tui.rendering.charts.symbols import ASCII, UNICODE
 from verl_tui.rendering.charts.validation import (
     newest_and_best,
     on_one_scale,

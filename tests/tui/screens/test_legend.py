@@ -12,10 +12,10 @@ from textual.app import App
 from watching import press, showing
 
 from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Mark
-from verl_tui.rendering.charts.labels import Symbols
 from verl_tui.rendering.charts.legend import SIGNS, legend
 from verl_tui.rendering.charts.line_styles import LINE_STYLES
 from verl_tui.rendering.charts.renderer import ChartRenderer
+from verl_tui.rendering.charts.symbols import Symbols
 from verl_tui.runs.pyramid import Pyramid
 from verl_tui.tui.widgets.rows import Rows
 from verl_tui.tui.widgets.zoomed_chart import ZoomedChart

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.app import App
 
-from verl_tui.rendering.charts.labels import ASCII, UNICODE, one_line
+from verl_tui.rendering.charts.labels import one_line
 from verl_tui.rendering.charts.renderer import ChartRenderer
+from verl_tui.rendering.charts.symbols import ASCII, UNICODE
 from verl_tui.runs.pyramid import Pyramid
 from verl_tui.tui.widgets.chart import Axis, Chart, ChartData, ChartLine, Mark
 

@@ -19,8 +19,8 @@ from verl_tui.rendering.charts.cache import ChartCache
 from verl_tui.rendering.charts.chart_data import Axis, ChartData, ChartLine, Mark
 from verl_tui.rendering.charts.cursor_values import CursorValue, cursor_values, rows_of
 from verl_tui.rendering.charts.downsample import Smoothed, usual_range, value_range
-from verl_tui.rendering.charts.labels import ASCII, UNICODE
 from verl_tui.rendering.charts.renderer import ChartRenderer
+from verl_tui.rendering.charts.symbols import ASCII, UNICODE
 from verl_tui.runs.pyramid import Pyramid
 from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.zoomed_chart import ZoomedChart

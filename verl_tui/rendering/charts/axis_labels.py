@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from verl_tui.rendering.charts.axes import Scale, Window
     from verl_tui.rendering.charts.braille import Text
     from verl_tui.rendering.charts.chart_data import Axis, ChartData, Mark
-    from verl_tui.rendering.charts.labels import Symbols
+    from verl_tui.rendering.charts.symbols import Symbols
 
 _AXIS_FROM = 24
 """Narrower charts have no y axis."""

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.cells import cell_len
 
 from verl_tui.rendering.charts.downsample import value_at
-from verl_tui.rendering.charts.labels import ASCII, signs, value_text
+from verl_tui.rendering.charts.labels import value_text
+from verl_tui.rendering.charts.line_signs import signs
+from verl_tui.rendering.charts.symbols import ASCII
 from verl_tui.rendering.text.numbers import compact, exact_step
 from verl_tui.rendering.text.printable import printable
 from verl_tui.rendering.text.wrap import fit
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
     from verl_tui.rendering.charts.cache import ChartCache
     from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
-    from verl_tui.rendering.charts.labels import Symbols
+    from verl_tui.rendering.charts.symbols import Symbols
 
 _GAP = "   "
 _SHORT = 24

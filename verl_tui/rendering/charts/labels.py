@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from dataclasses import replace
-from itertools import chain, cycle, product
+from itertools import chain, product
 from math import isfinite
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
 
 from verl_tui.rendering.charts.braille import join
 from verl_tui.rendering.charts.cache import spark_reach
 from verl_tui.rendering.charts.downsample import TREND_POINTS, trend, value_at
+from verl_tui.rendering.charts.line_signs import signs
 from verl_tui.rendering.charts.sparkline import BROKEN, spark_column, sparkline
+from verl_tui.rendering.charts.symbols import ASCII, Symbols, fit
 from verl_tui.rendering.charts.validation import score_beside_curve
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.printable import middle, wrapped
@@ -38,60 +40,10 @@ _ENOUGH, _LEAST_LETTERS = 16, 3
 """Cells of a name in the legend that are enough beside a note, and those that are better than no
 name.
 """
-_STAMP = 18
-"""Cells from one letter on a line to its next."""
 _SPARK = 24
 """Cells of a sparkline from which on it gives way to the score beside it."""
 _UNITS = 56
 """Cells from which on a chart of one row has room for the unit."""
-
-
-class Symbols(NamedTuple):
-    """The glyphs of a chart. They differ from each other, so that colour never has to tell them
-    apart.
-    """
-
-    rising: str = "↑"
-    falling: str = "↓"
-    flat: str = "→"
-    breach: str = "▲"
-    restart: str = "↻"
-    checkpoint: str = "■"
-    points: str = "◆◇◈▫"
-    broken: str = "✗"
-    single: str = "●"
-    best: str = "★"
-    cursor: str = "│"
-    ellipsis: str = "…"
-    rule: str = "─"
-    tick: str = "┬"
-    side: str = "│"
-    side_tick: str = "┤"
-    side_right: str = "├"
-    corner: str = "└"
-    focus: str = "▸"
-    start: str = "○"
-
-
-UNICODE = Symbols()
-ASCII = Symbols(
-    *("^", "v", "=", "^", "R", "#", "o%@&", "!", "*", "B", "|", "~", "-", "+", "|", "+", "+", "+"),
-    *(">", "S"),
-)
-
-
-def fit(text: str, cells: int, symbols: Symbols = UNICODE) -> str:
-    """Return foreign text on one line of at most `cells` cells, what cannot be printed replaced,
-    with an ellipsis.
-    """
-    text = text[: 4 * max(0, cells) + 4]
-    if not text.isprintable():
-        text = "".join(c if c.isprintable() else "?" for c in text)
-    if symbols is ASCII:
-        text = text.encode("ascii", "replace").decode()
-    if cell_len(text) <= cells:
-        return text
-    return set_cell_size(text, cells - 1).rstrip() + symbols.ellipsis if cells > 0 else ""
 
 
 def value_text(value: float, unit: str) -> str:
@@ -412,41 +364,3 @@ def _short(line: ChartLine, cells: int, symbols: Symbols) -> str:
 def _several(data: ChartData) -> bool:
     kinds = [line.kind for line in data.all_lines]
     return len(set(kinds)) < len(kinds)
-
-
-def signs(data: ChartData, symbols: Symbols) -> list[tuple[ChartLine, str]]:
-    """Return each line with its sign: the letter at its end, or the marker of its points.
-
-    The only line of a chart has no letter.
-    """
-    lines = data.all_lines
-    alone = [line.kind for line in lines].count("line") == 1
-    letters, markers = cycle("abcdefghijklmnopqrstuvwxyz"), cycle(symbols.points)
-    signed: list[tuple[ChartLine, str]] = []
-    for line in lines:
-        sign = line.sign
-        if not sign and line.kind == "points":
-            sign = next(markers)
-        elif not sign and not alone:
-            sign = next(letters)
-        signed.append((line, sign))
-    return signed
-
-
-def layered(data: ChartData, symbols: Symbols) -> list[tuple[ChartLine, str]]:
-    """Return lines and signs from the farthest to the nearest: of several runs the shown one's line
-    is on top.
-    """
-    signed, main = signs(data, symbols), data.main
-    if len(signed) < 2:
-        return signed
-    return sorted(signed, key=lambda pair: bool(pair[0].sign) and pair[0] is main)
-
-
-def stamps(sign: str, cells: int) -> range:
-    """Return the cells at which a letter stands on its line, so that lines are told apart without
-    colours.
-
-    Letters next to each other in the alphabet stand three cells apart.
-    """
-    return range(ord(sign) * 3 % _STAMP, cells, _STAMP) if sign else range(0)

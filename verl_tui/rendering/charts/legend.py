@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.rendering.charts.braille import DotLayer, compose
-from verl_tui.rendering.charts.labels import ASCII, UNICODE
 from verl_tui.rendering.charts.line_styles import LINE_STYLES, straight_lines
+from verl_tui.rendering.charts.symbols import ASCII, UNICODE
 from verl_tui.rendering.session.selection import LETTERS
 
 if TYPE_CHECKING:

@@ -17,9 +17,11 @@ from verl_tui.rendering.charts.alarms import BEHIND
 from verl_tui.rendering.charts.axis_labels import sides
 from verl_tui.rendering.charts.best_value import best_point
 from verl_tui.rendering.charts.braille import DotLayer, Glyph
-from verl_tui.rendering.charts.labels import ASCII, layered, sentences
+from verl_tui.rendering.charts.labels import sentences
+from verl_tui.rendering.charts.line_signs import layered
 from verl_tui.rendering.charts.line_styles import straight_lines
 from verl_tui.rendering.charts.roles import HUES
+from verl_tui.rendering.charts.symbols import ASCII
 from verl_tui.rendering.text.numbers import distinct_texts
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from verl_tui.rendering.charts.braille import Text
     from verl_tui.rendering.charts.cache import ChartCache
     from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Points
-    from verl_tui.rendering.charts.labels import Symbols
+    from verl_tui.rendering.charts.symbols import Symbols
 
 LEAST_WIDTH, LEAST_HEIGHT = 16, 5
 """Cells of a chart, with its title, in which a path says more than a curve over steps."""

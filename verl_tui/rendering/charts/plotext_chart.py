@@ -16,7 +16,8 @@ from verl_tui.rendering.charts.best_value import best_in
 from verl_tui.rendering.charts.braille import Glyph, fill_gaps, join
 from verl_tui.rendering.charts.cache import window_of
 from verl_tui.rendering.charts.downsample import beyond_edge
-from verl_tui.rendering.charts.labels import beyond, layered, stamps
+from verl_tui.rendering.charts.labels import beyond
+from verl_tui.rendering.charts.line_signs import layered, stamps
 from verl_tui.rendering.charts.line_styles import LINE_STYLES
 from verl_tui.rendering.charts.plotext_rows import crossed, pixel, split, written
 from verl_tui.rendering.charts.roles import HUES
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from verl_tui.rendering.charts.cache import ChartCache
     from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Points
     from verl_tui.rendering.charts.downsample import DotColumns
-    from verl_tui.rendering.charts.labels import Symbols
+    from verl_tui.rendering.charts.symbols import Symbols
 
 _DOTS = "braille"
 """Name of plotext's finest marker."""

@@ -16,20 +16,17 @@ from verl_tui.rendering.charts.braille import DotLayer, Glyph, Text
 from verl_tui.rendering.charts.cache import ChartCache, shown_reach, window_of
 from verl_tui.rendering.charts.downsample import DotColumns, beyond_edge
 from verl_tui.rendering.charts.labels import (
-    ASCII,
-    UNICODE,
-    Symbols,
     beyond,
-    layered,
     one_line,
     sentences,
     spark_row,
-    stamps,
     title_row,
 )
+from verl_tui.rendering.charts.line_signs import layered, stamps
 from verl_tui.rendering.charts.line_styles import straight_lines
 from verl_tui.rendering.charts.path import is_path, path_rows
 from verl_tui.rendering.charts.roles import HUES
+from verl_tui.rendering.charts.symbols import ASCII, UNICODE, Symbols
 
 if TYPE_CHECKING:
     from verl_tui.rendering.charts.axes import Scale, Window

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from verl_tui.rendering.charts.chart_data import ChartData, Points
-    from verl_tui.rendering.charts.labels import Symbols
+    from verl_tui.rendering.charts.symbols import Symbols
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
-from verl_tui.rendering.charts.labels import ASCII, UNICODE
 from verl_tui.rendering.charts.sparkline import BROKEN, sparkline
+from verl_tui.rendering.charts.symbols import ASCII, UNICODE
 from verl_tui.rendering.metrics.listing import movement
 from verl_tui.rendering.text.family_colours import FAMILIES, family_role
 from verl_tui.rendering.text.numbers import compact

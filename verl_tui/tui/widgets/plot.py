@@ -17,10 +17,10 @@ from verl_tui.rendering.charts.braille import ascii_locale
 from verl_tui.rendering.charts.cache import extent
 from verl_tui.rendering.charts.chart_data import ChartData
 from verl_tui.rendering.charts.downsample import neighbour
-from verl_tui.rendering.charts.labels import ASCII
 from verl_tui.rendering.charts.path import neighbour_on_path
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.charts.roles import ROLES
+from verl_tui.rendering.charts.symbols import ASCII
 from verl_tui.rendering.text import family_colours
 from verl_tui.rendering.text.run_colours import rules
 from verl_tui.tui.terminal.styles import RoleStyled

@@ -1,0 +1,51 @@
+"""The signs by which the lines of a chart are told apart without colours."""
+
+from __future__ import annotations
+
+from itertools import cycle
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
+    from verl_tui.rendering.charts.symbols import Symbols
+
+_STAMP = 18
+"""Cells from one letter on a line to its next."""
+
+
+def signs(data: ChartData, symbols: Symbols) -> list[tuple[ChartLine, str]]:
+    """Return each line with its sign: the letter at its end, or the marker of its points.
+
+    The only line of a chart has no letter.
+    """
+    lines = data.all_lines
+    alone = [line.kind for line in lines].count("line") == 1
+    letters, markers = cycle("abcdefghijklmnopqrstuvwxyz"), cycle(symbols.points)
+    signed: list[tuple[ChartLine, str]] = []
+    for line in lines:
+        sign = line.sign
+        if not sign and line.kind == "points":
+            sign = next(markers)
+        elif not sign and not alone:
+            sign = next(letters)
+        signed.append((line, sign))
+    return signed
+
+
+def layered(data: ChartData, symbols: Symbols) -> list[tuple[ChartLine, str]]:
+    """Return lines and signs from the farthest to the nearest: of several runs the shown one's line
+    is on top.
+    """
+    signed, main = signs(data, symbols), data.main
+    if len(signed) < 2:
+        return signed
+    return sorted(signed, key=lambda pair: bool(pair[0].sign) and pair[0] is main)
+
+
+def stamps(sign: str, cells: int) -> range:
+    """Return the cells at which a letter stands on its line, so that lines are told apart without
+    colours.
+
+    Letters next to each other in the alphabet stand three cells apart.
+    """
+    return range(ord(sign) * 3 % _STAMP, cells, _STAMP) if sign else range(0)

@@ -1,0 +1,55 @@
+"""The glyphs of a chart, in Unicode and in ASCII."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from rich.cells import cell_len, set_cell_size
+
+
+class Symbols(NamedTuple):
+    """The glyphs of a chart. They differ from each other, so that colour never has to tell them
+    apart.
+    """
+
+    rising: str = "↑"
+    falling: str = "↓"
+    flat: str = "→"
+    breach: str = "▲"
+    restart: str = "↻"
+    checkpoint: str = "■"
+    points: str = "◆◇◈▫"
+    broken: str = "✗"
+    single: str = "●"
+    best: str = "★"
+    cursor: str = "│"
+    ellipsis: str = "…"
+    rule: str = "─"
+    tick: str = "┬"
+    side: str = "│"
+    side_tick: str = "┤"
+    side_right: str = "├"
+    corner: str = "└"
+    focus: str = "▸"
+    start: str = "○"
+
+
+UNICODE = Symbols()
+ASCII = Symbols(
+    *("^", "v", "=", "^", "R", "#", "o%@&", "!", "*", "B", "|", "~", "-", "+", "|", "+", "+", "+"),
+    *(">", "S"),
+)
+
+
+def fit(text: str, cells: int, symbols: Symbols = UNICODE) -> str:
+    """Return foreign text on one line of at most `cells` cells, what cannot be printed replaced,
+    with an ellipsis.
+    """
+    text = text[: 4 * max(0, cells) + 4]
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() else "?" for c in text)
+    if symbols is ASCII:
+        text = text.encode("ascii", "replace").decode()
+    if cell_len(text) <= cells:
+        return text
+    return set_cell_size(text, cells - 1).rstrip() + symbols.ellipsis if cells > 0 else ""
