@@ -1,0 +1,307 @@
+"""The plot of a chart while it is drawn: layers of dots and the glyphs on top of them."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from math import isfinite
+from typing import TYPE_CHECKING
+
+from verl_tui.rendering.charts import braille
+from verl_tui.rendering.charts.alarms import BEHIND, healthy_rows, parted
+from verl_tui.rendering.charts.band_shade import rows_in_band
+from verl_tui.rendering.charts.best_value import best_in
+from verl_tui.rendering.charts.braille import DotLayer, Glyph, Text
+from verl_tui.rendering.charts.downsample import DotColumns, beyond_edge
+from verl_tui.rendering.charts.labels import (
+    beyond,
+)
+from verl_tui.rendering.charts.line_signs import layered, stamps
+from verl_tui.rendering.charts.line_styles import straight_lines
+from verl_tui.rendering.charts.roles import HUES
+from verl_tui.rendering.charts.symbols import ASCII, Symbols
+
+if TYPE_CHECKING:
+    from verl_tui.rendering.charts.axes import Scale, Window
+    from verl_tui.rendering.charts.braille import Run
+    from verl_tui.rendering.charts.cache import ChartCache
+    from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Points
+
+_APART = 3
+"""Cells from one sign of a point to the next."""
+_DENSE = 2
+"""Dots from one to the next in the shade of the middle half; others are four apart."""
+_LOOK_BACK = 100
+"""A line that ended in so many values that are no numbers has no sign at its end."""
+
+
+class Picture:
+    """The plot itself, being drawn: layers of dots and the glyphs on top of them."""
+
+    def __init__(
+        self,
+        data: ChartData,
+        scales: tuple[Scale | None, Scale | None],
+        window: Window,
+        cells: int,
+        rows: int,
+        symbols: Symbols,
+    ) -> None:
+        self._data = data
+        self._scale = scales[0]
+        self._scales = scales
+        """The y axes at the left and at the right."""
+        self._window = window
+        self._size = (cells, rows)
+        self._dots = rows * 4
+        self._healthy = healthy_rows(data.band, self._scale, self._dots)
+        self._symbols = symbols
+        self._layers = [DotLayer(cells, rows)]
+        self._glyphs: dict[int, dict[int, Glyph]] = {}
+
+    def compose(self) -> list[Text]:
+        """Return the rows."""
+        return braille.compose(self._layers, self._glyphs, ascii_only=self._symbols is ASCII)
+
+    @property
+    def in_band(self) -> range:
+        """The rows that are in the healthy band."""
+        return rows_in_band(self._healthy, self._size[1])
+
+    def draw(self, cache: ChartCache, *, shades: bool = False) -> None:
+        """Draw everything but the cursor, from the farthest to the nearest; the edges of the band
+        only where there are no shades.
+        """
+        self._envelope(cache)
+        self._spread(cache)
+        if not shades:
+            self._band()
+        self._target()
+        self._restarts()
+        for line, sign in layered(self._data, self._symbols):
+            columns = cache.columns(line.points, self._window)
+            if line.kind == "points":
+                self._points(line, columns, Glyph(sign, line.role))
+            else:
+                self._line(line, columns, cache)
+            self._beyond(columns, self._scales[line.right], line.role)
+            for x, odd in enumerate(columns.odds):
+                if odd:
+                    self._put(self._dots - 1, x, Glyph(self._symbols.broken, "odd"))
+        self._line_ends(cache)
+
+    def point_at(self, cursor: int | None) -> None:
+        """Draw the cursor at a step."""
+        if cursor is None:
+            return
+        cell = self._window.column(cursor) // 2
+        for y in range(self._size[1]):
+            row = self._glyphs.setdefault(y, {})
+            row[cell] = row[cell]._replace(style="cursor") if cell in row else self._cursor
+        if self._size[1] and not 0 <= cell < self._size[0]:
+            self._glyphs = {
+                y: {x: g for x, g in row.items() if x != cell} for y, row in self._glyphs.items()
+            }
+
+    @property
+    def _cursor(self) -> Glyph:
+        return Glyph(self._symbols.cursor, "cursor", yields=True)
+
+    def _layer(self, style: str, *, backdrop: bool = False) -> DotLayer:
+        layer = DotLayer(*self._size, style, backdrop=backdrop)
+        self._layers.insert(self._behind_curves if backdrop else len(self._layers), layer)
+        return layer
+
+    @property
+    def _behind_curves(self) -> int:
+        """Where a layer is behind all curves, and before all that is behind these."""
+        curves = (i for i, one in enumerate(self._layers) if i and not one.backdrop)
+        return next(curves, len(self._layers))
+
+    def _put(self, dot: int, column: int, glyph: Glyph) -> None:
+        self._glyphs.setdefault(dot // 4, {})[column // 2] = glyph
+
+    def _runs(
+        self, lows: list[float | None], highs: list[float | None], *, right: bool = False
+    ) -> list[Run | None]:
+        scale = self._scales[right]
+        if scale is None:
+            return [None] * len(lows)
+        tops, bottoms = scale.dots(highs, self._dots), scale.dots(lows, self._dots)
+        return [
+            None if a is None or b is None else (a, b) for a, b in zip(tops, bottoms, strict=True)
+        ]
+
+    def _envelope(self, cache: ChartCache) -> None:
+        if self._data.envelope and self._scale:
+            self._shade(self._data.envelope, "envelope", cache)
+
+    def _spread(self, cache: ChartCache) -> None:
+        """Draw the quantiles of a distribution: the outer ones faint, the middle half stronger, the
+        median.
+        """
+        if not self._data.spread or not self._scale:
+            return
+        least, lower, middle, upper, most = self._data.spread
+        self._shade((least, most), "envelope", cache)
+        self._shade((lower, upper), "quartiles", cache, _DENSE)
+        if self._data.main is None or self._data.main.points.pyramid is not middle.pyramid:
+            columns = cache.columns(middle, self._window)
+            runs = braille.connect(self._runs(columns.lows, columns.highs), columns.odds)
+            self._layer("quartiles", backdrop=True).line(runs)
+
+    def _shade(
+        self, edges: tuple[Points, Points], role: str, cache: ChartCache, apart: int = 4
+    ) -> None:
+        low, high = (cache.columns(points, self._window) for points in edges)
+        self._layer(role, backdrop=True).shade(
+            braille.fill_gaps(self._runs(low.lows, high.highs)), apart
+        )
+        self._beyond(DotColumns(low.lows, high.highs, low.odds), self._scale, role)
+
+    def _beyond(self, columns: DotColumns, scale: Scale | None, role: str) -> None:
+        """Mark what lies beyond the y axis at its edge."""
+        for x, way in beyond_edge(columns, scale):
+            up = way > 0
+            self._put(
+                0 if up else self._dots - 1,
+                x,
+                Glyph(self._symbols.rising if up else self._symbols.falling, role),
+            )
+
+    def _band(self) -> None:
+        scale = self._scale
+        edges = [
+            edge
+            for edge in self._data.band
+            if scale and edge is not None and scale.lo <= edge <= scale.hi
+        ]
+        if scale and edges:
+            self._layers.append(
+                straight_lines("band", *self._size, [y or 0 for y in scale.dots(edges, self._dots)])
+            )
+
+    def _target(self) -> None:
+        scale, target = self._scale, self._data.target
+        if scale is None or target is None:
+            return
+        if scale.lo <= target <= scale.hi:
+            self._layers.append(
+                straight_lines(
+                    "target", *self._size, [y or 0 for y in scale.dots([target], self._dots)]
+                )
+            )
+        else:
+            # At the left: what moves towards its target comes near it at the right.
+            for cell, sign in enumerate(beyond(target, scale, self._size[0], self._symbols)):
+                self._put(
+                    0 if target > scale.hi else self._dots - 1, cell * 2, Glyph(sign, "target")
+                )
+
+    def _restarts(self) -> None:
+        columns = {
+            self._window.column(mark.step) for mark in self._data.marks if mark.role == "restart"
+        }
+        if columns:
+            self._layers.append(straight_lines("restart", *self._size, columns))
+
+    def _line(self, line: ChartLine, columns: DotColumns, cache: ChartCache) -> None:
+        smooth = 0 < self._data.smoothing < 1
+        runs = braille.connect(
+            self._runs(columns.lows, columns.highs, right=line.right), columns.odds
+        )
+        if smooth:
+            if self._data.by_noise or not line.sign or line is self._data.main:
+                self._curve(line, runs, columns, "raw")
+            average = cache.columns(cache.smoothed(line.points, self._data.smoothing), self._window)
+            columns = average._replace(odds=columns.odds)
+            runs = braille.connect(
+                self._runs(average.lows, average.highs, right=line.right), columns.odds
+            )
+        self._curve(line, runs, columns, line.role)
+        for cell in stamps(line.sign, self._size[0]):
+            if (run := runs[cell * 2]) is not None:
+                self._put(sum(run) // 2, cell * 2, Glyph(line.sign, line.role))
+
+    def _curve(
+        self, line: ChartLine, runs: list[Run | None], columns: DotColumns, role: str
+    ) -> None:
+        """Draw runs, those that a finding is about in its colour; raw values behind averages."""
+        behind, data = role == "raw", self._data
+        if behind and line.role in HUES:
+            role = line.role + BEHIND
+        if line is not data.main or not data.alarms:
+            self._layer(role, backdrop=behind).line(runs)
+            return
+        alarms, healthy, window = data.alarms, self._healthy, self._window
+        calm, alarmed = parted(runs, columns, alarms, window, healthy, data.band)
+        self._layer(role, backdrop=behind).line(calm)
+        for severity, pieces in alarmed.items():
+            layer = self._layer(severity + BEHIND * behind, backdrop=behind)
+            for x, run in pieces:
+                layer.line((run,), x)
+
+    def _points(self, line: ChartLine, columns: DotColumns, glyph: Glyph) -> None:
+        """Draw points joined, the newest and as many as stand apart with their sign: more would
+        hide the lines.
+        """
+        runs = self._runs(columns.lows, columns.highs, right=line.right)
+        joined = DotLayer(*self._size, line.role)
+        joined.line(braille.connect(runs, columns.odds))
+        self._layers.insert(self._behind_curves, joined)
+        free = len(runs)
+        for x in range(len(runs) - 1, -1, -1):
+            if (run := runs[x]) is None:
+                continue
+            signed = x // 2 <= free
+            for dot in run if signed else ():
+                self._put(dot, x, glyph)
+            free = x // 2 - _APART if signed else free
+
+    def _best(self) -> None:
+        """Mark the best value."""
+        line, scale = self._data.main, self._scale
+        found = best_in(self._data, self._window, scale)
+        if line is not None and scale is not None and found is not None:
+            dot = scale.dots([found[1]], self._dots)[0] or 0
+            self._put(dot, self._window.column(found[0]), Glyph(self._symbols.best, line.role))
+
+    def _line_ends(self, cache: ChartCache) -> None:
+        """Mark the ends of several lines by their letters, that of a single one by a dot that can
+        be seen, and the best value.
+        """
+        for line, sign in layered(self._data, self._symbols):
+            if line.kind == "line" and sign:
+                self._line_end(line, sign, 2)
+            elif line.kind == "line":
+                self._line_end(line, self._symbols.single, 0, cache)
+        self._best()
+
+    def _line_end(
+        self, line: ChartLine, text: str, beside: int, cache: ChartCache | None = None
+    ) -> None:
+        """Put a sign so many dot columns beside the last number in the window, if it is among the
+        last points.
+        """
+        steps, values, window, scale = (
+            line.points.steps,
+            line.points.values,
+            self._window,
+            self._scales[line.right],
+        )
+        if cache is not None and 0 < self._data.smoothing < 1:
+            average = cache.smoothed(line.points, self._data.smoothing)
+            average.pyramid  # noqa: B018 - it reads what has come since
+            values = average.values
+        stop = min(bisect_right(steps, window.end), len(values))
+        for i in range(stop - 1, max(0, stop - _LOOK_BACK) - 1, -1):
+            if scale and isfinite(values[i]) and steps[i] >= window.start:
+                dot = scale.dots([values[i]], self._dots)[0] or 0
+                column = min(self._size[0] * 2 - 1, window.column(steps[i]) + beside)
+                own = line.role if beside else self._style_at(dot, column) or line.role
+                self._put(dot, column, Glyph(text, own))
+                return
+
+    def _style_at(self, dot: int, column: int) -> str:
+        """Return the style of the nearest dots in a cell, which a finding may have coloured."""
+        y, x = dot // 4, column // 2
+        return next((one.style for one in reversed(self._layers) if one.rows[y][x]), "")
