@@ -15,7 +15,8 @@ from verl_tui.rendering.charts.cache import shown_reach
 from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
 from verl_tui.rendering.charts.labels import spark_row
 from verl_tui.rendering.charts.page import ChartFilter, ChartPage, list_charts
-from verl_tui.rendering.charts.plan import ChartLook, chart_data
+from verl_tui.rendering.charts.plan import ChartLook
+from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.charts.symbols import UNICODE
 from verl_tui.rendering.charts.zoom_window import ZoomSpan

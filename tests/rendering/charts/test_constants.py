@@ -12,7 +12,8 @@ from run_views import make_run, make_view
 
 from verl_tui.health.finding import Finding, Severity, Verdict
 from verl_tui.rendering.charts.page import ChartFilter, ChartPage, list_charts
-from verl_tui.rendering.charts.plan import ChartLook, PlannedChart, chart_data
+from verl_tui.rendering.charts.plan import ChartLook, PlannedChart
+from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.rendering.charts.renderer import ChartRenderer
 
 if TYPE_CHECKING:

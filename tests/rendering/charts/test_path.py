@@ -17,7 +17,8 @@ from verl_tui.rendering.charts.cache import ChartCache
 from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Mark
 from verl_tui.rendering.charts.cursor_values import cursor_values
 from verl_tui.rendering.charts.path import neighbour_on_path, path_points
-from verl_tui.rendering.charts.plan import ChartLook, chart_data, plan_charts
+from verl_tui.rendering.charts.plan import ChartLook, plan_charts
+from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.charts.symbols import ASCII, UNICODE
 from verl_tui.rendering.charts.values import in_sight

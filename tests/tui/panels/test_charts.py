@@ -21,10 +21,10 @@ from verl_tui.rendering.charts.axes import fit_window
 from verl_tui.rendering.charts.plan import (
     _GROUPS,
     ChartLook,
-    chart_data,
     plan_charts,
     unknown_charts,
 )
+from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.rendering.charts.x_axes import on_axis
 from verl_tui.tui.keys.chart_keys import why_unchanged
 from verl_tui.tui.panels.charts import ChartsPanel

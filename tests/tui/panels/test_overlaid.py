@@ -14,7 +14,8 @@ from textual.app import App
 
 from verl_tui.records import Batch, MetricRows, SourceStatus
 from verl_tui.rendering.charts.overlay import counterpart
-from verl_tui.rendering.charts.plan import ChartLook, chart_data, plan_charts
+from verl_tui.rendering.charts.plan import ChartLook, plan_charts
+from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.session.selection import Selection
 from verl_tui.tui.panels.runs import RunsPanel

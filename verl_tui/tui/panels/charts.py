@@ -17,7 +17,8 @@ from verl_tui.rendering.charts.page import (
     empty_chart,
     list_charts,
 )
-from verl_tui.rendering.charts.plan import ChartLook, chart_data
+from verl_tui.rendering.charts.plan import ChartLook
+from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.rendering.charts.values import in_sight, reading
 from verl_tui.rendering.filter_words import Matches
 from verl_tui.rendering.log.tail import has_log

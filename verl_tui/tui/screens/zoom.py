@@ -10,13 +10,8 @@ from textual import on
 from textual.binding import Binding
 
 from verl_tui.exporters.new_file import named
-from verl_tui.rendering.charts.plan import (
-    ChartLook,
-    PlannedChart,
-    chart_data,
-    plan_charts,
-    with_right,
-)
+from verl_tui.rendering.charts.plan import ChartLook, PlannedChart, plan_charts
+from verl_tui.rendering.charts.planned_data import chart_data, with_right
 from verl_tui.rendering.charts.second_axis import second_metric
 from verl_tui.rendering.charts.values import in_sight, reading
 from verl_tui.rendering.charts.x_axes import on_axis

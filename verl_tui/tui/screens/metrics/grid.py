@@ -11,7 +11,8 @@ from textual.containers import Container, Horizontal, Vertical
 from textual.message import Message
 
 from verl_tui.rendering.charts.alignment import Gutters, on_one_axis
-from verl_tui.rendering.charts.plan import chart_data, single_metric
+from verl_tui.rendering.charts.plan import single_metric
+from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.rendering.metrics.groups import shelves
 from verl_tui.rendering.metrics.shown import BUDGET
 from verl_tui.rendering.text.printable import middle
