@@ -18,12 +18,7 @@ from verl_tui.health.finding import Finding, Severity, Verdict
 from verl_tui.metrics import describe
 from verl_tui.records import Batch, MetricRows, Progress, SourceStatus
 from verl_tui.rendering.charts.axes import fit_window
-from verl_tui.rendering.charts.plan import (
-    _GROUPS,
-    ChartLook,
-    plan_charts,
-    unknown_charts,
-)
+from verl_tui.rendering.charts.plan import _GROUPS, ChartLook, plan_charts, unknown_charts
 from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.rendering.charts.x_axes import on_axis
 from verl_tui.tui.keys.chart_keys import why_unchanged

@@ -148,3 +148,14 @@ def axis_marks(
         if 0 <= cell < cells and (cell not in at or _RANK[mark.style] < _RANK[at[cell].style]):
             at[cell] = mark
     return {cell: Glyph(glyphs[mark.role], mark.style) for cell, mark in at.items()}
+
+
+def height_labels(scale: Scale | None, count: int) -> dict[float, str]:
+    """Return the labels of a y axis by their heights, 0 .. 1 from below, none where there is no axis."""
+    values = scale.ticks(count) if scale is not None else []
+    texts = distinct_texts(values)
+    return {
+        scale.fraction(value): text
+        for value, text in zip(values, texts, strict=True)
+        if scale and text
+    }

@@ -12,9 +12,7 @@ from verl_tui.rendering.charts.band_shade import rows_in_band
 from verl_tui.rendering.charts.best_value import best_in
 from verl_tui.rendering.charts.braille import DotLayer, Glyph, Text
 from verl_tui.rendering.charts.downsample import DotColumns, beyond_edge
-from verl_tui.rendering.charts.labels import (
-    beyond,
-)
+from verl_tui.rendering.charts.labels import beyond
 from verl_tui.rendering.charts.line_signs import layered, stamps
 from verl_tui.rendering.charts.line_styles import straight_lines
 from verl_tui.rendering.charts.roles import HUES

@@ -1,4 +1,4 @@
-"""The charts that a run gets, and the data of each."""
+"""The charts that a run gets."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def chart_data(found: PlannedChart, view: View, look: ChartLook) -> ChartData:
-    """Return what a chart is told about the shown run."""
+    """Return the data of a chart of the shown run."""
     run = view.run
     assert run is not None
     axis, own = on_axis(run, look.axis), run.series(found.key)

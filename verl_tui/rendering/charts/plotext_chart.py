@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.rendering.charts.alarms import BEHIND, alarmed_polylines, healthy_rows
-from verl_tui.rendering.charts.axis_labels import axis_marks
+from verl_tui.rendering.charts.axis_labels import axis_marks, height_labels
 from verl_tui.rendering.charts.band_shade import on_band, rows_in_band
 from verl_tui.rendering.charts.best_value import best_in
 from verl_tui.rendering.charts.braille import Glyph, fill_gaps, join
@@ -21,7 +21,6 @@ from verl_tui.rendering.charts.line_signs import layered, stamps
 from verl_tui.rendering.charts.line_styles import LINE_STYLES
 from verl_tui.rendering.charts.plotext_rows import crossed, pixel, split, written
 from verl_tui.rendering.charts.roles import HUES
-from verl_tui.rendering.text.numbers import distinct_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -87,7 +86,7 @@ class PlotextChart:
         self._symbols = symbols
         self._plot_size = (width, height)
         ticks = max(2, (height - _BELOW) // 4)
-        self._labels, self._right = (_labels(scale, ticks) for scale in scales)
+        self._labels, self._right = (height_labels(scale, ticks) for scale in scales)
         gutter = max(len(_MARKS), *(len(text) for text in self._labels.values()))
         self.left = gutter + 1
         """Columns to the left of the plot: the labels and the side of the frame."""
@@ -397,14 +396,3 @@ class PlotextChart:
         for x, glyph in glyphs.items():
             cells[x] = (glyph.text, glyph.style)
         return ((name.rjust(self.left - 1) + " ", "axis"), *join(cells)) if glyphs else ()
-
-
-def _labels(scale: Scale | None, count: int) -> dict[float, str]:
-    """Return the labels of a y axis by how high they stand, none where there is no axis."""
-    values = scale.ticks(count) if scale is not None else []
-    texts = distinct_texts(values)
-    return {
-        scale.fraction(value): text
-        for value, text in zip(values, texts, strict=True)
-        if scale and text
-    }

@@ -8,12 +8,7 @@ from typing import TYPE_CHECKING
 from verl_tui.rendering.charts.axis_labels import axis_marks, axis_rows, label_cells, sides
 from verl_tui.rendering.charts.band_shade import on_band
 from verl_tui.rendering.charts.cache import ChartCache, shown_reach, window_of
-from verl_tui.rendering.charts.labels import (
-    one_line,
-    sentences,
-    spark_row,
-    title_row,
-)
+from verl_tui.rendering.charts.labels import one_line, sentences, spark_row, title_row
 from verl_tui.rendering.charts.path import is_path, path_rows
 from verl_tui.rendering.charts.picture import Picture
 from verl_tui.rendering.charts.symbols import ASCII, UNICODE

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from textual import on
-from textual.binding import Binding
 from textual.widgets import Input
 
 from verl_tui.rendering.filter_words import filter_label
@@ -17,6 +16,7 @@ from verl_tui.rendering.samples.query import SampleQuery
 from verl_tui.tui.export import copy_text, folder
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.keys.tasks import SAMPLES
+from verl_tui.tui.screens.samples.keys import SAMPLES_KEYS
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.toast import toast
 from verl_tui.tui.widgets.filter_bar import FilterBar
@@ -27,7 +27,6 @@ from verl_tui.tui.widgets.side_by_side import SideBySide
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
-    from textual.binding import BindingType
 
     from verl_tui.on_demand.samples import SamplePage
     from verl_tui.rendering.samples.chosen import SampleChoice
@@ -42,66 +41,7 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
     HORIZONTAL_BREAKPOINTS = [(0, "-single"), (80, "-double")]  # noqa: RUF012 - an instance variable to Textual
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (12, "-low"), (20, "-tall")]  # noqa: RUF012
     HELP_SECTION = HelpSection("all samples of a step", rank=20, notes=query.HELP, task=SAMPLES)
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("n", "sample(1)", "Next sample", key_display="n p", id="samples.next"),
-        Binding("p", "sample(-1)", "Previous sample", show=False, id="samples.previous"),
-        Binding("N", "step(1)", "Older step", key_display="N P", id="samples.older"),
-        Binding("P", "step(-1)", "Newer step", show=False, id="samples.newer"),
-        Binding("slash", "filter", "Filter, search", key_display="/", id="samples.filter"),
-        Binding("s", "sort", "Sort", id="samples.sort"),
-        Binding("S", "turn", "Sort the other way round", show=False, id="samples.turn"),
-        Binding("escape", "back", "Back", key_display="esc", id="samples.back"),
-        Binding("a", "mates", "Same prompt", id="samples.mates"),
-        Binding("h", "history", "Other steps", id="samples.history"),
-        Binding("b", "extreme('best')", "Best listed sample", show=False, id="samples.best"),
-        Binding("w", "extreme('worst')", "Worst listed sample", show=False, id="samples.worst"),
-        Binding("full_stop", "hit(1)", "Next hit", show=False, id="samples.next_hit"),
-        Binding("comma", "hit(-1)", "Previous hit", show=False, id="samples.previous_hit"),
-        Binding("tab,shift+tab", "swap", "List or sample", show=False, id="samples.swap"),
-        Binding(
-            "enter",
-            "enter",
-            "Open; in a sample: fold the part at the top",
-            show=False,
-            id="samples.enter",
-        ),
-        Binding(
-            "u,1", "fold('prompt')", "Fold or unfold the prompt", show=False, id="samples.unfold"
-        ),
-        Binding(
-            "2",
-            "fold('response')",
-            "Fold or unfold the response",
-            show=False,
-            id="samples.fold_response",
-        ),
-        Binding(
-            "3",
-            "fold('truth')",
-            "Fold or unfold the ground truth",
-            show=False,
-            id="samples.fold_truth",
-        ),
-        Binding(
-            "4", "fold('fields')", "Fold or unfold the fields", show=False, id="samples.fold_fields"
-        ),
-        Binding("R", "raw", "Raw text, without margin and colours", show=False, id="samples.raw"),
-        Binding("v", "kind", "Training or validation", id="samples.kind"),
-        Binding("f", "follow", "Follow", id="samples.follow"),
-        Binding("y", "copy(False)", "Copy the sample", show=False, id="samples.copy"),
-        Binding("Y", "copy(True)", "Copy the response", show=False, id="samples.copy_response"),
-        Binding(
-            "x", "export(False)", "Write the sample to a file", show=False, id="samples.export"
-        ),
-        Binding(
-            "X",
-            "export(True)",
-            "Write all listed samples to a file",
-            show=False,
-            id="samples.export_all",
-        ),
-        Binding("q", "leave", "Back to the dashboard", show=False, id="samples.leave"),
-    ]
+    BINDINGS = SAMPLES_KEYS
     DEFAULT_CSS = """
     SamplesScreen {
         overflow: hidden hidden;
