@@ -151,7 +151,9 @@ def axis_marks(
 
 
 def height_labels(scale: Scale | None, count: int) -> dict[float, str]:
-    """Return the labels of a y axis by their heights, 0 .. 1 from below, none where there is no axis."""
+    """Return the labels of a y axis by their heights from 0 to 1, none where there is no
+    axis.
+    """
     values = scale.ticks(count) if scale is not None else []
     texts = distinct_texts(values)
     return {
