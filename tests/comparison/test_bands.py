@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 from compared_runs import KL, LENGTH, LR, SEED, VALIDATION, noise, recipe, run_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from test_compare_command import write
 
+from verl_tui.check.gate import against_data, gate_code, gate_lines
 from verl_tui.cli import main
 from verl_tui.comparison.bands import WIDTHS, Against, BaselineError, Held, Width, hold
 from verl_tui.health import load_guide
@@ -114,6 +117,21 @@ def test_what_is_missing_or_cannot_be_compared_is_said() -> None:
     assert "different metrics" in reasons["last_validation"]
     assert reasons["throughput"] == "the baseline has none"
     assert breaches(held(steady("run", 0.5), base))["last_validation"] == "missing"
+
+
+@given(*(st.lists(st.floats(), max_size=25) for _ in range(3)))
+@settings(max_examples=25)
+def test_any_values_give_data_and_lines(
+    mine: list[float], one: list[float], other: list[float]
+) -> None:
+    seeds = [
+        run_of(f"s{at}", values, recipe(**{SEED: at}), {VALIDATION: values})
+        for at, values in enumerate((mine, one, other))
+    ]
+    found = against_data(held(*seeds))
+    json.dumps(found, allow_nan=False)
+    assert gate_code(found) in (0, 1, 2, 3)
+    assert next(gate_lines(found))[0].startswith("against s1, s2")
 
 
 # -- the command -----------------------------------------------------------------------------------

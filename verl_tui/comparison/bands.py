@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.comparison.differences import direction, incomparable, within_run
@@ -22,8 +23,11 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
 
 
-_RECENT = 10
-"""Last validations whose jumps show how far a single one is by chance: heuristic."""
+_GREATEST = sys.float_info.max
+_RECENT, _LOOKED_AT = 10, 2000
+"""Last validations whose jumps show how far a single one is by chance, and the steps they are
+sought in: heuristic.
+"""
 
 
 class Width(NamedTuple):
@@ -134,7 +138,7 @@ def _held(
     half = max(width.share * abs(known.value), width.least)
     if not width.fixed:
         half = max(half, _by_chance(kind, mine, base, count))
-    low, high = known.value - half, known.value + half
+    low, high = max(-_GREATEST, known.value - half), min(_GREATEST, known.value + half)
     breach = _breach(figure, low, high, direction(kind, base.members))
     unit = figure.unit or known.unit or kind.unit
     return Held(kind.id, figure.value, known.value, low, high, unit, breach)
@@ -173,7 +177,8 @@ def _by_chance(kind: FigureKind, mine: MeasuredRun, base: RunGroup, count: int) 
 
 def _single(kind: FigureKind, runs: Sequence[MeasuredRun]) -> float:
     """Return how far two single values may lie apart by chance, by how each run's values jump."""
-    values = [one.last_values(kind.indicator, _RECENT) for one in runs]
+    # In a table of all steps most have no validation: these values are not finite.
+    values = [one.last_values(kind.indicator, _LOOKED_AT)[-_RECENT:] for one in runs]
     jumps = [found for found in map(jitter, values) if found is not None]
     if len(jumps) < len(runs):
         return 0.0

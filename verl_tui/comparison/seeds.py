@@ -89,7 +89,7 @@ def _recipe(run: Run, at: int) -> Hashable:
     """
     settings = dict(_told(run))
     if len(settings) >= _LEAST_TOLD:
-        return (run.dialect, frozenset(settings.items()))
+        return frozenset(settings.items())
     stem = _WITH_SEED.sub("seed*", run.name)
     return stem if stem != run.name else at
 
