@@ -22,8 +22,10 @@ class Chart(Plot):
         """Draw nothing before a layout that is under way has given this its place; if late, not
         even then.
 
-        Whatever is shown meanwhile is painted with all else, and needs no painting of its own.
+        What is new in the layout is painted with it; what keeps its place would keep its rows.
         """
+        if self._drawn_size == self.outer_size:
+            self.refresh()
         self._drawn_size = Size(0, 0)
         self._late = late
 
