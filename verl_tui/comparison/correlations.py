@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -68,14 +70,15 @@ class Association(NamedTuple):
     """Why there is none."""
 
 
-class _Varying(NamedTuple):
+@dataclass(frozen=True)
+class _Varying:
     """A setting that differs between groups."""
 
     key: str
     values: tuple[object, ...]
     """One for each group, `ABSENT` where it states none."""
 
-    @property
+    @cached_property
     def numbers(self) -> tuple[float | None, ...] | None:
         """The values as numbers, None if it has others."""
         found = [None if value is ABSENT else number(value) for value in self.values]
@@ -83,13 +86,13 @@ class _Varying(NamedTuple):
         known = [one for one in found if one is not None and math.isfinite(one)]
         return tuple(found) if len(known) == len(stated) else None
 
-    @property
+    @cached_property
     def partition(self) -> tuple[Hashable, ...]:
         """The same for settings that tell groups apart alike; meaningless where all differ."""
         seen: dict[str, int] = {}
         return tuple(seen.setdefault(repr(_plain(value)), len(seen)) for value in self.values)
 
-    @property
+    @cached_property
     def is_unranked(self) -> bool:
         """True for values without an order, of more than two kinds."""
         return self.numbers is None and len(set(self.partition)) > 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import lru_cache
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,6 +33,8 @@ _OWN = re.compile(
 """Settings that belong to one run alone: its name, where it runs, what it writes and where to."""
 _WITH_SEED = re.compile(r"(?:^|(?<=[^A-Za-z]))seed[-_=. ]?\d+", re.IGNORECASE)
 _DATE = re.compile(r"(?:19|20)\d\d[-_.]?\d\d[-_.]?\d\d(?:[-_ T]?\d\d[-_.:]?\d\d(?:[-_.:]?\d\d)?)?")
+_KEYS = 10_000
+"""Names of settings whose meaning is remembered: those of many runs are mostly the same."""
 _SPELLED = 3
 """Most runs that the name of a group spells out."""
 _SHORT = 2
@@ -73,11 +76,13 @@ def grouped(measured: Sequence[MeasuredRun]) -> tuple[RunGroup, ...]:
     return tuple(found)
 
 
+@lru_cache(_KEYS)
 def is_seed(key: str) -> bool:
     """Return whether a setting is a seed."""
     return _SEED.fullmatch(key) is not None
 
 
+@lru_cache(_KEYS)
 def is_own(key: str) -> bool:
     """Return whether a setting belongs to one run alone: its seed, its name, where it writes."""
     return is_seed(key) or (not is_known(key) and _OWN.fullmatch(key) is not None)

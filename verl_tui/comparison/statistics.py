@@ -10,10 +10,11 @@ import math
 import random
 from functools import lru_cache
 from itertools import pairwise, permutations
+from operator import mul
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 LEVEL = 0.95
 """Level of all intervals."""
@@ -212,15 +213,25 @@ def spearman(xs: Sequence[float], ys: Sequence[float]) -> float | None:
     return rank_correlation(ranks(xs), ranks(ys))
 
 
-def rank_correlation(xs: Sequence[int], ys: Sequence[int]) -> float | None:
+def rank_correlation(xs: tuple[int, ...], ys: tuple[int, ...]) -> float | None:
     """Return the correlation of two rows of ranks, None where one is all the same."""
-    count, first, second = len(xs), sum(xs), sum(ys)
-    both = count * sum(x * y for x, y in zip(xs, ys, strict=True)) - first * second
-    one = count * sum(x * x for x in xs) - first**2
-    other = count * sum(y * y for y in ys) - second**2
+    (first, one), (second, other) = _moments(xs), _moments(ys)
     if not one or not other:
         return None
+    both = len(xs) * _product(xs, ys) - first * second
     return max(-1.0, min(1.0, both / math.sqrt(one * other)))
+
+
+@lru_cache(2048)
+def _moments(ranks: tuple[int, ...]) -> tuple[int, int]:
+    """Return the sum of ranks, and n squared times their variance."""
+    total = sum(ranks)
+    return total, len(ranks) * _product(ranks, ranks) - total**2
+
+
+def _product(xs: Sequence[int], ys: Sequence[int]) -> int:
+    products: Iterable[int] = map(mul, xs, ys)  # a third of the time of a comprehension
+    return sum(products)
 
 
 def rank_biserial(ones: Sequence[float], others: Sequence[float]) -> float:
@@ -241,7 +252,7 @@ def chance(count: int) -> float:
     return t / math.sqrt(count - 2 + t * t)
 
 
-def beyond_chance(xs: Sequence[int], ys: Sequence[int]) -> bool:
+def beyond_chance(xs: tuple[int, ...], ys: tuple[int, ...]) -> bool:
     """Return whether chance alone reaches the correlation of two rows of ranks in fewer than one
     case of twenty, equal ranks considered: two values of each side are soon in order.
     """
@@ -260,7 +271,7 @@ def _reached_by_chance(xs: Sequence[int], ys: Sequence[int]) -> float:
     count, product = len(xs), sum(xs) * sum(ys)
 
     def strength(order: Sequence[int]) -> int:
-        return abs(count * sum(x * y for x, y in zip(xs, order, strict=True)) - product)
+        return abs(count * _product(xs, order) - product)
 
     if count <= _FEW:
         orders: list[Sequence[int]] = list(permutations(ys))
