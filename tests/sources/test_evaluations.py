@@ -19,7 +19,7 @@ from verl_tui.config import Config
 from verl_tui.monitor import load
 from verl_tui.records import Sample
 from verl_tui.runs.views.state import State, is_evaluation, state
-from verl_tui.sources.formats import FORMATS, samples
+from verl_tui.sources.formats import FORMATS, sample_records
 from verl_tui.sources.source import FileSource
 
 LOGS = Path(os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs"))
@@ -44,7 +44,7 @@ LINES = "".join(json.dumps(record) + "\n" for record in RECORDS)
 def test_an_evaluation_is_shown_as_one(name: str, text: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_text(text)
-    assert next(one for one in FORMATS if one.matches(path, text.encode())) is samples
+    assert next(one for one in FORMATS if one.matches(path, text.encode())) is sample_records
     run = read_run(tmp_path)
     assert is_evaluation(run)
     assert run.step is None
@@ -102,12 +102,12 @@ def test_rewards_in_parts_are_added(tmp_path: Path) -> None:
     ['[{"prompt": "p", "response": "r"}]', '{"data": [1, 2]}', "[1, 2]", '{"a": {"prompt": "p"}}'],
 )
 def test_a_data_set_is_no_evaluation(text: str) -> None:
-    assert not samples.matches(Path("train.json"), text.encode())
+    assert not sample_records.matches(Path("train.json"), text.encode())
 
 
 def test_prompts_alone_are_what_a_training_is_fed_with(tmp_path: Path) -> None:
     asked = json.dumps({"messages": [ASKED]}) + "\n"
-    assert not samples.matches(Path("prompts.jsonl"), (3 * asked).encode())
+    assert not sample_records.matches(Path("prompts.jsonl"), (3 * asked).encode())
     log = '{"step": 1, "data": {"a": 1.0}}\n{"step": 2, "data": {"a": 2.0}}\n'
     (tmp_path / "run.jsonl").write_text(log)
     (tmp_path / "prompts.jsonl").write_text(3 * asked)
@@ -119,7 +119,7 @@ def test_prompts_alone_are_what_a_training_is_fed_with(tmp_path: Path) -> None:
 def test_a_document_that_is_not_whole_is_said(tmp_path: Path) -> None:
     path = tmp_path / "eval.json"
     path.write_text(json.dumps(RECORDS)[:-20])
-    source = FileSource(path, samples)
+    source = FileSource(path, sample_records)
     drain(source)
     (told,) = source.finish()
     assert getattr(told, "reason", "") == "not complete, or not JSON"
@@ -132,7 +132,7 @@ DOCUMENT = json.dumps({"results": RECORDS}, indent=1).encode()
 @given(cuts=st.lists(st.integers(0, len(DOCUMENT)), max_size=8))
 def test_any_cut_gives_the_same(tmp_path: Path, cuts: list[int]) -> None:
     for name, data in (("a.json", DOCUMENT), ("a.jsonl", LINES.encode())):
-        _, records = feed_in_pieces(tmp_path / name, samples, data, cuts)
+        _, records = feed_in_pieces(tmp_path / name, sample_records, data, cuts)
         assert [record.score for record in records if isinstance(record, Sample)] == [
             n / 4 for n in range(5)
         ]
@@ -144,8 +144,8 @@ def test_any_bytes_do_no_harm(tmp_path: Path, data: bytes, at: int, lost: int) -
     for name, text in (("a.json", DOCUMENT), ("a.jsonl", LINES.encode())):
         path = tmp_path / name
         path.write_bytes(text[:at] + data + text[at + lost :])
-        samples.matches(path, path.read_bytes())
-        source = FileSource(path, samples)
+        sample_records.matches(path, path.read_bytes())
+        source = FileSource(path, sample_records)
         drain(source)
         source.finish()
         assert source.status().problem is None

@@ -13,7 +13,7 @@ from log_reading import drain_all, feed_in_pieces, read_run, values
 
 from verl_tui.indicators import dialect, resolve
 from verl_tui.records import MetricRows
-from verl_tui.sources.formats import rollouts, samples
+from verl_tui.sources.formats import rollouts, sample_records
 from verl_tui.sources.source import FileSource
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ def test_any_cut_gives_the_same_figures(
 ) -> None:
     data = "".join(line(step, score, f"it is {score} then") for step, score in scores).encode()
     path = tmp_path / "eval.jsonl"
-    run, _ = feed_in_pieces(path, samples, data, cuts)
-    whole, _ = feed_in_pieces(path, samples, data, [])
+    run, _ = feed_in_pieces(path, sample_records, data, cuts)
+    whole, _ = feed_in_pieces(path, sample_records, data, [])
     assert run.keys
     for key in whole.keys:
         assert values(run, key) == values(whole, key)

@@ -15,7 +15,7 @@ from log_reading import drain, feed_in_pieces, read_run, values
 from verl_tui.records import EventKind, Restart, Sample, Unreadable
 from verl_tui.runs.time.step_clocks import clocks
 from verl_tui.runs.views.state import State, state
-from verl_tui.sources.formats import FORMATS, filelogger, rollouts, samples, tutorial
+from verl_tui.sources.formats import FORMATS, filelogger, rollouts, sample_records, tutorial
 from verl_tui.sources.formats.console import decoder as console
 from verl_tui.sources.source import FileSource
 
@@ -339,8 +339,8 @@ def test_conversations(tmp_path):
     ]
     path = tmp_path / "eval.jsonl"
     path.write_text(json.dumps({"reward": 1.0, "conversations": turns}) + "\n")
-    assert samples.matches(path, path.read_bytes())
-    (sample,) = drain(FileSource(path, samples))
+    assert sample_records.matches(path, path.read_bytes())
+    (sample,) = drain(FileSource(path, sample_records))
     assert (sample.prompt, sample.response) == ("user: hi", "assistant: yo\n\nuser: so")
 
 

@@ -73,7 +73,7 @@ class MetricsLayout(BufferedScreen[None]):
         """State that was drawn last."""
         self._status, self._detail = Line(id="metrics-status"), Line(id="metrics-detail")
         self._grid, self._table = MetricGrid(id="metrics-grid"), MetricTable(id="metrics-table")
-        self._log = StartLog()
+        self._start_log = StartLog()
         self._keys = Keys()
         self._bar = FilterBar(
             id="metrics-bar", input_id="metrics-filter", hint="words a|b !not /regex/"
@@ -157,11 +157,11 @@ class MetricsLayout(BufferedScreen[None]):
         """Show the end of the log instead of the metrics of a run that has none."""
         run = self._view.run
         instead = run is not None and not run.keys and has_log(run)
-        if instead and not self._log.is_attached:
-            self.mount(self._log, before=self._detail)
-        if self._log.display is not instead:
-            self._list.display, self._log.display = not instead, instead
-        self._log.show(self._view if instead else None)
+        if instead and not self._start_log.is_attached:
+            self.mount(self._start_log, before=self._detail)
+        if self._start_log.display is not instead:
+            self._list.display, self._start_log.display = not instead, instead
+        self._start_log.show(self._view if instead else None)
 
     def _shown(self) -> ListedMetrics:
         metrics, view = self._metrics, self._view
