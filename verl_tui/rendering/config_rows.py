@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rich.cells import cell_len
 
 from verl_tui.comparison.settings import differing_facts
+from verl_tui.rendering.session.hint_keys import HINT_KEYS
 from verl_tui.rendering.text.printable import middle, printable, wrapped
 from verl_tui.rendering.text.wrap import ellipsis, fit, fit_left
 from verl_tui.runs.settings import SettingsLayer, is_open, layer_of
@@ -83,8 +84,12 @@ class SettingsPage(NamedTuple):
 # -- content ---------------------------------------------------------------------------------------
 
 
-def settings_page(run: Run | None, query: str = "") -> SettingsPage:
-    """Return the identity and the settings of a run, limited to those that match a filter."""
+def settings_page(
+    run: Run | None, query: str = "", *, clear: str = HINT_KEYS["config.back"]
+) -> SettingsPage:
+    """Return the identity and the settings of a run, limited to those that match a filter; `clear`
+    is the key that clears it.
+    """
     if run is None:
         return SettingsPage((), (SettingSection("", (), "No run yet, so there are no settings."),))
     facts = [
@@ -94,17 +99,21 @@ def settings_page(run: Run | None, query: str = "") -> SettingsPage:
     stated = [_setting(run, key) for key in sorted(run.settings)]
     found = [_matching(entries, query) for entries in (facts, stated)]
     count = f"{len(found[1])} of {len(stated)}" if query else len(stated)
-    otherwise = _no_match(query) if query and stated else _NOTHING
+    otherwise = _no_match(query, clear) if query and stated else _NOTHING
     first = [SettingSection("run", found[0])] if found[0] else []
     return SettingsPage((), (*first, SettingSection(f"settings: {count}", found[1], otherwise)))
 
 
-def _no_match(query: str) -> str:
-    return f"No setting matches “{query}”."
+def _no_match(query: str, clear: str) -> str:
+    return f"No setting matches “{query}”, {clear} clears the filter."
 
 
-def difference_page(runs: Sequence[Run], query: str = "") -> SettingsPage:
-    """Return the settings that differ between runs, mere names and paths last."""
+def difference_page(
+    runs: Sequence[Run], query: str = "", *, clear: str = HINT_KEYS["config.back"]
+) -> SettingsPage:
+    """Return the settings that differ between runs, mere names and paths last; `clear` is the key
+    that clears the filter.
+    """
     columns = tuple(run.name for run in runs)
     if reason := _incomparable(runs):
         return SettingsPage(columns, (SettingSection("", (), reason),))
@@ -116,7 +125,8 @@ def difference_page(runs: Sequence[Run], query: str = "") -> SettingsPage:
     ]
     if not sections:
         differ = any(entries for name, entries in groups.items() if name != _GLANCE)
-        sections = [SettingSection("", (), _no_match(query) if query and differ else _SAME)]
+        nothing = _no_match(query, clear) if query and differ else _SAME
+        sections = [SettingSection("", (), nothing)]
     return SettingsPage(columns, tuple(sections))
 
 

@@ -220,6 +220,60 @@ async def test_who_scrolls_keeps_the_sample() -> None:
         assert app.query_one("SamplesPanel > .-body").scroll_offset.y == 0
 
 
+@pytest.mark.parametrize("key", ["j", "k", "down", "pagedown", "pageup"])
+async def test_a_folded_sample_unfolds_for_who_scrolls_on(key: str) -> None:
+    run = Run("grpo")
+    lines = "\n".join(f"line {n}" for n in range(60))
+    add(run, sample(1, 0, prompt=lines, response=lines))
+    add(run, sample(1, 1, prompt=lines, response=lines))
+    app = Host(view_of(run))
+    async with app.run_test(size=(100, 14)) as pilot:
+        await pilot.pause()
+        assert "u unfolds" in app.text
+        await pilot.press(key)
+        await pilot.pause()
+        assert "unfolds" not in app.text
+        assert "line 0" in app.text, "from the top"
+        await pilot.press("j", "j")
+        await pilot.pause()
+        assert "line 0 " not in app.text
+        assert "line 2" in app.text
+        add(run, sample(2, 0))
+        app.panel.show(view_of(run))
+        assert app.shown == (1, 0), "a newer sample does not replace the one that is read"
+        await pilot.press("n")
+        await pilot.pause()
+        assert "u unfolds" in app.text, "the next one is folded again"
+
+
+async def test_u_folds_a_sample_that_was_scrolled() -> None:
+    run = Run("grpo")
+    add(run, sample(1, 0, response="\n".join(map(str, range(100)))))
+    app = Host(view_of(run))
+    async with app.run_test(size=(100, 14)) as pilot:
+        await pilot.pause()
+        await pilot.press("j", "j", "u")
+        await pilot.pause()
+        assert "u unfolds" in app.text
+        await pilot.press("G")
+        await pilot.pause()
+        assert "u unfolds" not in app.text
+        assert "99" in app.text
+        assert "97" in app.text
+
+
+async def test_a_sample_that_is_not_folded_stays_as_it_is_where_nothing_scrolls() -> None:
+    run = steps_of_three(10)
+    app = Host(view_of(run))
+    async with app.run_test(size=(100, 24)) as pilot:
+        await pilot.pause()
+        before = app.text
+        await pilot.press("j", "k", "G")
+        await pilot.pause()
+        assert app.text == before
+        assert app.panel.following
+
+
 async def test_each_run_keeps_its_place() -> None:
     one, other = steps_of_three(10, 20), Run("other")
     add(other, sample(5, 0))

@@ -106,7 +106,9 @@ def test_filter_by_words_of_name_value_and_origin() -> None:
         "algorithm",
         "algorithm.adv_estimator",
     ]
-    assert texts(settings_page(run, "nothing"), 80) == ["No setting matches “nothing”."]
+    assert texts(settings_page(run, "nothing"), 80) == [
+        "No setting matches “nothing”, esc clears the filter."
+    ]
 
 
 def test_says_what_would_be_needed_where_nothing_is_stated() -> None:
@@ -243,7 +245,7 @@ async def test_opens_filters_compares_copies_and_closes(
         assert "settings: 1 of 4" in text(app)
         assert copied == ["seed=1"]
         await press(pilot, "escape", "d")
-        assert "difference of run_a" in text(app)
+        assert "differences of run_a" in text(app)
         assert "5e-06" in text(app)
         assert "differences: 1" in text(app)
         await press(pilot, "escape", "right_square_bracket")

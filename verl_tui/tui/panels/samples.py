@@ -27,6 +27,7 @@ from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.panels.spec import PanelSpec
 from verl_tui.tui.terminal.styles import RoleStyled
 from verl_tui.tui.widgets.rows import Rows
+from verl_tui.tui.widgets.unfolding_rows import UnfoldingRows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
+    from verl_tui.records import Sample
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.samples import Place, Samples
@@ -120,7 +122,7 @@ class SamplesPanel(Panel, RoleStyled):
         self._header = Rows()
         self._header.add_class("-header")
         self._header.can_focus = False
-        self._body = Rows()
+        self._body = UnfoldingRows(self._read_on)
         self._body.add_class("-body")
         self._view: View | None = None
         self._position = SamplePosition(_FOLLOWING)
@@ -129,6 +131,9 @@ class SamplesPanel(Panel, RoleStyled):
         self._choices: dict[str, SampleChoice] = {}
         """The user's choices for runs that were shown before, by name."""
         self._unfolded = False
+        """True while all samples are unfolded."""
+        self._read: tuple[Place, int] | None = None
+        """The sample that was unfolded by scrolling, alone."""
         self._wanted: int | None = None
         """Step to go to in the next drawing."""
         self._drawn_header: object = None
@@ -256,22 +261,32 @@ class SamplesPanel(Panel, RoleStyled):
     def _draw_body(self, view: View, width: int, height: int) -> None:
         sample = self._position.sample
         instead = self._instead(view, width) if sample is None else []
-        key = (sample or instead, width, height, self._unfolded, view.ascii_only, self._look)
+        key = (sample or instead, width, height, self._whole, view.ascii_only, self._look)
         if key == self._drawn_body:
             return
         self._drawn_body = key
         rows = instead
         if sample is not None:
-            seen = height - header_height(width + 1, height)
-            rows = body_rows(
-                sample,
-                width,
-                seen,
-                unfolded=self._unfolded,
-                key=view.keys["samples.unfold"],
-                ascii_only=view.ascii_only,
-            )
+            rows = self._sample_rows(sample, view, width, height, unfolded=self._whole)
         self._body.set_strips([self.inked(row) for row in rows])
+
+    @property
+    def _whole(self) -> bool:
+        """True while the shown sample is unfolded."""
+        return self._unfolded or (self.shown is not None and self.shown == self._read)
+
+    def _sample_rows(
+        self, sample: Sample, view: View, width: int, height: int, *, unfolded: bool
+    ) -> list[Pieces]:
+        """Return the rows of a sample in a panel of `height` rows."""
+        return body_rows(
+            sample,
+            width,
+            height - header_height(width + 1, height),
+            unfolded=unfolded,
+            key=view.keys["samples.unfold"],
+            ascii_only=view.ascii_only,
+        )
 
     def _instead(self, view: View, width: int) -> list[Pieces]:
         """Return the rows to show while there is no sample."""
@@ -339,9 +354,28 @@ class SamplesPanel(Panel, RoleStyled):
         """Follow the newest step, or stay at this one."""
         self._show_from_top(self._position.follow())
 
+    def _read_on(self) -> bool:
+        """Unfold the shown sample for who scrolls beyond its folded rows, and keep it; return False
+        if nothing of it is folded.
+        """
+        view, sample = self._view, self._position.sample
+        if view is None or sample is None or self._whole:
+            return False
+        width, height = self.content_size
+        folded, whole = (
+            self._sample_rows(sample, view, width - 1, height, unfolded=unfolded)
+            for unfolded in (False, True)
+        )
+        if folded == whole:
+            return False
+        self._read = self.shown
+        self._position.stay()
+        self._show_from_top(moved=True)
+        return True
+
     def action_unfold(self) -> None:
         """Show the whole sample, or only its ends."""
-        self._unfolded = not self._unfolded
+        self._unfolded, self._read = not self._whole, None
         self._show_from_top(moved=True)
 
     def action_open(self) -> None:

@@ -13,6 +13,7 @@ from verl_tui.rendering.text.wrap import fit
 from verl_tui.tui.keys.commands import first_keys
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
+from verl_tui.tui.widgets.entries import Entries
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
@@ -32,9 +33,7 @@ class Overlay(BufferedScreen[ScreenResultType], ModalScreen[ScreenResultType]):
     """A screen over the dashboard that shows something of one run."""
 
     EDGE: ClassVar[tuple[tuple[str, str], ...]] = ()
-    """Names of actions in the configuration, and what the lower edge of the frame says that their
-    keys do.
-    """
+    """Names of actions in the configuration, and what the frame says that their keys do."""
     WIDEST: ClassVar[int | None] = None
     """Cells that the panel takes at most, where its lines would be too long to read otherwise."""
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (80, "-wide")]  # noqa: RUF012 - an instance variable to Textual
@@ -114,7 +113,7 @@ class Overlay(BufferedScreen[ScreenResultType], ModalScreen[ScreenResultType]):
     @property
     def edge(self) -> str:
         """The first keys of the screen, and what they do."""
-        kinds = (type(self), Rows)
+        kinds = (type(self.app), Entries, type(self))
         return " · ".join(
             f"{first_keys(self.app, kinds, names)} {does}" for names, does in self.EDGE
         )

@@ -97,10 +97,11 @@ class Keys(RoleStyled, can_focus=False):
             active: What keys mean now.
             known: Names of the actions that are shown already.
         """
+        ascii_only = getattr(self.app, "ascii_only", False)
         found: dict[str, _Key] = {}
         for _, binding, enabled, _ in active.values():
             if binding.show and binding.id not in known and binding.action not in found:
-                display = self.app.get_key_display(binding)
+                display = binding.key_display or key_name(binding.key, ascii_only=ascii_only)
                 needed = binding.id == _NEEDED
                 found[binding.action] = _Key(
                     binding.key, display, binding.description, enabled, needed=needed

@@ -112,6 +112,8 @@ class SideBySide(Horizontal, RoleStyled):
         self._drawn_text: object = None
         self._drawn_changes: object = None
         self._ascii_only = False
+        self._clear = ""
+        """The key that clears the filter."""
 
     def compose(self) -> ComposeResult:
         """The list on the left, the sample on the right."""
@@ -127,9 +129,9 @@ class SideBySide(Horizontal, RoleStyled):
 
     # -- drawing -----------------------------------------------------------------------------------
 
-    def draw(self, *, ascii_only: bool) -> None:
-        """Draw what is in sight of what is browsed."""
-        self._ascii_only = ascii_only
+    def draw(self, *, clear: str, ascii_only: bool) -> None:
+        """Draw what is in sight of what is browsed; `clear` is the key that clears the filter."""
+        self._ascii_only, self._clear = ascii_only, clear
         if self._browse.answers:
             self._draw_digest(ascii_only=ascii_only)
         else:
@@ -188,14 +190,10 @@ class SideBySide(Horizontal, RoleStyled):
     def _draw_sample(self, *, ascii_only: bool) -> None:
         browse = self._browse
         if browse.index is None:
-            nothing = (
-                "no sample matches the filter"
-                if browse.listing.complete
-                else "looking ..."
-                if ascii_only
-                else "looking …"
-            )
-            self._line.show([(nothing, "dim")])
+            words = "looking ..." if ascii_only else "looking …"
+            if browse.listing.complete:
+                words = f"no sample matches, {self._clear} clears the filter"
+            self._line.show([(words, "dim")])
             self._drawn_text = None
             self.text.show(None, {})
             return

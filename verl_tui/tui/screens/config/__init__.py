@@ -1,5 +1,5 @@
-"""Configuration: who the run is, every setting with where it was read; `d` the difference to other
-runs, `/` filters, `y` copies.
+"""Configuration: who the run is, every setting with where it was read; `d` the differences from
+other runs, `/` filters, `y` copies.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SCREEN = ScreenSpec(
     "config",
     "c",
     "config",
-    "Configuration, difference to other runs",
+    "Configuration, differences from other runs",
     _open,
     rank=60,
     short="Settings",

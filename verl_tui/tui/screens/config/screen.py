@@ -1,4 +1,4 @@
-"""The configuration of the shown run: its identity, all settings, and differences to other runs."""
+"""The configuration of the shown run: its identity, settings, and differences from other runs."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ class ConfigPanel(TextPanel):
 
 
 class ConfigScreen(Overlay[None]):
-    """The configuration of the shown run, or its difference to other runs."""
+    """The configuration of the shown run, or its differences from other runs."""
 
     HELP_SECTION = HelpSection("configuration", (Overlay,), rank=60, task=WHY)
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -167,7 +167,7 @@ class ConfigScreen(Overlay[None]):
     ]
     EDGE = (
         ("config.filter", "filter"),
-        ("config.difference", "difference"),
+        ("config.difference", "differences"),
         ("run.previous run.next", "run"),
         ("config.copy", "copy"),
         ("config.back", "closes"),
@@ -213,17 +213,18 @@ class ConfigScreen(Overlay[None]):
         if drawn == self._drawn:
             return  # settings seldom change, and there may be a thousand of them
         self._drawn = drawn
-        page = self._page(runs, self._query)
-        every = self._page(runs, "") if self._query else page
+        clear = view.keys["config.back"]
+        page = self._page(runs, self._query, clear)
+        every = self._page(runs, "", clear) if self._query else page
         self._matches = Matches(len(page.entries), len(every.entries))
         self._write_frame(view.run)
         self._panel.show_page(page, ascii_only=view.ascii_only)
 
-    def _page(self, runs: Sequence[Run], query: str) -> SettingsPage:
-        """Return what a filter leaves."""
+    def _page(self, runs: Sequence[Run], query: str, clear: str) -> SettingsPage:
+        """Return what a filter leaves that a key clears."""
         if self._comparing:
-            return difference_page(runs, query)
-        return settings_page(runs[0] if runs else None, query)
+            return difference_page(runs, query, clear=clear)
+        return settings_page(runs[0] if runs else None, query, clear=clear)
 
     def _say_matches(self) -> None:
         """Say beside the typed filter how much matches it."""
@@ -234,7 +235,7 @@ class ConfigScreen(Overlay[None]):
 
     def _write_frame(self, run: Run | None) -> None:
         """Write title, filter and keys into the frame."""
-        words = "difference" if self._comparing else "configuration"
+        words = "differences" if self._comparing else "configuration"
         words += f" of {one_line(run.name, 80)}" if run is not None else ""
         self.entitle(words)
         found, total = self._matches
@@ -254,7 +255,7 @@ class ConfigScreen(Overlay[None]):
     # -- keys --------------------------------------------------------------------------------------
 
     def action_back(self) -> None:
-        """Leave the filter, else the difference, else close."""
+        """Leave the filter, else the differences, else close."""
         if self.has_class("-filtering") or self._query:
             self.query_one("#config-filter", Input).value = self._query = ""
             self._close_filter()
@@ -265,7 +266,7 @@ class ConfigScreen(Overlay[None]):
             self.dismiss()
 
     def action_difference(self) -> None:
-        """Show the difference to other runs, or the whole configuration again."""
+        """Show the differences from other runs, or the whole configuration again."""
         self._comparing = not self._comparing
         self.redraw()
 

@@ -15,6 +15,7 @@ from textual.strip import Strip
 from textual.widgets import Input
 
 from verl_tui.rendering.filter_words import Matches
+from verl_tui.tui.keys.commands import first_keys
 from verl_tui.tui.screens.help.arrange import GAP, by_section, in_columns, with_words
 from verl_tui.tui.screens.help.rows import ROOMY, help_rows
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
@@ -40,8 +41,8 @@ class HelpScreen(BufferedScreen[None], ModalScreen[None]):
     """A list of all keys: of the screen in front, everywhere, then place by place."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,question_mark", "back", "Back", show=False),
-        Binding("slash", "search", "Search the keys", show=False),
+        Binding("escape,q,question_mark", "back", "Back", show=False, id="help.back"),
+        Binding("slash", "search", "Search the keys", show=False, id="help.search"),
     ]
     DEFAULT_CSS = """
     HelpScreen {
@@ -88,7 +89,7 @@ class HelpScreen(BufferedScreen[None], ModalScreen[None]):
         """Ask for words to look for."""
         bar = self.query_one(FilterBar)
         bar.open("search the keys: ", bar.input.value)
-        bar.state("esc leaves")
+        bar.state(f"{self._key('help.back')} leaves")
 
     def action_back(self) -> None:
         """Leave the search, or the help."""
@@ -112,10 +113,10 @@ class HelpScreen(BufferedScreen[None], ModalScreen[None]):
         """Fill the rows: those in sight, and once the screen is seen all of them."""
         if (rows := self.query_one_optional(Rows)) is None:
             return  # the app is ending
-        names = (
-            " · the names are for [keys] in the configuration" if rows.size.width > ROOMY else ""
-        )
-        self.query_one(Container).border_subtitle = Content(f"/ searches · esc closes{names}")
+        words = [f"{self._key('help.search')} searches", f"{self._key('help.back')} closes"]
+        if rows.size.width > ROOMY:
+            words.append("the names are for [keys] in the configuration")
+        self.query_one(Container).border_subtitle = Content(" · ".join(words))
         wanted = self.query_one(FilterBar).input.value.strip()
         columns = 2 if rows.size.width >= 2 * ROOMY + GAP + 1 else 1
         if wanted or columns > 1:
@@ -130,6 +131,10 @@ class HelpScreen(BufferedScreen[None], ModalScreen[None]):
             _fill(rows, first)
             self.call_later(lambda: _fill(rows, [*first, *lines]))
 
+    def _key(self, name: str) -> str:
+        """Return the first key of an action of the help, as people call it."""
+        return first_keys(self.app, (HelpScreen,), name)
+
     def _arranged(self, rows: Rows, wanted: str, columns: int) -> None:
         """Fill the rows with the sections side by side, and with what is looked for alone."""
         width = (rows.size.width - 1 - (columns - 1) * GAP) // columns
@@ -139,7 +144,7 @@ class HelpScreen(BufferedScreen[None], ModalScreen[None]):
             bar = self.query_one(FilterBar)
             counts = Matches(*(sum(len(one) - 1 for one in ones) for ones in (found, every)))
             ascii_only = bool(getattr(self.app, "ascii_only", False))
-            bar.say({"lines": counts}, ascii_only=ascii_only)
+            bar.say({"lines": counts}, ascii_only=ascii_only, escape=self._key("help.back"))
         _fill(rows, [*in_columns(found, columns, width)])
         if wanted:
             rows.scroll_home(animate=False)

@@ -94,6 +94,7 @@ class HistoryScreen(Overlay["Episode | None"]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,A", "dismiss", "Close", id="history.close")
     ]
+    EDGE = (("entries.open", "goes there"), ("history.close", "closes"))
     WIDEST = 140
 
     _panel: HistoryPanel
@@ -103,7 +104,7 @@ class HistoryScreen(Overlay["Episode | None"]):
 
     def draw(self, view: View) -> None:
         """Write the title and list the episodes."""
-        keys = " · enter goes there · esc closes" if self.has_class("-wide") else ""
+        keys = f" · {self.edge}" if self.has_class("-wide") else ""
         self.entitle(f"{self._panel.TITLE}{keys}")
         self._panel.show(view)
 

@@ -60,6 +60,7 @@ class LineScreen(Overlay[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,enter", "dismiss", "Close", id="line.close"),
     ]
+    EDGE = (("copy", "copies"), ("line.close", "closes"))
     WIDEST = 140
 
     _panel: LinePanel
@@ -77,7 +78,7 @@ class LineScreen(Overlay[None]):
 
     def draw(self, view: View) -> None:
         """Wrap the line for the width there is."""
-        keys = " · ctrl+y copies · esc closes" if self.has_class("-wide") else ""
+        keys = f" · {self.edge}" if self.has_class("-wide") else ""
         self.entitle(f"{self._title}{keys}")
         self._panel.redraw()
 

@@ -122,7 +122,7 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
             self._body.draw_instead(empty_rows(run, width, loading=self._view.loading))
             return
         self._draw_lines(run, browse.page)
-        self._body.draw(ascii_only=ascii_only)
+        self._body.draw(clear=self._view.keys["samples.back"], ascii_only=ascii_only)
         self._report_export()
 
     def _draw_lines(self, run: Run, page: SamplePage) -> None:
