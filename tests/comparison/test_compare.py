@@ -85,6 +85,22 @@ def test_at_the_same_step_later_ones_do_not_count() -> None:
     assert "--align step" not in told(found)
 
 
+def test_a_training_without_a_reward_goes_by_its_loss_of_which_less_is_better() -> None:
+    one, two = (
+        run_of(name, noise(centre, 1, 400), key="train/loss")
+        for name, centre in (("a", 2.0), ("b", 1.5))
+    )
+    found = comparison(one, two)
+    assert found.last == 40
+    assert of(found, "final_loss", "b").verdict == "better"
+    assert "lowest final loss: b" in as_text(found)
+    dpo = run_of("dpo", noise(0.5, 1), more={"rewards/margins": 1.0}, key="loss")
+    apart = comparison(dpo, run_of("sft", noise(2.0, 1), more={"val/loss": 1.0}, key="train/loss"))
+    assert "losses are of different algorithms: DPO, SFT" in told(apart)
+    beside = comparison(run_of("a", [0.5] * 9, more={"loss": 1.0}))
+    assert beside.runs[0].measured.figures["final_loss"].value is None
+
+
 # -- seeds -----------------------------------------------------------------------------------------
 
 
@@ -372,7 +388,7 @@ def test_bad_input_gets_a_sentence_and_the_rest_is_done() -> None:
     assert of(found, "final_reward", "gaps").value == 0.5
     assert "a single run" in told(comparison(run_of("good", [0.5])))
     apart = comparison(run_of("a", [0.5] * 20), run_of("b", [1.0] * 20, key=LENGTH))
-    assert "no metric in common" in told(apart)
+    assert "no figure of this comparison is logged by two of the runs" in told(apart)
 
 
 @given(

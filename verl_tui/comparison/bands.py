@@ -43,6 +43,7 @@ class Width(NamedTuple):
 
 WIDTHS: Mapping[str, Width] = {
     "final_reward": Width(0.05, 0.01),
+    "final_loss": Width(0.05, 0.01),
     "last_validation": Width(0.05, 0.01),
     "highest_policy_kl": Width(0.5, 0.01),
     "highest_reference_kl": Width(0.5, 0.01),

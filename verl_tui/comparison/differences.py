@@ -7,11 +7,12 @@ from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.comparison.figures import better_low, one_scale
-from verl_tui.comparison.outcomes import FIGURES
+from verl_tui.comparison.outcomes import FIGURES, LOSS
 from verl_tui.comparison.statistics import Interval, Spread, interval, mean, of_one_run, of_seeds
+from verl_tui.runs.views.identity import identity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from verl_tui.comparison.outcomes import FigureKind, MeasuredRun
     from verl_tui.comparison.seeds import RunGroup
@@ -86,13 +87,34 @@ def differences(base: RunGroup, other: RunGroup, count: int) -> Iterator[Differe
 def incomparable(kind: FigureKind, runs: Sequence[MeasuredRun]) -> str:
     """Return why a figure of several runs does not mean the same, empty if it does."""
     having = [one for one in runs if one.figures[kind.id].value is not None]
-    if kind.indicator == "reward" and not one_scale([one.run for one in having]):
-        return "rewards are on different scales: some are scores from 0 to 1, others go beyond"
-    if kind.indicator == "validation":
-        names = sorted({str(one.measured_by("validation")) for one in having})
-        if len(names) > 1:
-            return f"validations are of different metrics: {', '.join(names)}"
-    return _unlike_units(kind, having)
+    unlike = _UNLIKE.get(kind.indicator)
+    reason = unlike(having) if unlike is not None else ""
+    return reason or _unlike_units(kind, having)
+
+
+def _unlike_scales(runs: Sequence[MeasuredRun]) -> str:
+    if one_scale([one.run for one in runs]):
+        return ""
+    return "rewards are on different scales: some are scores from 0 to 1, others go beyond"
+
+
+def _unlike_metrics(runs: Sequence[MeasuredRun]) -> str:
+    names = sorted({str(one.measured_by("validation")) for one in runs})
+    return f"validations are of different metrics: {', '.join(names)}" if len(names) > 1 else ""
+
+
+def _unlike_algorithms(runs: Sequence[MeasuredRun]) -> str:
+    found = (identity(one.run).algorithm for one in runs)
+    names = sorted({fact.value for fact in found if fact is not None})
+    return f"losses are of different algorithms: {', '.join(names)}" if len(names) > 1 else ""
+
+
+_UNLIKE: Mapping[str, Callable[[Sequence[MeasuredRun]], str]] = {
+    "reward": _unlike_scales,
+    "validation": _unlike_metrics,
+    LOSS: _unlike_algorithms,
+}
+"""Indicator -> says why runs that have it do not mean the same by it."""
 
 
 def _unlike_units(kind: FigureKind, runs: Sequence[MeasuredRun]) -> str:

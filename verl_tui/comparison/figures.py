@@ -51,11 +51,27 @@ class Figure(NamedTuple):
     """True beyond the healthy band, None where no band applies."""
 
 
+_LOSSES = ("train/loss", "loss", "train_loss")
+"""Losses of supervised and preference training; beside a reward they are a policy's, of which less
+is not better.
+"""
+
+
+def loss_key(run: Run) -> str | None:
+    """Return the log's own key of the loss that a training without a reward goes by."""
+    if "reward" in run.indicators:
+        return None
+    return next((key for key in _LOSSES if run.series(key) is not None), None)
+
+
 def usual_last(runs: Sequence[Run], stops: Sequence[Stop]) -> int:
     """Return of how many of the last logged values a final value is the mean, for all runs alike: a
-    tenth of those of the median run's reward, 10 at least and 100 at most.
+    tenth of those of the median run's reward (without one, its loss), 10 at least and 100 at most.
     """
-    counts = [logged(run.indicator("reward"), stop) for run, stop in zip(runs, stops, strict=True)]
+    counts = [
+        logged(series_of("reward", run, loss_key(run)), stop)
+        for run, stop in zip(runs, stops, strict=True)
+    ]
     known = sorted(filter(None, counts))
     median = known[(len(known) - 1) // 2] if known else 0
     return min(max(_FEWEST, round(median / _SHARE)), _MOST)

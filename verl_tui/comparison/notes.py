@@ -69,7 +69,7 @@ def _nothing_common(measured: Sequence[MeasuredRun]) -> Iterator[str]:
     """Say so where no metric is known of two runs."""
     shared = [kind for kind in FIGURES if kind.indicator and _known(kind, measured) > 1]
     if not shared:
-        yield "the runs have no metric in common: none of their figures can be compared"
+        yield "no figure of this comparison is logged by two of the runs"
 
 
 def _known(kind: FigureKind, measured: Sequence[MeasuredRun]) -> int:

@@ -11,6 +11,7 @@ from verl_tui.comparison.figures import (
     highest,
     last,
     last_values,
+    loss_key,
     step_time,
 )
 from verl_tui.indicators import resolve
@@ -40,9 +41,12 @@ class FigureKind(NamedTuple):
     """Unit where the log's key states none."""
 
 
+LOSS = "loss"
+"""In place of an indicator: the loss of a training without a reward."""
 FIGURES: tuple[FigureKind, ...] = (
     FigureKind("final_reward", "final reward", "reward", 1, is_mean=True),
     FigureKind("best_reward", "best reward", "reward", 1),
+    FigureKind("final_loss", "final loss", LOSS, -1, is_mean=True),
     FigureKind("last_validation", "last validation", "validation", 1),
     FigureKind("best_validation", "best validation", "validation", 1),
     FigureKind("highest_policy_kl", "highest policy KL", "policy_kl"),
@@ -102,6 +106,7 @@ def _figures(run: Run, stop: Stop, count: int, guide: Guide, keys: Keys) -> dict
     return {
         "final_reward": final("reward", run, stop, count, reward),
         "best_reward": best("reward", run, stop, reward),
+        "final_loss": final(LOSS, run, stop, count, keys.get(LOSS)),
         "last_validation": last("validation", run, stop, validation),
         "best_validation": best("validation", run, stop, validation),
         "highest_policy_kl": highest("policy_kl", run, stop, guide),
@@ -119,11 +124,16 @@ def _spelled(run: Run) -> dict[str, str]:
     return {modern(key): key for key in run.metrics}
 
 
+def _own_keys(run: Run) -> Keys:
+    key = loss_key(run)
+    return {} if key is None else {LOSS: key}
+
+
 def common_keys(runs: Sequence[Run]) -> list[Keys]:
     """Return under which key each run's reward and validation are measured, so that all are
     measured alike if they can be: runs may validate on several data sets and share only one.
     """
-    found: list[Keys] = [{} for _ in runs]
+    found = [_own_keys(run) for run in runs]
     for indicator in ("reward", "validation"):
         logging = [at for at, run in enumerate(runs) if indicator in run.indicators]
         usual = {modern(runs[at].indicators[indicator]) for at in logging}

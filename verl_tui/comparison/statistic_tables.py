@@ -177,7 +177,7 @@ def headlines(comparison: Comparison) -> Iterator[str]:
     """Yield a sentence on which runs reached most, for each outcome that can be compared."""
     if len(comparison.groups) < 2:
         return
-    for id in ("final_reward", "last_validation"):
+    for id in ("final_reward", "final_loss", "last_validation"):
         if id in comparison.compared:
             yield _headline(id, comparison)
 

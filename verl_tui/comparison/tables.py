@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from verl_tui.comparison.figures import Figure
     from verl_tui.comparison.settings import DifferingSetting
 
-_OUTCOME = ("final_reward", "best_reward", "last_validation", "best_validation")
+_OUTCOME = ("final_reward", "best_reward", "final_loss", "last_validation", "best_validation")
 _COURSE = (
     *("highest_policy_kl", "highest_reference_kl", "response_length", "throughput", "step_time"),
     "time",
