@@ -283,6 +283,26 @@ def test_what_is_seen_comes_before_what_is_counted(
     assert counted_when_asked == counted_when_seen < 2000
 
 
+def test_a_browser_is_idle_only_once_all_its_notices_are_given(tmp_path: Path) -> None:
+    idle: list[bool] = []
+
+    class Looking(Screen):
+        def _notify(self) -> None:
+            """Look in the browser's own thread, which has read all and is about to rest."""
+            idle.append(self.browser.idle)
+            super()._notify()
+
+    screen = Looking()
+    screen.dump(tmp_path / "3.jsonl", row(0))
+    screen.known()
+    while not screen.browser.idle:
+        screen.news.clear()
+        screen.news.wait(0.001)
+    screen.browser.stop()
+    assert idle
+    assert not any(idle)
+
+
 def test_another_place_is_read_before_the_rest_of_the_first(screen: Screen, tmp_path: Path) -> None:
     big = screen.dump(tmp_path / "3.jsonl", *(row(i, output="x" * 4000) for i in range(2000)))
     small = screen.dump(tmp_path / "4.jsonl", row(0))

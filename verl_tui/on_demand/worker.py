@@ -56,11 +56,14 @@ class Worker(Generic[JobT]):
         """Jobs by key, the newest request last."""
         self._thread: threading.Thread | None = None
         self._stopped = False
+        self._rests = True
+        """True while the thread waits for a request, with no notice to give."""
 
     @property
     def idle(self) -> bool:
-        """True once everything requested has been read."""
-        return self._next() is None
+        """True once everything requested has been read and been notified of."""
+        with self._wake:
+            return self._rests and self._next() is None
 
     def stop(self) -> None:
         """Ask the thread to end without waiting for it, since a file system may hang."""
@@ -81,6 +84,7 @@ class Worker(Generic[JobT]):
     def _start(self) -> None:
         """Start or wake the thread."""
         if self._thread is None:
+            self._rests = False
             self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
             self._thread.start()
         self._wake.notify()
@@ -97,12 +101,15 @@ class Worker(Generic[JobT]):
                 due, news = time.monotonic() + _PAUSE, False
                 self._notify()
             self._wait(due if news else None)
+        self._rests = True
 
     def _wait(self, due: float | None) -> None:
         """Wait for work, but no longer than until the next notice."""
         with self._wake:
             if not self._stopped and self._next() is None:
+                self._rests = due is None
                 self._wake.wait(None if due is None else max(0.001, due - time.monotonic()))
+            self._rests = False
 
     def _next(self) -> Job | None:
         """Return the newest requested job that is not done."""

@@ -81,7 +81,7 @@ async def quiet(pilot: Pilot[Any]) -> None:
     screen = pilot.app.screen
     assert isinstance(screen, LogScreen)
     await until(pilot, lambda: screen.window.reader.idle)
-    await pilot.pause(0.01)  # the last notice comes a moment after the last reading
+    await settle(pilot)  # the last notice may have asked for more
     await until(pilot, lambda: screen.window.reader.idle and screen.window.seeker.search is None)
     await settle(pilot)
 
