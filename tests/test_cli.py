@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -186,31 +185,6 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     text = capsys.readouterr().out
     assert all(f"    {name} " in text for name in build_parser().commands)
     assert "PATH..." in text
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh"])
-def test_completion_scripts_know_commands_and_paths(
-    shell: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["--print-completion", shell]) == 0
-    script = capsys.readouterr().out
-    assert all(name in script for name in build_parser().commands)
-    assert "print-completion" in script
-    assert {"bash": "_shtab_compgen_files", "zsh": "_files", "tcsh": "n/check/f/"}[shell] in script
-
-
-@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash here")
-def test_bash_completes_commands_beside_paths(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    main(["--print-completion", "bash"])
-    (tmp_path / "script").write_text(capsys.readouterr().out, encoding="utf-8")
-    (tmp_path / "chosen.log").touch()
-    words = 'source ./script; COMP_WORDS=(verl-tui ch) COMP_CWORD=1; _shtab_verl_tui 2>/dev/null; echo "${COMPREPLY[@]}"'
-    done = subprocess.run(
-        ["bash", "-c", words], capture_output=True, text=True, check=True, cwd=tmp_path
-    )
-    assert done.stdout.split() == ["chosen.log", "check"]
 
 
 _ADDED = """

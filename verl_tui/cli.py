@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from verl_tui import __version__, commands
-from verl_tui.commands import watch
+from verl_tui.commands import completion, watch
 from verl_tui.commands.arguments import (
     DEFAULT,
     EXIT_USAGE,
@@ -23,15 +23,6 @@ from verl_tui.config import ConfigError
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
-
-SHELLS = ("bash", "zsh", "tcsh")
-_PATHS_TOO = {
-    "bash": "_shtab_verl_tui_pos_0_COMPGEN=_shtab_compgen_files",
-    "zsh": "functions[_shtab_verl_tui_named]=$functions[_shtab_verl_tui_commands]\n"
-    "_shtab_verl_tui_commands() { _shtab_verl_tui_named; _files }",
-    "tcsh": "",
-}
-"""Shell -> code by which the first word completes to paths as well: `watch` need not be named."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -71,7 +62,9 @@ def build_parser() -> CommandParser:
     )
     parser.add_argument("--version", action="version", version=f"verl-tui {__version__}")
     parser.add_argument(
-        "--print-completion", choices=SHELLS, help="print a completion script for a shell"
+        "--print-completion",
+        choices=completion.SHELLS,
+        help="print a completion script for a shell",
     )
     parser.set_defaults(run=_completion)
     watch.unnamed(parser)
@@ -80,8 +73,5 @@ def build_parser() -> CommandParser:
 
 
 def _completion(options: argparse.Namespace) -> int:
-    import shtab
-
-    shell = options.print_completion
-    print(shtab.complete(build_parser(), shell, preamble=_PATHS_TOO[shell]))
+    print(completion.script(build_parser(), options.print_completion))
     return 0

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from verl_tui.commands.discovery import CommandModule
 
@@ -192,3 +192,14 @@ def _between(text: str, low: float, high: float, what: str) -> float:
 def completes_paths(action: argparse.Action, *, directories: bool = False) -> None:
     """Mark an argument as a path for shell completion; shtab looks for this attribute."""
     action.complete = "directory" if directories else "file"  # type: ignore[attr-defined]
+
+
+def completes_words(action: argparse.Action, words: Callable[[], Iterable[str]]) -> None:
+    """Mark an argument as one of some words for shell completion; others are allowed.
+
+    Args:
+        action: The argument.
+        words: Returns the words, which must be none that a shell would take apart; called only
+            when a completion script is made.
+    """
+    action.words = words  # type: ignore[attr-defined]

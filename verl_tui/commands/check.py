@@ -7,8 +7,14 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.commands.arguments import CommandError, completes_paths
-from verl_tui.commands.options import config_option, configuration, paths_argument, paths_of
+from verl_tui.commands.arguments import CommandError, completes_paths, completes_words
+from verl_tui.commands.options import (
+    config_option,
+    configuration,
+    indicator_ids,
+    paths_argument,
+    paths_of,
+)
 from verl_tui.commands.output import (
     EXIT_NOTHING,
     close_stdout,
@@ -48,7 +54,8 @@ def options(parser: CommandParser) -> None:
         "metric of the best checkpoint: an indicator or the log's own key, with :min or :max "
         "(reward)"
     )
-    parser.add_argument("--best-by", metavar="METRIC", default="reward", help=by)
+    best = parser.add_argument("--best-by", metavar="METRIC", default="reward", help=by)
+    completes_words(best, indicator_ids)
     against = (
         "hold the runs against this one, a name or a path: exits 2 where a figure is worse than "
         "its band, 1 where one is outside it in another way"

@@ -7,7 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.arguments import CommandError, count
+from verl_tui.commands.arguments import CommandError, completes_paths, count
 from verl_tui.commands.options import config_option, configuration, paths_argument, paths_of
 from verl_tui.commands.output import EXIT_NOTHING, print_message, print_messages
 
@@ -29,7 +29,7 @@ def options(parser: CommandParser) -> None:
     baseline = (
         "run that the others are held against: its name, a part of it, or its path (the first run)"
     )
-    parser.add_argument("--baseline", metavar="RUN", help=baseline)
+    completes_paths(parser.add_argument("--baseline", metavar="RUN", help=baseline))
     last = (
         "means are of the last N logged values (a tenth of those of the median run, 10 at least "
         "and 100 at most)"

@@ -7,8 +7,15 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.arguments import CommandError, count, positive, share
-from verl_tui.commands.options import config_option, configuration, paths_argument, paths_of
+from verl_tui.commands.arguments import CommandError, completes_words, count, positive, share
+from verl_tui.commands.options import (
+    config_option,
+    configuration,
+    finding_ids,
+    indicator_ids,
+    paths_argument,
+    paths_of,
+)
 from verl_tui.commands.output import EXIT_NOTHING, print_messages
 
 if TYPE_CHECKING:
@@ -37,14 +44,15 @@ def options(parser: CommandParser) -> None:
     )
     parser.rest = "command"
     parser.set_defaults(command=())
-    parser.add_argument(
+    also = parser.add_argument(
         "--on", action="append", default=[], metavar="ID", help="also trip on this finding"
     )
+    completes_words(also, finding_ids)
     best = (
         "run CMD at each new best of this metric instead: an indicator or the log's own key, with "
         ":min or :max"
     )
-    parser.add_argument("--on-best", metavar="METRIC", help=best)
+    completes_words(parser.add_argument("--on-best", metavar="METRIC", help=best), indicator_ids)
     parser.add_argument(
         "--kl", type=positive, metavar="LIMIT", help="threshold of circuit-breaker-kl (0.2)"
     )

@@ -14,7 +14,7 @@ from verl_tui.config import ConfigError, config_path, load_config
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from verl_tui.commands.arguments import CommandParser
     from verl_tui.config import Config
@@ -62,6 +62,20 @@ def paths_of(options: argparse.Namespace, example: str) -> Sequence[str]:
     if piped(paths) and sys.stdin is not None and sys.stdin.isatty():
         raise CommandError("-: nothing is piped in; try `some-training 2>&1 | verl-tui -`")
     return paths
+
+
+def finding_ids() -> Iterable[str]:
+    """Return the ids of the findings that there may be, for shell completion."""
+    from verl_tui.health import load_guide
+
+    return dict.fromkeys(rule.id for rule in load_guide().rules)
+
+
+def indicator_ids() -> Iterable[str]:
+    """Return the ids of all indicators, for shell completion."""
+    from verl_tui.indicators import INDICATORS
+
+    return INDICATORS
 
 
 def paths_and_config(options: argparse.Namespace, example: str) -> tuple[Sequence[str], Config]:

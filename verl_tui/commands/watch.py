@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.arguments import completes_paths, size, snapshot
+from verl_tui.commands.arguments import completes_paths, completes_words, size, snapshot
 from verl_tui.commands.options import (
     EXAMPLE,
     need_terminal,
@@ -34,13 +34,14 @@ def unnamed(parser: CommandParser) -> None:
     screen_options(parser)
     frame = "draw one frame into FILE.svg or FILE.txt and exit"
     completes_paths(parser.add_argument("--snapshot", type=snapshot, metavar="FILE", help=frame))
-    parser.add_argument(
+    drawn = parser.add_argument(
         "--size",
         type=size,
         default=(120, 40),
         metavar="COLSxROWS",
         help="of the snapshot (120x40)",
     )
+    completes_words(drawn, lambda: ("80x24", "120x40", "160x50"))
 
 
 def run(options: argparse.Namespace) -> int:

@@ -1,0 +1,91 @@
+"""Completion scripts for shells, made from the parsers of all commands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+from verl_tui.commands.arguments import DEFAULT
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable, Iterator
+
+    from verl_tui.commands.arguments import CommandParser
+
+SHELLS = ("bash", "zsh", "fish", "tcsh")
+
+# shtab's scripts know commands as the first word only. `watch` need not be named: paths stand
+# beside the commands there, and what follows a path is completed as if `watch` stood before it.
+_BASH = "_shtab_verl_tui_pos_0_COMPGEN=_shtab_compgen_files"
+_ZSH = """\
+functions[_shtab_verl_tui_named]=$functions[_shtab_verl_tui_commands]
+_shtab_verl_tui_commands() { _shtab_verl_tui_named; _files }
+functions[_shtab_verl_tui_any]=$functions[_shtab_verl_tui]
+_shtab_verl_tui() {
+  local at=2
+  while (( at < CURRENT )) && [[ $words[at] == -* ]]; do
+    [[ " @valued@ " == *" $words[at] "* ]] && (( at++ ))
+    (( at++ ))
+  done
+  if (( at < CURRENT )) && [[ " @commands@ " != *" $words[at] "* ]]; then
+    words=($words[1] @default@ "${(@)words[2,-1]}")
+    (( CURRENT++ ))
+  fi
+  _shtab_verl_tui_any "$@"
+}"""
+_FISH = """
+functions -e _shtab_verl_tui_named
+functions -c _shtab_verl_tui_scan _shtab_verl_tui_named
+function _shtab_verl_tui_scan
+  _shtab_verl_tui_named
+  if test -z "$_shtab_verl_tui_cmdpath" -a "$_shtab_verl_tui_npos" -gt 0
+    set -g _shtab_verl_tui_cmdpath @default@
+  end
+end
+complete -c verl-tui -n '_shtab_verl_tui_using; and test $_shtab_verl_tui_npos -eq 0' \
+-ka "(__fish_complete_path (commandline -ct))"
+"""
+
+
+def script(parser: CommandParser, shell: str) -> str:
+    """Return the script that completes the program's command lines in a shell, one of `SHELLS`."""
+    import shtab
+
+    for option in _actions(parser):
+        if (words := getattr(option, "words", None)) is not None:
+            option.complete = _words_in_shells(option, words())  # type: ignore[attr-defined]
+    preamble = {"bash": _BASH, "zsh": _filled(_ZSH, parser)}.get(shell, "")
+    made: str = shtab.complete(parser, shell, preamble=preamble)
+    if shell == "zsh":
+        return made.replace('"(*)::', '"*:')  # shtab's way offers no second path
+    return made + (_filled(_FISH, parser) if shell == "fish" else "")
+
+
+def _filled(template: str, parser: CommandParser) -> str:
+    valued = (name for one in parser._actions if one.nargs != 0 for name in one.option_strings)
+    facts = {"valued": " ".join(valued), "commands": " ".join(parser.commands), "default": DEFAULT}
+    for name, words in facts.items():
+        template = template.replace(f"@{name}@", words)
+    return template
+
+
+def _actions(parser: CommandParser) -> Iterator[argparse.Action]:
+    """Yield the options and arguments of a parser and of its commands."""
+    yield from parser._actions
+    for command in parser.commands.values():
+        yield from _actions(command)
+
+
+def _words_in_shells(option: argparse.Action, words: Iterable[str]) -> dict[str, object]:
+    """Return how each shell completes an argument to words, as shtab takes it."""
+    listed = " ".join(words)
+    # Options of several commands may have one name, but other words.
+    name = f"_verl_tui_{option.dest}_{crc32(listed.encode()):x}"
+    return {
+        "preamble": {"bash": f'{name}() {{ compgen -W "{listed}" -- "$1"; }}'},
+        "bash": name,
+        "zsh": f"({listed})",
+        "fish": listed,
+        "tcsh": f"({listed})",
+    }
