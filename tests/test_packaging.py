@@ -15,7 +15,8 @@ import pytest
 pytestmark = pytest.mark.skipif(find_spec("hatchling") is None, reason="hatchling is not installed")
 
 ROOT = Path(__file__).parents[1]
-DATA = ("health/guide.toml", "py.typed")
+PAGES = tuple(f"{folder}/README.md" for folder in ("commands", "health", "runs", "sources", "tui"))
+DATA = ("health/guide.toml", "py.typed", *PAGES)
 
 
 def run(*words: object, **environment: str) -> str:
@@ -77,9 +78,9 @@ def test_the_wheel_holds_the_package_and_its_data(wheel):
     assert modules <= names
 
 
-@pytest.mark.parametrize("command", ["--help", "guide", "--version"])
+@pytest.mark.parametrize("command", ["--help", "guide", "--version", "help formats"])
 def test_what_is_installed_runs(installed, command):
-    said = run("-m", "verl_tui", command, PYTHONPATH=str(installed), VERL_TUI_CONFIG="")
+    said = run("-m", "verl_tui", *command.split(), PYTHONPATH=str(installed), VERL_TUI_CONFIG="")
     assert said.strip()
     where = run("-c", "import verl_tui; print(verl_tui.__file__)", PYTHONPATH=str(installed))
     assert Path(where.strip()).is_relative_to(installed)

@@ -58,7 +58,9 @@ def build_parser() -> CommandParser:
         usage="verl-tui [OPTION]... PATH...\n       verl-tui COMMAND ...",
         description=f"Watch verl training runs in the terminal, for example: {EXAMPLE}",
         epilog="A PATH is a log, the directory of a run, a directory of runs, or a quoted glob; "
-        "- is standard input. A path named like a command is written ./check.",
+        "- is standard input. A path named like a command is written ./check.\n\n"
+        "`verl-tui help` has pages on keys, formats, rules, metrics and settings, `verl-tui demo` "
+        "needs no run.",
     )
     parser.add_argument("--version", action="version", version=f"verl-tui {__version__}")
     parser.add_argument(

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 
 EXIT_USAGE = 64
 """A command line or a configuration that makes no sense; argparse's own 2 means `critical` here."""
+_ANY_EXITS = (
+    "64 wrong usage or configuration, 73 output cannot be written, 130 interrupted, 141 the reader "
+    "of the output has gone"
+)
 DEFAULT = "watch"
 """The command that needs no name."""
 _ENDING = {"-h", "--help", "--version", "--print-completion"}
@@ -30,13 +34,26 @@ class CommandError(Exception):
         self.code = code
 
 
+class _Paragraphs(argparse.HelpFormatter):
+    """Wraps descriptions by paragraph; lines that begin with blanks stay as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        fill = super()._fill_text
+        lines = (
+            line if line.startswith(" ") else fill(line, width, indent) for line in text.split("\n")
+        )
+        return "\n".join(lines)
+
+
 class CommandParser(argparse.ArgumentParser):
     """A parser that takes options and paths in any order, and does not fail with a health code."""
 
     def __init__(self, **settings: object) -> None:
         # An abbreviated option would hide whether its value follows.
-        super().__init__(**settings, allow_abbrev=False)  # type: ignore[arg-type]
+        super().__init__(**settings, allow_abbrev=False, formatter_class=_Paragraphs)  # type: ignore[arg-type]
         self.commands: dict[str, CommandParser] = {}
+        self.program = self
+        """The parser that has this one among its commands, or theirs; a program's is itself."""
         self.rest = "paths"
         """The argument that takes the words after `--`."""
 
@@ -46,9 +63,12 @@ class CommandParser(argparse.ArgumentParser):
             title="commands", metavar="COMMAND", prog=self.prog, parser_class=CommandParser
         )
         for command in commands:
-            added = choice.add_parser(command.NAME, help=command.HELP, description=command.HELP)
+            description = f"{command.HELP[0].upper()}{command.HELP[1:]}."
+            added = choice.add_parser(command.NAME, help=command.HELP, description=description)
             added.set_defaults(run=command.run)
+            added.program = self.program
             command.options(added)
+            added.epilog = _ending(command, added.epilog)
             self.commands[command.NAME] = added
 
     def read(self, argv: list[str]) -> argparse.Namespace:
@@ -69,15 +89,40 @@ class CommandParser(argparse.ArgumentParser):
         # All words after `--` are paths, or the guard's command; argparse's intermixed parsing
         # would take them for options.
         end = argv.index("--") if "--" in argv else len(argv)
-        options = self.parse_intermixed_args(argv[:end])
+        options, unknown = self.parse_known_intermixed_args(argv[:end])
+        if unknown:
+            self.error(self._unknown(unknown))
         if rest := argv[end + 1 :]:
             kept = getattr(options, self.rest, None) or ()
             setattr(options, self.rest, [*kept, *rest])
         return options
 
+    def _unknown(self, words: list[str]) -> str:
+        """Return a sentence on words that the command does not take."""
+        options = [word.partition("=")[0] for word in words if word.startswith("-")]
+        if not options:
+            return f"`{self.prog}` does not take {' '.join(words)}"
+        known = (name for one in self._actions for name in one.option_strings)
+        if hint := did_you_mean(options[0], known):
+            return f"there is no option {options[0]}{hint}"
+        others = [
+            name
+            for name, command in self.program.commands.items()
+            if any(options[0] in one.option_strings for one in command._actions)
+        ]
+        owner = f", but {' and '.join(f'`{name}`' for name in others)} has it" if others else ""
+        return f"`{self.prog}` has no option {options[0]}{owner}"
+
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        if action.choices is not None and value not in action.choices:
+            words = [str(choice) for choice in action.choices]
+            hint = did_you_mean(str(value), words) or f": choose from {', '.join(words)}"
+            raise argparse.ArgumentError(action, f"there is no {value}{hint}")
+
     def error(self, message: str) -> NoReturn:
         """Refuse with one sentence instead of the whole usage."""
-        raise CommandError(f"{message}; see `{self.prog} --help`")
+        see = f"see `{self.prog} --help`"
+        raise CommandError(f"{message} ({see})" if message.endswith("?") else f"{message}; {see}")
 
 
 class ProgramParser(CommandParser):
@@ -112,6 +157,24 @@ class ProgramParser(CommandParser):
         if not word.isalpha() or Path(word).exists():
             return None
         return next(iter(get_close_matches(word, self.commands, n=1, cutoff=_LIKE)), None)
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return the end of a sentence that asks for the nearest word, empty if none is near."""
+    near = get_close_matches(word, list(known), n=1)
+    return f", did you mean {near[0]}?" if near else ""
+
+
+def _ending(command: CommandModule, more: str | None) -> str:
+    """Return what stands below the options of a command: examples, more on it, exit codes."""
+    examples = "".join(f"\n    {line}" for line in getattr(command, "EXAMPLES", ()))
+    codes = getattr(command, "EXITS", "0 done, 3 nothing readable")
+    parts = (
+        f"for example:{examples}" if examples else "",
+        more,
+        f"exit codes: {codes}, {_ANY_EXITS}" if command.run is not None else "",
+    )
+    return "\n\n".join(part for part in parts if part)
 
 
 def snapshot(text: str) -> Path:

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 NAME = "check"
 HELP = "report once, without a screen; exits 0 healthy, 1 warning, 2 critical, 3 nothing readable"
+EXAMPLES = ("verl-tui check logs/run_7", "verl-tui check 'logs/run_*' --json | jq .runs[0].state")
+EXITS = "0 healthy, 1 warning, 2 critical, 3 nothing readable"
 
 
 def options(parser: CommandParser) -> None:

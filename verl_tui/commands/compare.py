@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 NAME = "compare"
 HELP = "settings and outcomes of several runs side by side, with differences and their intervals"
+EXAMPLES = ("verl-tui compare 'logs/run_*'", "verl-tui compare 'logs/run_*' --baseline run_3 --md")
 
 
 def options(parser: CommandParser) -> None:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 NAME = "config"
 HELP = "where the configuration is read from, and all of its defaults"
+EXAMPLES = ("verl-tui config", "verl-tui config --config mine.toml")
+EXITS = "0 done"
 
 
 def options(parser: CommandParser) -> None:

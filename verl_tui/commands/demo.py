@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 NAME = "demo"
 HELP = "a simulated training that writes real logs, opened live"
+EXAMPLES = ("verl-tui demo", "verl-tui demo --headless --dir demo")
+EXITS = "0 done, 3 no terminal"
 
 
 def options(parser: CommandParser) -> None:

@@ -15,10 +15,15 @@ if TYPE_CHECKING:
 
 
 class CommandModule(Protocol):
-    """A module that is a command."""
+    """A module that is a command. It may also say `EXITS`: its exit codes, where they are not just
+    0 and 3.
+    """
 
     NAME: str
     HELP: str
+    """A line for the list of commands, without a full stop."""
+    EXAMPLES: tuple[str, ...]
+    """Command lines that its help shows."""
 
     @property
     def run(self) -> Callable[[argparse.Namespace], int] | None:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 NAME = "export"
 HELP = "write the data as CSV, for TensorBoard or for Prometheus"
+EXAMPLES = ("verl-tui export csv logs/run_7 -o run_7.csv",)
 
 
 def options(parser: CommandParser) -> None:

@@ -29,6 +29,11 @@ NAME = "guard"
 HELP = (
     "follow runs without a screen; run a command when a circuit breaker trips, or at each new best"
 )
+EXAMPLES = (
+    "verl-tui guard logs/run_7 -- scancel 4711",
+    "verl-tui guard logs/run_7 --on hang -- ./stop.sh",
+)
+EXITS = "0 nothing tripped, 2 something tripped, 3 nothing readable, 128 + N ended by signal N"
 
 
 def options(parser: CommandParser) -> None:
@@ -40,7 +45,7 @@ def options(parser: CommandParser) -> None:
         "_SINCE_STEP, _KEY, _MESSAGE, _EVIDENCE and _ADVICE; with --on-best in VERL_TUI_RUN, "
         "_PATHS, _METRIC, _KEY, "
         "_STEP, _VALUE, _PATH (the checkpoint of that step), _NEAREST_STEP and _NEAREST_PATH. "
-        "Events are one line of JSON each. Exits 0 when nothing tripped, 2 when something did."
+        "Events are one line of JSON each."
     )
     parser.rest = "command"
     parser.set_defaults(command=())

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 NAME = "guide"
 HELP = "the rules in force, with their thresholds and sources"
+EXAMPLES = ("verl-tui guide", "verl-tui guide --format prometheus > verl-rules.yml")
+EXITS = "0 done"
 
 
 def options(parser: CommandParser) -> None:

@@ -56,7 +56,7 @@ def paths_of(options: argparse.Namespace, example: str) -> Sequence[str]:
     if not options.paths:
         raise CommandError(
             f"name a log, the directory of a run, or a quoted glob, for example: {example}; "
-            "`verl-tui demo` shows a simulated training and needs nothing"
+            "`verl-tui demo` shows a simulated training and needs nothing, `verl-tui help` explains"
         )
     paths: list[str] = options.paths
     if piped(paths) and sys.stdin is not None and sys.stdin.isatty():

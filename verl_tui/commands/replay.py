@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 
 NAME = "replay"
 HELP = "a recorded run played as if live: pause, step, seek"
+EXAMPLES = (
+    "verl-tui replay logs/run_7 --speed 20",
+    "verl-tui replay logs/run_7 --from 100 --paused",
+)
+EXITS = "0 done, 3 nothing readable or no terminal"
 
 
 def options(parser: CommandParser) -> None:

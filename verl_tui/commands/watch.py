@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 
 NAME = "watch"
 HELP = "watch runs in the terminal (the default command)"
+EXAMPLES = (
+    "verl-tui 'logs/run_*'",
+    "some-training 2>&1 | verl-tui -",
+    "verl-tui logs/run_7 --snapshot run_7.svg",
+)
+EXITS = "0 done, 3 nothing readable or no terminal"
 
 
 def options(parser: CommandParser) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 NAME = "web"
 HELP = "watch runs in a browser, in the same app as in the terminal"
+EXAMPLES = ("verl-tui web 'logs/run_*'",)
 PORT = 9751
 _EXAMPLE = "verl-tui web 'logs/run_*'"
 _MISSING = "`web` needs textual-serve: pip install 'verl-tui[web]'"

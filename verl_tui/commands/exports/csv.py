@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 NAME = "csv"
 HELP = "every numeric metric, one row per step"
+EXAMPLES = ("verl-tui export csv logs/run_7 -o run_7.csv", "verl-tui export csv logs/run_7 | head")
 
 
 def options(parser: CommandParser) -> None:

@@ -32,6 +32,10 @@ _DRIVER = 5.0
 _MISSING = "`export prometheus` needs prometheus-client: pip install 'verl-tui[prometheus]'"
 NAME = "prometheus"
 HELP = "metrics for Prometheus to scrape, at a port or in a file"
+EXAMPLES = (
+    "verl-tui export prometheus 'logs/run_*'",
+    "verl-tui export prometheus logs/run_7 --textfile verl.prom --follow",
+)
 _EXAMPLE = "verl-tui export prometheus 'logs/run_*'"
 
 

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 NAME = "tensorboard"
 HELP = "TensorBoard event files, one directory per run"
+EXAMPLES = (
+    "verl-tui export tensorboard 'logs/run_*' -o board",
+    "verl-tui export tensorboard logs/run_7 -o board --follow",
+)
 
 
 def options(parser: CommandParser) -> None:

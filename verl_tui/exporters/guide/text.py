@@ -12,10 +12,11 @@ if TYPE_CHECKING:
     from verl_tui.health import Guide, Rule
 
 
-def describe(guide: Guide) -> Iterator[str]:
-    """Yield the lines that describe all rules, in the guide's order."""
+def describe(guide: Guide, id: str | None = None) -> Iterator[str]:
+    """Yield the lines that describe all rules, in the guide's order, or those with an id."""
     for rule in guide.rules:
-        yield from _rule(rule, silenced=rule.id in guide.silenced)
+        if id in (None, rule.id):
+            yield from _rule(rule, silenced=rule.id in guide.silenced)
 
 
 def _rule(rule: Rule, *, silenced: bool) -> Iterator[str]:

@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 
 HelpRow = Sequence[tuple[str, "Style | None"]]
 _BOLD, _DIM = Style(bold=True), Style(dim=True)
-_FIRST_RUN, _OTHER_RUNS = "run.1", {f"run.{n}" for n in range(2, 10)}
+FIRST_RUN, _OTHER_RUNS = "run.1", {f"run.{n}" for n in range(2, 10)}
+RUNS_ROW = ("1 … 9", "Run by its number", "run.1 … run.9")
+"""The one row for the keys of all runs, which stands where that of the first would."""
+PALETTE_ROW = ("ctrl+p", "Command palette: every action by its name, themes", "")
+"""Textual's own key, which is not declared here."""
 ROOMY = 56
 """Cells from which on keys stand in a wide column, and the names of actions beside what they do."""
 
@@ -65,7 +69,7 @@ class _RowWriter:
         names: set[str] = set()
         rows = [row for kind in section.kinds for row in self._keys_of(kind, names, section)]
         if section.everywhere and section.declared.task == MOVE:
-            rows += self._row("ctrl+p", "Command palette: every action by its name, themes", "")
+            rows += self._row(*PALETTE_ROW)
         if not rows:
             return
         declared = section.declared
@@ -105,7 +109,7 @@ class _RowWriter:
             section: The section they are for: its tasks alone, and where it holds everywhere not
                 those keys that mean something else in the screen below the help.
         """
-        for binding in _described(kind):
+        for binding in described(kind):
             if binding.id in names or not section.lists(binding):
                 continue
             names |= {binding.id} if binding.id else set()
@@ -117,8 +121,8 @@ class _RowWriter:
 
     def _row_of(self, binding: Binding, keys: list[str]) -> Iterator[HelpRow]:
         """Return the rows of a binding; one for the keys of all runs."""
-        if binding.id == _FIRST_RUN:
-            return self._row("1 … 9", "Run by its number", "run.1 … run.9")
+        if binding.id == FIRST_RUN:
+            return self._row(*RUNS_ROW)
         named = " ".join(key_name(key, ascii_only=self._ascii) for key in keys)
         return self._row(named, binding.description, binding.id or "")
 
@@ -142,7 +146,7 @@ class _RowWriter:
         yield from ([(fit(" " * start + line, width), None)] for line in more)
 
 
-def _described(kind: type[DOMNode]) -> Iterator[Binding]:
+def described(kind: type[DOMNode]) -> Iterator[Binding]:
     """Yield the keys of a class that have a description; those of further runs stand with the
     first's.
     """

@@ -4,7 +4,7 @@ others by the task that they are for.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from textual.screen import Screen
 
@@ -52,10 +52,19 @@ def sections(app: App[object], focused: DOMNode | None) -> list[KeySection]:
     main = _by_task("the dashboard, while nothing is over it", _MAIN) if front else []
     everywhere = [
         one._replace(everywhere=True)
-        for one in _by_task("everywhere", _everywhere(app, () if front else _MAIN))
+        for one in _by_task("everywhere", _everywhere(type(app), () if front else _MAIN))
     ]
     places = (*panels, *main, *screens)
     return [*dict.fromkeys((*first, *everywhere, *_sorted_by_task(places)))]
+
+
+def all_sections(app: type[App[Any]]) -> list[KeySection]:
+    """Return the sections of a kind of app that is not running: task by task what holds
+    everywhere, and what holds in the panels and in the screens.
+    """
+    places = (*_declared(screens=False), *_declared(screens=True))
+    everywhere = _by_task("everywhere", _everywhere(app, _MAIN))
+    return [*everywhere, *_sorted_by_task(places)]
 
 
 def _sorted_by_task(places: Sequence[KeySection]) -> Iterator[KeySection]:
@@ -75,9 +84,9 @@ def _of(nodes: Sequence[DOMNode], known: Iterable[KeySection]) -> list[KeySectio
     return [one for one in known if any(isinstance(node, one.kinds[0]) for node in nodes)]
 
 
-def _everywhere(app: App[object], main: Sequence[type[DOMNode]]) -> tuple[type[DOMNode], ...]:
+def _everywhere(app: type[App[Any]], main: Sequence[type[DOMNode]]) -> tuple[type[DOMNode], ...]:
     """Return the app's classes with keys of their own, and those of its main screen."""
-    ours = (kind for kind in type(app).__mro__ if issubclass(kind, TerminalApp))
+    ours = (kind for kind in app.__mro__ if issubclass(kind, TerminalApp))
     return (*(kind for kind in ours if "BINDINGS" in kind.__dict__), *main)
 
 

@@ -1,0 +1,292 @@
+"""The manual: topics, pages beside the code as text, the pager, and what every `--help` says."""
+
+from __future__ import annotations
+
+import os
+import pty
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from verl_tui.cli import build_parser, main
+from verl_tui.commands.topics import TOPICS
+from verl_tui.health import load_guide
+from verl_tui.indicators import INDICATORS
+from verl_tui.pages import as_text, page, table
+from verl_tui.sources.formats import FORMATS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from verl_tui.commands.arguments import CommandParser
+
+
+@pytest.fixture(autouse=True)
+def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty configuration, no pager, 80 columns."""
+    config = tmp_path / "config.toml"
+    config.write_text("", encoding="utf-8")
+    monkeypatch.setenv("VERL_TUI_CONFIG", str(config))
+    monkeypatch.setenv("PAGER", "")
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    return config
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert main(["help", *words]) == 0
+    return capsys.readouterr().out
+
+
+def leaves(parser: CommandParser) -> Iterator[CommandParser]:
+    for command in parser.commands.values():
+        yield command
+        yield from leaves(command)
+
+
+COMMANDS = [*leaves(build_parser())]
+
+
+# -- topics ----------------------------------------------------------------------------------------
+
+
+def test_without_a_topic_all_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    text = said(capsys)
+    assert all(f"\n  {name} " in text for name in TOPICS)
+    assert all(name in text for name in build_parser().commands)
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+@pytest.mark.parametrize("columns", [40, 80, 140])
+def test_every_topic_fits_the_terminal(
+    topic: str, columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    text = said(capsys, topic)
+    assert text.count("\n") > 20
+    assert max(map(len, text.splitlines())) <= columns
+    assert "\x1b" not in text
+    assert "](" not in text
+    assert "![" not in text
+
+
+@pytest.mark.parametrize(
+    ("topic", "words"),
+    [
+        ("keys", ["ctrl+p", "look.log", "chart.next", "replay.faster", "Signs in charts"]),
+        ("formats", [format_.name for format_ in FORMATS]),
+        ("rules", [rule.id for rule in load_guide().rules]),
+        ("metrics", [*INDICATORS, "actor/ppo_kl"]),
+        ("states", ["stalled", "crashed"]),
+        ("configuration", ["#refresh = 0.5", "#scrape_engines = false"]),
+        ("commands", ["exit code", "last_record_age_s", "VERL_TUI_RUN"]),
+    ],
+)
+def test_topics_say_all_that_there_is(
+    topic: str,
+    words: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    text = said(capsys, topic).lower()
+    assert [word for word in words if word.lower() not in text] == []
+
+
+def test_keys_are_those_of_the_user(surroundings: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    surroundings.write_text('[keys]\n"look.log" = "ctrl+g"\nnonsense = "x"\n', encoding="utf-8")
+    text = said(capsys, "keys")
+    assert "\n ctrl+g " in text
+    assert "there is no such action" in text
+
+
+def test_a_rule_is_explained_as_it_is_in_force(
+    surroundings: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    surroundings.write_text("[guide.rules.kl-high]\nthreshold = 0.345\n", encoding="utf-8")
+    text = said(capsys, "kl-high")
+    assert text.startswith("kl-high (warning)\n    policy_kl: above, threshold 0.345, over ")
+    assert "ref-kl-high" not in text
+
+
+def test_an_indicator_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    text = said(capsys, "policy_kl")
+    assert text.startswith("policy_kl (policy KL)\n    unit: nats/token\n")
+    assert "actor/ppo_kl" in text
+    assert "circuit-breaker-kl" in text
+
+
+@pytest.mark.parametrize("words", [["check"], ["export", "csv"]])
+def test_help_on_a_command_is_its_help(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = said(capsys, *words)
+    with pytest.raises(SystemExit):
+        main([*words, "--help"])
+    assert capsys.readouterr().out == text
+
+
+@pytest.mark.parametrize(
+    ("words", "near"),
+    [(["keyz"], "keys"), (["chek"], "check"), (["kl-hihg"], "kl-high"), (["qqqq"], "formats")],
+)
+def test_an_unknown_topic_names_the_nearest(
+    words: list[str], near: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["help", *words]) == 64
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert near in error
+
+
+def test_a_broken_configuration_is_said_and_costs_nothing(
+    surroundings: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    surroundings.write_text("refrsh = 1\n", encoding="utf-8")
+    assert main(["help", "configuration"]) == 0
+    caught = capsys.readouterr()
+    assert "did you mean `refresh`?" in caught.err
+    assert "#refresh = 0.5" in caught.out
+
+
+# -- pages -----------------------------------------------------------------------------------------
+
+
+def test_pages_have_no_links_and_pictures() -> None:
+    text = page("commands")
+    assert "with the figures\nof compare." in text
+    assert "](" not in text
+
+
+def test_markdown_becomes_plain_text() -> None:
+    text = as_text("# Title\n\nWords with `code`.\n\n    a  b\n\n" + table(["x"], [["a|b*c"]]), 30)
+    assert text == "Title\n\nWords with code.\n\n    a  b\n\n x\n ─────\n a|b*c\n"
+
+
+def test_a_long_word_in_a_table_is_never_cut_off() -> None:
+    word = "abcdefghij" * 4
+    text = as_text(table(["x", "y"], [[word, "z"]]), 30)
+    assert "".join(line.split()[0] for line in text.splitlines()[2:]) == word
+
+
+def test_emphasis_needs_no_colour() -> None:
+    assert "\x1b[1mcode\x1b[0m" in as_text("Words with `code`.", 40, styled=True)
+    assert "\x1b" not in as_text("Words with `code`.", 40)
+
+
+# -- the pager -------------------------------------------------------------------------------------
+
+
+def on_terminal(words: list[str], **environment: str) -> str:
+    """Return what a command writes on a terminal of 24 rows."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        values = {**os.environ, "TERM": "xterm", "LINES": "24", **environment}
+        os.execve(sys.executable, [sys.executable, "-m", "verl_tui", *words], values)
+    seen = b""
+    try:
+        while part := os.read(terminal, 65536):
+            seen += part
+    except OSError:  # Linux: the other end is closed
+        pass
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    return seen.decode()
+
+
+def pager(tmp_path: Path, name: str) -> str:
+    """Return a pager that says that it was asked, with which words, before what it is given."""
+    path = tmp_path / name
+    path.write_text('#!/bin/sh\necho "paged $*"\ncat\n', encoding="utf-8")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_on_a_terminal_less_gets_bold_and_dim(tmp_path: Path) -> None:
+    shown = on_terminal(["help", "states"], PAGER=pager(tmp_path, "less"))
+    assert shown.startswith("paged -R\r\n\x1b[1;4mStates of a run")
+
+
+def like_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make standard output look like a terminal of 24 rows."""
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("LINES", "24")
+
+
+@pytest.mark.parametrize(
+    ("topic", "name", "begins"),
+    [
+        ("states", "mine", "paged --quietly\nStates of a run"),
+        ("states", "missing", "\x1b[1;4mStates of a run"),
+        ("policy_kl", "mine", "policy_kl (policy KL)"),
+    ],
+)
+def test_a_page_longer_than_the_terminal_goes_through_the_pager(
+    topic: str,
+    name: str,
+    begins: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    pager(tmp_path, "mine")
+    like_a_terminal(monkeypatch)
+    monkeypatch.setenv("PAGER", f"{tmp_path / name} --quietly")
+    assert main(["help", topic]) == 0
+    assert capfd.readouterr().out.startswith(begins)
+
+
+def test_no_color_is_plain(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    like_a_terminal(monkeypatch)
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert main(["help", "states"]) == 0
+    assert "\x1b" not in capfd.readouterr().out
+
+
+def test_no_terminal_no_pager(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PAGER", pager(tmp_path, "mine"))
+    assert said(capsys, "states").startswith("States of a run")
+
+
+# -- every --help, and command lines that make no sense --------------------------------------------
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=[one.prog for one in COMMANDS])
+def test_every_help_has_a_sentence_examples_and_exit_codes(command: CommandParser) -> None:
+    assert command.description
+    assert command.description[0].isupper()
+    assert command.description.endswith(".")
+    text = command.format_help()
+    examples = text.partition("\nfor example:\n")[2].partition("\n\n")[0].splitlines()
+    assert examples
+    assert all("verl-tui" in line for line in examples)
+    assert ("\nexit codes: 0 " in text) == (not command.commands)
+
+
+@pytest.mark.parametrize(
+    ("argv", "sentence"),
+    [
+        (["check", "--jsn", "x"], "there is no option --jsn, did you mean --json?"),
+        (["--snapshto=a.svg", "x"], "there is no option --snapshto, did you mean --snapshot?"),
+        (["--against", "a", "x"], "`verl-tui watch` has no option --against, but `check` has it"),
+        (["check", "--frobnicate"], "`verl-tui check` has no option --frobnicate; see"),
+        (["compare", "--align", "stp"], "--align: there is no stp, did you mean step?"),
+        (["compare", "--align", "x"], "--align: there is no x: choose from end, step, time"),
+        (["export", "cvs", "x"], "there is no cvs, did you mean csv?"),
+        (["guide", "a"], "`verl-tui guide` does not take a"),
+    ],
+)
+def test_a_mistyped_word_gets_the_nearest(
+    argv: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(argv) == 64
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert sentence in error

@@ -1,0 +1,78 @@
+"""All keys as a page in Markdown, for readers who are not in the app."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from verl_tui.pages import table
+from verl_tui.rendering.charts.legend import legend
+from verl_tui.tui.app import VerlApp
+from verl_tui.tui.keys.commands import names
+from verl_tui.tui.keys.keymap import keymap
+from verl_tui.tui.keys.names import key_name
+from verl_tui.tui.keys.tasks import MOVE
+from verl_tui.tui.replay_app import ReplayApp
+from verl_tui.tui.screens.help.rows import FIRST_RUN, PALETTE_ROW, RUNS_ROW, described
+from verl_tui.tui.screens.help.sections import KeySection, all_sections
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from textual.binding import Binding
+
+Row = tuple[str, str, str]
+"""Keys, what they do, the name of the action."""
+
+
+def all_keys(wanted: Mapping[str, str], *, ascii_only: bool = False) -> str:
+    """Return the page, with the user's own keys where these can be taken; a sentence on each other
+    comes first.
+
+    Args:
+        wanted: Action's name -> keys, as the configuration has them.
+        ascii_only: True for a terminal that shows only ASCII.
+    """
+    user = keymap(wanted, names())
+    parts = ["# Keys", "Names are for `[keys]` in the configuration.", *user.refused]
+    for section in all_sections(VerlApp):
+        parts += _section(section, user.keys, ascii_only=ascii_only)
+    own = [one for one in described(ReplayApp) if one not in VerlApp.BINDINGS]
+    rows = _rows(own, user.keys, ascii_only=ascii_only)
+    parts += ["## In a replay", table(("key", "does", "name"), rows)]
+    signs = ((entry.sign, entry.means) for entry in legend(ascii_only=ascii_only))
+    parts += ["## Signs in charts", table(("sign", "means"), signs)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _section(section: KeySection, user: Mapping[str, str], *, ascii_only: bool) -> Iterator[str]:
+    """Yield the parts of a section; none where it has no keys."""
+    known: set[str] = set()
+    bindings = []
+    for kind in section.kinds:
+        listed = [one for one in described(kind) if one.id not in known and section.lists(one)]
+        known |= {one.id for one in listed if one.id}
+        bindings += listed
+    rows = [*_rows(bindings, user, ascii_only=ascii_only)]
+    declared = section.declared
+    if declared.title == "everywhere" and declared.task == MOVE:
+        rows.append(PALETTE_ROW)
+    if not rows:
+        return
+    task = declared.task.description
+    yield f"## {task[0].upper()}{task[1:]}: {declared.title}"
+    yield table(("key", "does", "name"), rows)
+    other = declared.ascii_notes if ascii_only else None
+    if notes := declared.notes if other is None else other:
+        yield "\n".join(("```", *notes, "```"))
+
+
+def _rows(
+    bindings: Iterable[Binding], user: Mapping[str, str], *, ascii_only: bool
+) -> Iterator[Row]:
+    for binding in bindings:
+        if binding.id == FIRST_RUN:
+            yield RUNS_ROW
+            continue
+        keys = user.get(binding.id or "", binding.key).split(",")
+        named = " ".join(key_name(key, ascii_only=ascii_only) for key in keys)
+        yield named, binding.description, binding.id or ""
