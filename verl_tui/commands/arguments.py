@@ -102,16 +102,15 @@ class CommandParser(argparse.ArgumentParser):
         options = [word.partition("=")[0] for word in words if word.startswith("-")]
         if not options:
             return f"`{self.prog}` does not take {' '.join(words)}"
-        known = (name for one in self._actions for name in one.option_strings)
-        if hint := did_you_mean(options[0], known):
+        if hint := did_you_mean(options[0], self._option_names()):
             return f"there is no option {options[0]}{hint}"
-        others = [
-            name
-            for name, command in self.program.commands.items()
-            if any(options[0] in one.option_strings for one in command._actions)
-        ]
-        owner = f", but {' and '.join(f'`{name}`' for name in others)} has it" if others else ""
+        commands = self.program.commands.items()
+        others = [f"`{name}`" for name, one in commands if options[0] in one._option_names()]
+        owner = f", but {' and '.join(others)} has it" if others else ""
         return f"`{self.prog}` has no option {options[0]}{owner}"
+
+    def _option_names(self) -> list[str]:
+        return [name for option in self._actions for name in option.option_strings]
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
         if action.choices is not None and value not in action.choices:

@@ -46,14 +46,8 @@ def all_keys(wanted: Mapping[str, str], *, ascii_only: bool = False) -> str:
 
 def _section(section: KeySection, user: Mapping[str, str], *, ascii_only: bool) -> Iterator[str]:
     """Yield the parts of a section; none where it has no keys."""
-    known: set[str] = set()
-    bindings = []
-    for kind in section.kinds:
-        listed = [one for one in described(kind) if one.id not in known and section.lists(one)]
-        known |= {one.id for one in listed if one.id}
-        bindings += listed
-    rows = [*_rows(bindings, user, ascii_only=ascii_only)]
     declared = section.declared
+    rows = [*_rows(_listed(section), user, ascii_only=ascii_only)]
     if declared.title == "everywhere" and declared.task == MOVE:
         rows.append(PALETTE_ROW)
     if not rows:
@@ -64,6 +58,16 @@ def _section(section: KeySection, user: Mapping[str, str], *, ascii_only: bool) 
     other = declared.ascii_notes if ascii_only else None
     if notes := declared.notes if other is None else other:
         yield "\n".join(("```", *notes, "```"))
+
+
+def _listed(section: KeySection) -> Iterator[Binding]:
+    """Yield the keys of a section's classes, each name once."""
+    known: set[str] = set()
+    for kind in section.kinds:
+        for binding in [one for one in described(kind) if one.id not in known]:
+            if section.lists(binding):
+                known |= {binding.id} if binding.id else set()
+                yield binding
 
 
 def _rows(
