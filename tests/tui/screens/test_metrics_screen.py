@@ -377,8 +377,7 @@ async def test_a_new_step_shows(tmp_path: Path, view: str) -> None:
 async def test_only_what_is_seen_becomes_a_series(tmp_path: Path) -> None:
     app = loaded(write_metrics(tmp_path, keys=tuple(f"g/m{n}" for n in range(300))))
     async with app.run_test(size=(120, 40)) as pilot:
-        while dashboard(app)._view is None:
-            await pilot.pause()
+        await press(pilot)  # the dashboard has drawn its charts
         before = len(app._monitor.runs["run"]._series)
         await opened(pilot)
         count = len(tiles(app))
