@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from log_reading import read_run
 
 from verl_tui.cli import main
-from verl_tui.secrets import HIDDEN, hide, hide_setting
+from verl_tui.secrets import HIDDEN, Mask, hide, hide_setting
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -102,3 +102,94 @@ def test_a_log_with_keys_shows_none(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "AuthenticationError" in said
     assert "api_key" in said
     assert not [secret for secret in (HEX, HF) if secret in said]
+
+
+# -- texts for others -------------------------------------------------------------------------------
+
+MASK = Mask(
+    {"WANDB_API_KEY": HEX, "SHELL": "/bin/bash", "HOME": "/data/carol"},
+    user="alice",
+    host="node-17.cluster",
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (f"logged in with {HEX}", f"logged in with {HIDDEN}"),
+        ("--hub_token hunter2 --lr 1", f"--hub_token {HIDDEN} --lr 1"),
+        ("['--api-key', 'a b', '--lr']", f"['--api-key', {HIDDEN}, '--lr']"),
+        ("password=abc user=x", f"password={HIDDEN} user=x"),
+        ('{"password": "a, b", "n": 1}', f'{{"password": {HIDDEN}, "n": 1}}'),
+        ("GET /x?token=abc&n=1", f"GET /x?token={HIDDEN}&n=1"),
+        ("Authorization: Bearer abc.def==", f"Authorization: Bearer {HIDDEN}"),
+        ("postgres://bob:p@ss/w@host:5432/db", f"postgres://{HIDDEN}@host:5432/db"),
+        ("https://x0x0@github.com/a/b", f"https://{HIDDEN}@github.com/a/b"),
+        ("https://hooks.slack.com/services/T0/B0/xyz", f"https://hooks.slack.com/services/{HIDDEN}"),
+        ("/home/eve/run /mnt/fs/home/eve/x", "~/run ~/x"),
+        ("File \"/root/.cache/x.py\"", 'File "~/.cache/x.py"'),
+        (r"C:\Users\Eve Doe\x.py", r"~\x.py"),
+        ("file:///Users/eve/x", "file://~/x"),
+        ("%2Fhome%2Feve%2Fx", "~%2Fx"),
+        ("/data/carol/logs /data/carola", "~/logs /data/carola"),
+        ("alice on node-17: ssh alice@node-17.cluster", "USER on HOST: ssh EMAIL"),
+        ("events.out.tfevents.1700.gpu9.12.0", "events.out.tfevents.1700.HOST.12.0"),
+        ("ip=131.2.3.4, 10.0.0.7:6379", "ip=IP, IP:6379"),
+        (f"-----BEGIN PRIVATE KEY-----\n{HEX}\n-----END PRIVATE KEY-----", HIDDEN),
+        (f"{HEX}AAAA\n-----END RSA PRIVATE KEY-----", HIDDEN),
+        ("\x1b[31mred\x1b[0m", "red"),
+    ],
+)  # fmt: skip
+def test_a_text_for_others_says_neither_secrets_nor_who_and_where(line: str, expected: str) -> None:
+    assert MASK.text(line) == expected
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "token: 12, num_tokens=3, max_tokens: 512, eos_token: <|im_end|>",
+        "data.reward_fn_key=data_source",
+        "hub_token: null, password=None, use_auth_token=True, api_key=${oc.env:KEY}",
+        "nvidia-curand-cu12==10.3.2.106 torch 2.6.0 12.1.3.1",
+        "at http://localhost:8265/jobs, http://127.0.0.1/x",
+        "File \"/opt/venv/lib/python3.12/site-packages/verl/x.py\", line 3",
+        "commit 0123456789abcdef0123456789abcdef00000000",
+        "malice and nodes stay",
+    ],
+)  # fmt: skip
+def test_other_text_for_others_stays(line: str) -> None:
+    assert MASK.text(line) == line
+
+
+def test_names_are_learnt_from_homes_unless_they_are_words_of_the_training() -> None:
+    mask = Mask({})
+    mask.spare({"verl"})
+    mask.learn("/home/mallory/a /home/verl/b /home/ubuntu/c")
+    assert mask.text("mallory's verl on ubuntu") == "USER's verl on ubuntu"
+
+
+def test_names_stay_on_request_and_homes_do_not() -> None:
+    mask = Mask({}, user="alice", host="node-17", keep_names=True)
+    assert (
+        mask.text("alice@node-17: /home/alice/x at 10.0.0.7:80")
+        == "alice@node-17: ~/x at 10.0.0.7:80"
+    )
+
+
+def test_data_are_masked_by_their_names_as_well() -> None:
+    data = {
+        "a": {"hub_token": "x", "password": 12345678, "max_tokens": 5, "l": ["/home/eve/q"]},
+        "secret": ["y"],
+        "n": None,
+    }
+    assert MASK.data(data) == {
+        "a": {"hub_token": HIDDEN, "password": HIDDEN, "max_tokens": 5, "l": ["~/q"]},
+        "secret": [HIDDEN],
+        "n": None,
+    }
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_masked(text: str) -> None:
+    MASK.learn(text)
+    assert isinstance(MASK.text(text), str)

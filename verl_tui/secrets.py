@@ -5,11 +5,22 @@ They are told by their names (`WANDB_API_KEY`, `hub_token`, `password`) and by t
 services give their keys. Names are not enough of their own: `prompt_key` and `eos_token` are
 everyday settings of a training. A heuristic: a key of an unknown form under a name that says
 nothing stays as it is.
+
+On the screen of its owner a line loses no more than that. A text for others loses more (`Mask`):
+all values under such names, the values of this environment's own keys, home directories, and the
+names of users and hosts.
 """
 
 from __future__ import annotations
 
+import os
 import re
+from typing import TYPE_CHECKING, Any
+
+from verl_tui.text import safe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 HIDDEN = "***"
 
@@ -29,9 +40,18 @@ _STATED = re.compile(
 )
 _FORMS = re.compile(
     r"\b(?:hf_[A-Za-z0-9]{20,}|sk-[\w-]{20,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}"
-    r"|AKIA[0-9A-Z]{16}|xox[abp]-[\w-]{10,}|wandb_v\d_\w{20,})"
+    r"|A[KS]IA[0-9A-Z]{16}|xox[abeprs]-[\w-]{10,}|wandb_v\d_\w{20,}|nvapi-[\w-]{20,}|AIza[\w-]{35}"
+    r"|npm_[A-Za-z0-9]{30,}|pypi-[\w-]{40,}|gsk_\w{20,}|LTAI[A-Za-z0-9]{12,}"
+    r"|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*)"
 )
-"""Keys of Hugging Face, OpenAI and those after it, GitHub, GitLab, AWS, Slack and W&B."""
+"""Keys of Hugging Face, OpenAI and those after it, GitHub, GitLab, AWS, Slack, W&B, NVIDIA, Google,
+npm, PyPI, Groq and Alibaba; JSON web tokens.
+"""
+_WEBHOOK = re.compile(
+    r"((?:hooks\.slack\.com/(?:services|workflows)|discord(?:app)?\.com/api/webhooks|ntfy\.sh"
+    r"|/open-apis/bot/v2/hook|webhook\.office\.com)/)[^\s'\"<>]+"
+)
+"""Addresses that let anybody write to a chat."""
 _IN_ADDRESS = re.compile(r"(://[^\s:/@]{1,100}:)[^\s/@]{1,200}(?=@)")
 """A password in an address: `postgres://user:password@host`."""
 
@@ -51,12 +71,191 @@ def hide_setting(name: str, value: object) -> object:
 
 def hide(text: str) -> str:
     """Return a line of text with keys, tokens and passwords hidden."""
-    return _IN_ADDRESS.sub(rf"\1{HIDDEN}", _FORMS.sub(HIDDEN, _STATED.sub(_hidden, text)))
+    text = _FORMS.sub(HIDDEN, _STATED.sub(_hidden, text))
+    return _WEBHOOK.sub(rf"\1{HIDDEN}", _IN_ADDRESS.sub(rf"\1{HIDDEN}", text))
 
 
 def _hidden(found: re.Match[str]) -> str:
-    """Hide what stands behind a name, if it is no ordinary word: `invalid access token
-    provided`.
+    """Hide what stands behind a name, if it is no ordinary word (`invalid access token provided`)
+    and no reference to an environment variable.
     """
+    if found[2].startswith("${"):
+        return found[0]
     named = "=" in found[1] or ":" in found[1] or any(map(str.isdigit, found[2]))
     return found[1] + HIDDEN if named else found[0]
+
+
+_SAYS_NOTHING = (
+    r"(?:None|null|nil|True|False|true|false|-?\d{1,6}(?:\.\d+)?|<[\w |-]+>|\$\{?[\w.:]+\}?)"
+)
+"""Values that give no access under whatever name: switches, counts, references."""
+_ANY_NAME = rf"(?:{_NAMES})(?:_id)?|(?<![A-Za-z0-9_])(?:token|pwd|sig|signature|x-amz-\w+)"
+_ASSIGNED = re.compile(
+    rf"((?:{_ANY_NAME})\\?['\"]?\s{{0,3}}[=:]\s{{0,3}})"
+    rf"(?!\\?['\"]?{_SAYS_NOTHING}(?:[\s'\"\\,;)\]}}&]|$))"
+    r"(?:\"[^\"\n]*(?:\"|$)|'[^'\n]*(?:'|$)|[^\s'\",;)\]}&]+)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_OPTION = re.compile(
+    rf"((?<![\w.-])--?[\w.-]{{0,60}}?(?:{_NAMES}|token)(?:_id)?['\"]?,?[ ]+)(?!['\"]?-)"
+    r"(?:\"[^\"\n]*(?:\"|$)|'[^'\n]*(?:'|$)|[^\s'\",;]+)",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A word of a command line and the one behind it, also where the words stand as a list."""
+_SUSPECT = re.compile(
+    r"key|token|secret|pass(?:w|p)|credential|pwd|sig|x-amz|auth|bearer|login|://|hook|ntfy",
+    re.IGNORECASE,
+)
+"""Every line with a secret that is told by its name, or stands in an address, has one of these."""
+_HEADER = re.compile(
+    r"(\bauthorization\b['\"]?\s{0,3}[:=]\s{0,3}['\"]?(?:\w+ )?|\bbearer )[^\s'\",;]+",
+    re.IGNORECASE,
+)
+_LOGIN = re.compile(r"(\blogin (?:-\S+ )*)[\w-]{20,}")
+_USER_INFO = re.compile(
+    r"(?<=://)(?!\d+/)(?:[^\s'\"<>/@]*:(?!\d+(?:/|$))[^\s'\"<>]*|[^\s'\"<>/@:]+)@"
+)
+"""A user, or a user and a password whatever is in it, before the host of an address."""
+_PRIVATE_KEY = re.compile(
+    r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
+    r"|(?:^[A-Za-z0-9+/=]{16,}\n)+-----END [A-Z ]*PRIVATE KEY-----",
+    re.DOTALL | re.MULTILINE,
+)
+_SLASH = r"(?:\\?/|%2[Ff])"
+_OWNER = r"[^/\s'\"`:,;()\[\]{}<>|%\\]+"
+_HOME = re.compile(
+    rf"(?:{_SLASH}[\w.@+-]+){{0,6}}?{_SLASH}(?:home|homes|users|Users){_SLASH}({_OWNER})"
+    rf"|[A-Za-z]:(?:\\{{1,2}}|/)Users(?:\\{{1,2}}|/)((?:[^\\/\n'\"<>|:]{{1,64}}(?=\\))|{_OWNER})"
+    r"|(?<![\w/.~-])/root(?![\w.-])"
+)
+"""Home directories of Linux, macOS, Windows and of file systems that clusters share."""
+_EVENT_HOST = re.compile(r"(\.tfevents\.\d+\.)([A-Za-z0-9][\w-]*)")
+_MAIL = re.compile(r"[\w.+-]{1,64}@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}")
+_IP = re.compile(
+    r"(?<![\w.=-])(?:10|192\.168|172\.(?:1[6-9]|2\d|3[01]))(?:\.\d{1,3}){2,3}(?![\w.])"
+    r"|(?<=ip=)\d{1,3}(?:\.\d{1,3}){3}|(?<=[/@])\d{1,3}(?:\.\d{1,3}){3}(?=:\d)"
+)
+"""Addresses of machines; `12.1.3.1` is also the version of a library, so others stay."""
+_EVERYBODY = frozenset({"root", "user", "users", "ubuntu", "admin", "runner", "shared", "public"})
+_SHORTEST_NAME = 3
+_SHORTEST_KEY = 6
+
+
+class Mask:
+    """Hides in texts for others what gives access, and who made them where.
+
+    Names of users are learnt from the home directories that the texts name, so that `learn` sees
+    all of them before the first is masked.
+    """
+
+    def __init__(
+        self,
+        environment: Mapping[str, str] = os.environ,
+        *,
+        user: str = "",
+        host: str = "",
+        keep_names: bool = False,
+    ) -> None:
+        """Know this machine.
+
+        Args:
+            environment: Its variables; the values of those that are named like keys are hidden
+                wherever they stand.
+            user: Who is logged in, empty where unknown.
+            host: Name of this machine, with its domain or without.
+            keep_names: Whether names of users and hosts, mail and IP addresses stay. Homes do not.
+        """
+        self._keys = sorted(
+            {
+                value.strip()
+                for name, value in environment.items()
+                if len(value.strip()) >= _SHORTEST_KEY and _is_hidden(name, value.strip())
+            },
+            key=len,
+            reverse=True,
+        )
+        home = environment.get("HOME", "").rstrip("/")
+        self._home = re.compile(rf"{re.escape(home)}(?![\w.-])") if home.count("/") > 1 else None
+        self._keep_names = keep_names
+        self._spared: frozenset[str] = frozenset()
+        self._users: set[str] = set()
+        self._hosts: set[str] = set()
+        self._add(self._users, user)
+        for name in (host, host.partition(".")[0]):
+            self._add(self._hosts, name)
+
+    def spare(self, words: Iterable[str]) -> None:
+        """Name words that are no names of people, such as parts of metrics: `verl` has a home on
+        some machines.
+        """
+        self._spared |= {word.lower() for word in words}
+
+    def learn(self, text: str) -> None:
+        """Take note of the names of users and hosts that a text's paths hold."""
+        for found in _HOME.finditer(text):
+            self._add(self._users, found[1] or found[2] or "")
+        for found in _EVENT_HOST.finditer(text):
+            self._add(self._hosts, found[2])
+
+    def text(self, text: str) -> str:
+        """Return a text without escape sequences, secrets, homes and names; lines stay lines."""
+        text = _PRIVATE_KEY.sub(HIDDEN, safe(text))
+        for key in self._keys:
+            text = text.replace(key, HIDDEN)
+        if _SUSPECT.search(text):
+            text = "\n".join(
+                _strictly_hidden(line) if _SUSPECT.search(line) else line
+                for line in text.split("\n")
+            )
+        text = _FORMS.sub(HIDDEN, text)
+        if self._home is not None:
+            text = self._home.sub("~", text)
+        text = _HOME.sub("~", text)
+        return text if self._keep_names else self._without_names(text)
+
+    def data(self, value: Any, name: str = "") -> Any:
+        """Return data for JSON with all of its texts masked, those under a telling name as a whole.
+
+        Args:
+            value: Mappings, lists, texts, numbers.
+            name: What it is called.
+        """
+        if isinstance(value, dict):
+            return {self.text(str(key)): self.data(one, str(key)) for key, one in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.data(one, name) for one in value]
+        if name and _is_hidden(name, value):
+            return HIDDEN
+        return self.text(value) if isinstance(value, str) else value
+
+    def _add(self, known: set[str], name: str) -> None:
+        if len(name) >= _SHORTEST_NAME and name.lower() not in _EVERYBODY and not name.isdigit():
+            known.add(name)
+
+    def _without_names(self, text: str) -> str:
+        text = _MAIL.sub("EMAIL", text)
+        text = _EVENT_HOST.sub(r"\1HOST", text)
+        for known, sign in ((self._hosts, "HOST"), (self._users, "USER")):
+            names = {name for name in known if name.lower() not in self._spared}
+            if names:
+                any_of = "|".join(re.escape(one) for one in sorted(names, key=len, reverse=True))
+                text = re.sub(rf"(?<![A-Za-z0-9])(?:{any_of})(?![A-Za-z0-9])", sign, text)
+        return _IP.sub("IP", text)
+
+
+def _strictly_hidden(line: str) -> str:
+    """Return a line without all that stands under a telling name or in an address."""
+    line = _USER_INFO.sub(f"{HIDDEN}@", line)
+    line = _HEADER.sub(rf"\1{HIDDEN}", line)
+    line = _ASSIGNED.sub(rf"\1{HIDDEN}", line)
+    line = _OPTION.sub(rf"\1{HIDDEN}", line)
+    return _LOGIN.sub(rf"\1{HIDDEN}", hide(line))
+
+
+def _is_hidden(name: str, value: object) -> bool:
+    """Return whether a value gives access, as far as its name tells."""
+    if isinstance(value, bool) or not isinstance(value, str | int) or not str(value):
+        return False
+    if re.fullmatch(_SAYS_NOTHING, str(value)):
+        return False
+    return hide_setting(name, str(value)) == HIDDEN or bool(_NAME.fullmatch(name))

@@ -1,0 +1,278 @@
+"""The command: a real archive, opened and read."""
+
+from __future__ import annotations
+
+import io
+import json
+import stat
+import subprocess
+import sys
+import textwrap
+import zipfile
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from verl_tui.bundle.archive import masked, packed
+from verl_tui.bundle.contents import Wanted, gather
+from verl_tui.cli import main
+from verl_tui.config import Config
+from verl_tui.monitor import load
+from verl_tui.secrets import Mask
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+NOW = 1_800_000_000.0
+KEY = "hf_" + "aB3" * 11
+ALWAYS = [
+    "README.txt", "summary.md", "check.txt", "check.json", "settings.json", "versions.json",
+    "sources.json", "events.json", "logs/01-train.log.txt", "logs/01-train.log.tracebacks.txt",
+    "metrics.csv", "charts.txt", "gpus.json", "processes.json",
+]  # fmt: skip
+
+
+def _log(folder: Path, extra: str = "") -> Path:
+    """Write the console of a run that crashed."""
+    path = folder / "train.log"
+    steps = "".join(
+        f"step:{at} - actor/pg_loss:0.{at} - critic/score/mean:0.{at}\n" for at in range(1, 9)
+    )
+    path.write_text(
+        f"HF_TOKEN={KEY} python3 -m verl.trainer.main_ppo data.n=8 trainer.nnodes=1\nvllm==0.8.5\n"
+        f"{extra}\n{steps}[prompt] private words\n[response] b\n[ground_truth] c\n[score] 1.0\n"
+        "Traceback (most recent call last):\n"
+        '  File "/home/mallory/train.py", line 3, in <module>\nValueError: bad\n'
+    )
+    return path
+
+
+def _read(path: Path) -> dict[str, str]:
+    with zipfile.ZipFile(path) as archive:
+        assert archive.testzip() is None
+        return {name: archive.read(name).decode() for name in archive.namelist()}
+
+
+def test_a_bundle_holds_what_a_bug_report_needs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log, out = _log(tmp_path), tmp_path / "out.zip"
+    assert main(["bundle", str(log), "-o", str(out)]) == 0
+    said = capsys.readouterr()
+    files = _read(out)
+    assert list(files) == ALWAYS
+    assert stat.S_IMODE(out.stat().st_mode) == 0o600
+    for name, text in files.items():
+        assert f"{len(text.encode()):,}  {name} " in said.out
+    everything = "\n".join(files.values())
+    assert not [one for one in (KEY, "mallory", "private words") if one in everything]
+    checked = json.loads(files["check.json"])
+    assert checked["runs"][0]["state"] == "crashed"
+    assert "ValueError: bad" in files["summary.md"]
+    assert "vllm 0.8.5" in files["summary.md"]
+    assert files["metrics.csv"].startswith("step,actor/pg_loss,critic/score/mean,")
+    assert '"~/train.py"' in files["logs/01-train.log.tracebacks.txt"].replace("File ~", 'File "~')
+    assert json.loads(files["settings.json"])["values"]["data.n"] == 8
+    assert json.loads(files["sources.json"])[0]["format"] == "verl console"
+    assert json.loads(files["processes.json"])["problem"]
+    assert "⢀" in files["charts.txt"]
+
+
+def test_the_same_evidence_gives_the_same_bytes(tmp_path: Path) -> None:
+    log = _log(tmp_path)
+
+    def made() -> bytes:
+        monitor = load([str(log)], Config(), NOW)
+        found = gather(monitor, next(iter(monitor.runs.values())), NOW, Wanted())
+        return packed(masked(found.pieces, Mask({}), found.words))
+
+    assert made() == made()
+
+
+def test_samples_are_in_it_on_request_only(tmp_path: Path) -> None:
+    out = tmp_path / "out.zip"
+    main(["bundle", str(_log(tmp_path)), "-o", str(out), "--samples"])
+    files = _read(out)
+    assert json.loads(files["samples.json"])[0]["prompt"] == "private words"
+    assert "private words" in files["logs/01-train.log.txt"]
+
+
+def test_it_is_bounded_and_says_so(tmp_path: Path) -> None:
+    out = tmp_path / "out.zip"
+    main(["bundle", str(_log(tmp_path)), "-o", str(out), "--lines", "2"])
+    first, *lines = _read(out)["logs/01-train.log.txt"].splitlines()
+    assert "2 lines, its end, of" in first
+    assert lines == ['  File "~/train.py", line 3, in <module>', "ValueError: bad"]
+
+
+def test_listing_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = _log(tmp_path)
+    assert main(["bundle", str(log), "--list"]) == 0
+    assert "summary.md" in capsys.readouterr().out
+    assert list(tmp_path.iterdir()) == [log]
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("answer", "written"), [("y\n", True), ("yes\n", True), ("\n", False), ("", False)]
+)
+def test_on_a_terminal_it_asks_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str, written: bool
+) -> None:
+    out, err = tmp_path / "out.zip", _Terminal()
+    monkeypatch.setattr(sys, "stdin", _Terminal(answer))
+    monkeypatch.setattr(sys, "stderr", err)
+    assert main(["bundle", str(_log(tmp_path)), "-o", str(out)]) == 0
+    assert out.exists() is written
+    assert "[y/N]" in err.getvalue()
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_nothing_is_overwritten_nor_written_through_a_link(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], link: bool
+) -> None:
+    out = tmp_path / "out.zip"
+    if link:
+        out.symlink_to(tmp_path / "elsewhere.zip")
+    else:
+        out.write_bytes(b"mine")
+    assert main(["bundle", str(_log(tmp_path)), "-o", str(out), "--yes"]) == 73
+    assert "exists already" in capsys.readouterr().err
+    assert not (tmp_path / "elsewhere.zip").exists()
+    assert link or out.read_bytes() == b"mine"
+
+
+def test_what_cannot_be_done_gets_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log, out = str(_log(tmp_path)), str(tmp_path / "out.zip")
+    cases = [
+        (["bundle", log], 64, "name the file to make"),
+        (["bundle", log, "-o", str(tmp_path / "x.tar")], 64, "must end in .zip"),
+        (["bundle", "-", "-o", out], 64, "standard input is kept nowhere"),
+        (["bundle", str(tmp_path / "none"), "-o", out], 3, "no run to gather evidence on"),
+        (["bundle", log, "-o", str(tmp_path / "no" / "x.zip")], 73, "no such file or directory"),
+    ]
+    for words, code, sentence in cases:
+        assert main(words) == code
+        assert sentence in capsys.readouterr().err
+
+
+def test_of_several_runs_one_is_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        _log(tmp_path / name)
+    out = tmp_path / "out.zip"
+    assert main(["bundle", str(tmp_path), "-o", str(out)]) == 64
+    assert "choose one with --run: one, two" in capsys.readouterr().err
+    assert main(["bundle", str(tmp_path), "-o", str(out), "--run", "two"]) == 0
+    assert [run["name"] for run in json.loads(_read(out)["check.json"])["runs"]] == ["two"]
+
+
+CONTEXTS = [
+    "export WANDB_API_KEY={}", "--hub_token {}", "['--api-key', '{}']", "password: '{}'",
+    '{{"hf_token": "{}"}}', "https://bob:{}@host/x", "https://{}@github.com/x", "hf_{}",
+    "Authorization: Bearer {}", "?token={}&x=1", "https://hooks.slack.com/services/T0/B0/{}",
+    "wandb login {}", "/home/{}/runs", "/mnt/fs/users/{}/x.py", "C:\\Users\\{}\\x",
+    "+ray_init.runtime_env.env_vars.MY_SECRET={}", "{{'aws_secret_access_key': '{}'}}",
+    'File "/Users/{}/train.py", line 1', "in the environment: {}",
+]  # fmt: skip
+SECRET = st.from_regex(r"[a-z][A-Z][0-9]{2}[a-zA-Z2-9]{22,30}", fullmatch=True)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=8)
+@given(
+    secrets=st.lists(SECRET, min_size=len(CONTEXTS), max_size=len(CONTEXTS), unique=True),
+    owner=st.sampled_from(["mallory", "wangwei", "jdoe"]),
+)
+def test_no_secret_and_no_home_survives_in_any_file(
+    tmp_path: Path, secrets: list[str], owner: str
+) -> None:
+    folder = tmp_path / "home" / owner
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = [context.format(one) for context, one in zip(CONTEXTS, secrets, strict=True)]
+    monitor = load([str(_log(folder, "\n".join(lines)))], Config(), NOW)
+    (run,) = monitor.runs.values()
+    found = gather(monitor, run, NOW, Wanted(samples=True))
+    for file in masked(found.pieces, Mask({"MY_TOKEN": secrets[-1]}), found.words):
+        text = file.data.decode()
+        assert not [one for one in (*secrets, owner, str(tmp_path)) if one in text], file.name
+
+
+@pytest.fixture
+def training(tmp_path: Path) -> Iterator[Path]:
+    """Return the log of a process that goes on writing it."""
+    path = tmp_path / "train.log"
+    code = """
+        import sys, time
+        def a_training_loop():
+            with open(sys.argv[1], "w") as log:
+                for step in range(1, 9):
+                    print(f"step:{step} - actor/pg_loss:0.{step} - critic/score/mean:0.5", file=log, flush=True)
+                print("ready", flush=True)
+                time.sleep(100)
+        a_training_loop()
+    """
+    words = [sys.executable, "-c", textwrap.dedent(code), str(path), "--api_key", "hunter22"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        yield path
+        process.kill()
+
+
+def test_the_stacks_of_a_running_training_are_in_it(
+    training: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = training.parent / "out.zip"
+    assert main(["bundle", str(training), "-o", str(out), "--stacks"]) == 0
+    files = _read(out)
+    (known,) = json.loads(files["processes.json"])["processes"]
+    assert known["command"].endswith("--api_key ***")
+    name = f"stacks/{known['pid']}.txt"
+    if name not in files:  # a container without the capability
+        assert "reading another process needs permission" in capsys.readouterr().err
+        pytest.skip("py-spy may not read other processes here")
+    assert "a_training_loop" in files[name]
+    assert "hunter22" not in files[name]
+
+
+@pytest.mark.parametrize(
+    ("said", "sentence"),
+    [
+        ("Error: Permission Denied: Try running again with elevated permissions", "SYS_PTRACE"),
+        ("Error: Failed to find python version", "Failed to find python version"),
+    ],
+)
+def test_without_permission_the_rest_is_done(
+    training: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    said: str,
+    sentence: str,
+) -> None:
+    spy = training.parent / "bin" / "py-spy"
+    spy.parent.mkdir()
+    spy.write_text(f"#!/bin/sh\necho '{said}' >&2\nexit 1\n")
+    spy.chmod(0o755)
+    monkeypatch.setenv("PATH", str(spy.parent), prepend=":")
+    out = training.parent / "out.zip"
+    assert main(["bundle", str(training), "-o", str(out), "--stacks"]) == 0
+    assert sentence in capsys.readouterr().err
+    files = _read(out)
+    assert sentence in files["README.txt"].replace("\n", " ")
+    assert "summary.md" in files
+
+
+def test_without_a_process_there_are_no_stacks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bundle", str(_log(tmp_path)), "--list", "--stacks"]) == 0
+    assert "no process of this host is known to write" in capsys.readouterr().err

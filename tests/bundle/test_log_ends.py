@@ -1,0 +1,118 @@
+"""The ends of logs and their tracebacks, and what samples are left out of them."""
+
+from __future__ import annotations
+
+import gzip
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from verl_tui.bundle.log_ends import read_end
+from verl_tui.bundle.without_samples import LEFT_OUT, without_samples
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TRACEBACK = (
+    'Traceback (most recent call last):\n  File "a.py", line 3, in <module>\n    f()\n'
+    'ValueError: 7 is odd\n'
+)  # fmt: skip
+
+
+def test_the_last_lines_are_kept_and_it_is_said_which(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text("".join(f"line {at}\n" for at in range(100)))
+    end = read_end(path, 3)
+    assert end.lines == ["line 97", "line 98", "line 99"]
+    assert end.note.startswith("3 lines, its end, of 790 bytes")
+    assert read_end(path, 100).note.startswith("100 lines, all of it")
+
+
+def test_a_bar_is_kept_in_its_last_state_and_escapes_are_gone(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_bytes(b" 1%|a| 1/9\r 2%|b| 2/9\n\x1b[31mred\x1b[0m \xff\n")
+    assert read_end(path, 9).lines == [" 2%|b| 2/9", "red �"]
+
+
+def test_a_compressed_log_has_an_end_too(tmp_path: Path) -> None:
+    path = tmp_path / "train.log.gz"
+    path.write_bytes(gzip.compress(b"first\n" + TRACEBACK.encode() + b"last\n"))
+    end = read_end(path, 1)
+    assert end.lines == ["last"]
+    assert end.tracebacks == [TRACEBACK.strip()]
+
+
+def test_each_kind_of_traceback_is_kept_once_with_its_number(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    again = TRACEBACK.replace("7", "9")
+    path.write_text(f"x\n{TRACEBACK}step:1 - a:1\n{again}y\n{TRACEBACK.replace('Value', 'Key')}")
+    found = read_end(path, 1).tracebacks
+    assert found == [
+        TRACEBACK + "[2 of this kind]",
+        TRACEBACK.replace("Value", "Key").strip(),
+    ]
+
+
+def test_the_lines_of_other_processes_are_no_part_of_a_traceback(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    mine = [f"(Worker pid=1) {line}" for line in TRACEBACK.splitlines()]
+    path.write_text("\n".join([mine[0], "(Worker pid=2) at it", *mine[1:], "(Worker pid=1) done"]))
+    assert read_end(path, 1).tracebacks == ["\n".join(mine)]
+
+
+def test_what_an_error_led_to_belongs_to_it(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    chained = (
+        f"{TRACEBACK}\nDuring handling of the above exception, another occurred:\n\n{TRACEBACK}"
+    )
+    path.write_text(f"{chained}bye\n")
+    assert read_end(path, 1).tracebacks == [chained.strip()]
+
+
+@given(st.binary(max_size=400), st.integers(1, 5))
+def test_any_bytes_have_an_end(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes, most: int
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "any.log"
+    path.write_bytes(data + b"\n" + TRACEBACK.encode()[: len(data)] + data)
+    assert len(read_end(path, most).lines) <= most
+
+
+@pytest.mark.parametrize("prefix", ["", "(TaskRunner pid=3) "])
+def test_samples_of_verl_are_left_out(prefix: str) -> None:
+    lines = [
+        "before",
+        "[prompt] my",
+        "secret",
+        "[response] text",
+        "[ground_truth] 1",
+        "[score] 0.5",
+        "after",
+    ]
+    told = [f"{prefix}{line}" for line in lines]
+    assert without_samples(told) == [told[0], LEFT_OUT, told[-1]]
+
+
+def test_a_sample_that_began_before_the_first_line_is_left_out() -> None:
+    assert without_samples(["secret", "[response] text", "[score] 1", "step:1 - a:1"]) == [
+        LEFT_OUT,
+        "step:1 - a:1",
+    ]
+    assert without_samples(["step:1 - a:1", "[prompt] text"]) == ["step:1 - a:1", LEFT_OUT]
+
+
+def test_tables_of_trl_are_left_out() -> None:
+    table = ["╭──── Step 3 ────╮", "│ secret │ 0.5 │", "╰────────────────╯"]
+    assert without_samples(["a", *table, "b"]) == ["a", LEFT_OUT, "b"]
+
+
+def test_texts_in_json_are_left_out_and_what_programs_say_of_themselves_stays() -> None:
+    told = "x" * 100
+    (line,) = without_samples(
+        [f'{{"loss": 1, "prompt": "p", "text": "{told}", "error": "{told}"}}']
+    )
+    assert line == f'{{"loss": 1, "prompt": "{LEFT_OUT}", "text": "{LEFT_OUT}", "error": "{told}"}}'
+    assert without_samples(['{"text": "' + told]) == [LEFT_OUT]
+    assert without_samples(["{'loss': 1}"]) == ["{'loss': 1}"]

@@ -1,0 +1,83 @@
+"""The archive: the same files give the same bytes, and no existing file is touched."""
+
+from __future__ import annotations
+
+import io
+import os
+import zipfile
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.bundle.piece import as_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from verl_tui.bundle.piece import Piece
+    from verl_tui.secrets import Mask
+
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+"""The first time that a zip file can state."""
+_MODE = 0o600
+
+
+class BundleFile(NamedTuple):
+    """A file of the archive, masked."""
+
+    name: str
+    about: str
+    data: bytes
+
+
+def masked(pieces: Sequence[Piece], mask: Mask, words: Iterable[str] = ()) -> list[BundleFile]:
+    """Return the files with everything hidden that gives access or names people.
+
+    Args:
+        pieces: The files as they were gathered.
+        mask: Hides; learns the names of users and hosts from all files first.
+        words: Names of metrics and settings, which are nobody's.
+    """
+    mask.spare(words)
+    for piece in pieces:
+        mask.learn(piece.raw)
+    return [
+        BundleFile(
+            mask.text(piece.name),
+            piece.about,
+            as_text(
+                mask.text(piece.content)
+                if isinstance(piece.content, str)
+                else mask.data(piece.content)
+            ).encode("utf-8", "replace"),
+        )
+        for piece in pieces
+    ]
+
+
+def packed(files: Iterable[BundleFile]) -> bytes:
+    """Return the files as a zip archive, in the order given and without times."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for file in files:
+            info = zipfile.ZipInfo(file.name, _EPOCH)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            info.create_system = 3  # Unix, whose file modes follow
+            info.external_attr = (0o100000 | _MODE) << 16
+            archive.writestr(info, file.data)
+    return out.getvalue()
+
+
+def write_new(path: Path, data: bytes) -> None:
+    """Write a file that only its owner may read.
+
+    Raises:
+        FileExistsError: There is something of that name, were it a link that leads nowhere.
+        OSError: It cannot be written; then nothing is left of it.
+    """
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MODE), "wb") as file:
+        try:
+            file.write(data)
+            file.flush()
+        except OSError:
+            path.unlink()
+            raise

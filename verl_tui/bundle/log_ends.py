@@ -1,0 +1,168 @@
+"""The last lines of a log and the tracebacks in it, within a bounded number of bytes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from verl_tui.sources.files.compressed import CompressedTail, plain
+from verl_tui.sources.files.tail import opened
+from verl_tui.text import safe, strip_ansi
+from verl_tui.words import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+END_BYTES = 512 * 1024
+"""Bytes at the end of a log of which the last lines are taken."""
+LINE_BYTES = 4000
+"""Characters of one line that are kept."""
+SEARCHED = 32 * 2**20
+"""Bytes at the beginning and as many at the end in which tracebacks are searched."""
+_UNPACKED = 256 * 2**20
+"""Most bytes of a compressed log that are unpacked."""
+_KINDS = 5
+"""Kinds of tracebacks kept from the front and from the back: the first is mostly the cause."""
+_TRACEBACK_LINES = 200
+_TRACEBACK_BYTES = 64 * 1024
+_MOST_TRACEBACKS = 1000
+"""Tracebacks looked at in a log."""
+_MARK = b"Traceback (most recent call last)"
+_PREFIX = re.compile(r"^(?:\([^)\n]{1,120}\) |\[?rank\d+\]?: ?|\[\w+ ?\d*\] ?)")
+"""`(TaskRunner pid=123) ` and `[rank0]: `, by which lines of several processes are told apart."""
+_CONTINUED = (b"During handling of the above", b"the direct cause of the following")
+_NEAR = 200
+"""Bytes before a traceback in which it is said that it belongs to the one above."""
+_GOES_ON = ("During handling of the above", "The above exception was")
+_VARIES = re.compile(r"0x[0-9a-f]+|\d+", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class LogEnd:
+    """What is kept of a log."""
+
+    lines: Sequence[str]
+    """Its last ones."""
+    note: str
+    """Which part of it this is."""
+    tracebacks: Sequence[str]
+    """Each kind once, in their order."""
+    head: str
+    """Its beginning and its end, in which versions are searched."""
+
+
+def read_end(path: Path, most: int) -> LogEnd:
+    """Return the last lines of a log, and its tracebacks.
+
+    Args:
+        path: The file, which may be compressed.
+        most: Lines kept.
+
+    Raises:
+        OSError: The file cannot be read.
+    """
+    front, back, size = _ends(path)
+    whole = size == len(back)
+    data = back[-END_BYTES:]
+    if len(data) < size:
+        data = data.partition(b"\n")[2] or data
+    lines = list(_lines(data))
+    kept = lines[-most:]
+    part = "all of it" if whole and len(kept) == len(lines) and len(data) == size else "its end"
+    searched = "all of it" if whole or size <= 2 * SEARCHED else "its beginning and its end"
+    note = (
+        f"{counted(len(kept), 'line')}, {part}, of {size:,} bytes; tracebacks were searched in "
+        f"{searched}"
+    )
+    both = back if whole else front + b"\n" + back
+    versions = both[:END_BYTES] + b"\n" + data
+    return LogEnd(kept, note, _kinds(_tracebacks(both)), versions.decode("utf-8", "replace"))
+
+
+def _ends(path: Path) -> tuple[bytes, bytes, int]:
+    """Return the beginning and the end of a log, which overlap nowhere, and its size."""
+    if plain(path) != path:
+        return _unpacked(path)
+    with opened(path) as file:
+        size = file.seek(0, 2)
+        at = max(0, size - SEARCHED)
+        file.seek(0)
+        front = file.read(min(SEARCHED, at))
+        file.seek(at)
+        return front, file.read(SEARCHED), size
+
+
+def _unpacked(path: Path) -> tuple[bytes, bytes, int]:
+    tail, size, more = CompressedTail(path), 0, True
+    front, back = bytearray(), bytearray()
+    while more and size < _UNPACKED:
+        try:
+            chunk = tail.read()
+        except OSError:
+            if not size:
+                raise
+            break
+        size, more = size + len(chunk.data), chunk.more
+        front += chunk.data[: max(0, SEARCHED - len(front))]
+        back = (back + chunk.data)[-SEARCHED:]
+    return (b"" if size == len(back) else bytes(front)), bytes(back), size
+
+
+def _lines(data: bytes) -> Iterator[str]:
+    """Yield the lines of bytes, of a progress bar that overwrote itself the last state."""
+    for line in data.removesuffix(b"\n").split(b"\n"):
+        states = [one for one in line.rstrip(b"\r").split(b"\r") if one.strip()] or [b""]
+        for state in (*(one for one in states[:-1] if b"%|" not in one), states[-1]):
+            text = strip_ansi(state[: 4 * LINE_BYTES]).decode("utf-8", "replace")
+            yield safe(text, LINE_BYTES).replace("\n", " ").rstrip()
+
+
+def _tracebacks(data: bytes) -> Iterator[str]:
+    at = data.find(_MARK)
+    for _ in range(_MOST_TRACEBACKS):
+        if at < 0:
+            return
+        if not any(words in data[max(0, at - _NEAR) : at] for words in _CONTINUED):
+            start = data.rfind(b"\n", 0, at) + 1
+            yield "\n".join(_traceback(_lines(data[start : start + _TRACEBACK_BYTES])))
+        at = data.find(_MARK, at + len(_MARK))
+
+
+def _traceback(lines: Iterator[str]) -> Iterator[str]:
+    """Yield the lines of the traceback that these begin with, those of its process alone."""
+    first = next(lines)
+    prefix = _prefix(first)
+    yield first
+    ended = False
+    for _, line in zip(range(_TRACEBACK_LINES), lines, strict=False):
+        if _prefix(line) != prefix:
+            continue
+        said = line.removeprefix(prefix)
+        goes_on = said.startswith((*_GOES_ON, "Traceback"))
+        indented = not said[:1].strip()
+        if ended and not (goes_on or indented):
+            return
+        yield line
+        # The lines of another process's traceback may follow its own last line, indented.
+        ended = not goes_on and not indented
+
+
+def _prefix(line: str) -> str:
+    found = _PREFIX.match(line)
+    return found[0] if found else ""
+
+
+def _kinds(tracebacks: Iterable[str]) -> list[str]:
+    """Return each kind of traceback once with its number, of many kinds the first and the last."""
+    kinds: dict[str, list[str]] = {}
+    for one in tracebacks:
+        kinds.setdefault(_VARIES.sub("#", one), []).append(one)
+    texts = [
+        found[0] + (f"\n[{len(found):,} of this kind]" if len(found) > 1 else "")
+        for found in kinds.values()
+    ]
+    if (left := len(texts) - 2 * _KINDS) > 0:
+        texts[_KINDS:-_KINDS] = [f"[{counted(left, 'further kind')} left out]"]
+    return texts

@@ -1,0 +1,152 @@
+"""The processes of a run on this host, and on request what they are at just now."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from verl_tui.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from verl_tui.records import GpuReading
+    from verl_tui.runs.run import Run
+
+_MOST = 16
+"""Processes described and, of these, dumped: those of a node with eight devices."""
+_PATIENCE = 30.0
+"""Seconds for one dump; of a process that is stopped none comes."""
+_WORDS = 20_000
+"""Characters of a dump or a command line that are kept."""
+NO_PROCESS = "no process of this host is known to write this run's logs"
+NO_PROGRAM = "py-spy is not installed: pip install 'verl-tui[stacks]', or put it on the PATH"
+_DENIED = (
+    "reading another process needs permission: root, the capability SYS_PTRACE in a container, or "
+    "kernel.yama.ptrace_scope 0"
+)
+
+
+def pids(run: Run, gpus: GpuReading | None) -> list[int]:
+    """Return the processes of this host that write a run's logs, and those that compute for it,
+    without their children.
+    """
+    writers = (state.status.writer for state in run.sources.values())
+    found = [one.pid for one in writers if one is not None and not (one.gone or one.by_name)]
+    return list(dict.fromkeys([*found, *_computing(run, gpus)]))
+
+
+def _computing(run: Run, gpus: GpuReading | None) -> list[int]:
+    """Return the processes on this host's GPUs that write a run's logs."""
+    paths = set(run.paths)
+    used = [one for gpu in gpus.gpus for one in gpu.processes or ()] if gpus is not None else []
+    return [one.pid for one in used if paths & one.files]
+
+
+def with_children(found: Sequence[int]) -> list[int]:
+    """Return processes, each with those that it has started, all of them once."""
+    import psutil
+
+    every: dict[int, None] = {}
+    for pid in found:
+        every[pid] = None
+        try:
+            every |= dict.fromkeys(child.pid for child in _process(pid).children(True))  # noqa: FBT003
+        except psutil.Error:
+            continue
+    return list(every)
+
+
+def facts(found: Sequence[int]) -> list[dict[str, Any]]:
+    """Return what this host says of processes, the first of them if there are many."""
+    described = [_facts(pid) for pid in found[:_MOST]]
+    left = len(found) - _MOST
+    return [*described, {"note": f"{left} further processes left out"}] if left > 0 else described
+
+
+def stacks(found: Sequence[int]) -> tuple[dict[int, str], list[str]]:
+    """Return what py-spy says of processes, by number, and a sentence for each that it cannot
+    read. What is not Python is passed over in silence.
+    """
+    if not found:
+        return {}, [NO_PROCESS]
+    program = _program()
+    if program is None:
+        return {}, [NO_PROGRAM]
+    chosen = [pid for pid in found if _is_python(pid)]
+    texts: dict[int, str] = {}
+    problems = [] if chosen else ["none of the run's processes is a Python program"]
+    for pid in chosen[:_MOST]:
+        text, problem = _dump(program, pid)
+        if problem:
+            problems.append(f"process {pid}: {problem}")
+        else:
+            texts[pid] = text
+    if (left := len(chosen) - _MOST) > 0:
+        problems.append(f"{left} further processes left out")
+    return texts, problems
+
+
+def _facts(pid: int) -> dict[str, Any]:
+    import psutil
+
+    try:
+        process = _process(pid)
+        known = process.as_dict(
+            ["pid", "ppid", "name", "cmdline", "create_time", "status", "cwd", "num_threads"]
+        )
+        memory = process.memory_info().rss
+    except psutil.Error as error:
+        return {"pid": pid, "problem": one_line(str(error))}
+    words = known.pop("cmdline") or []
+    return {
+        "pid": known.pop("pid"),
+        "command": " ".join(words)[:_WORDS],
+        "started": known.pop("create_time"),
+        **known,
+        "resident_bytes": memory,
+    }
+
+
+def _process(pid: int) -> Any:
+    import psutil
+
+    return psutil.Process(pid)  # type: ignore[no-untyped-call]
+
+
+def _program() -> str | None:
+    """Return where py-spy is: on the PATH, or installed beside this Python."""
+    return shutil.which("py-spy") or shutil.which("py-spy", path=str(Path(sys.executable).parent))
+
+
+def _is_python(pid: int) -> bool:
+    import psutil
+
+    try:
+        process = _process(pid)
+        return "python" in Path(process.exe() or process.name()).name
+    except psutil.AccessDenied:
+        return True  # py-spy then says why it cannot be read
+    except psutil.Error:
+        return False
+
+
+def _dump(program: str, pid: int) -> tuple[str, str]:
+    """Return a process's stacks, or why there are none."""
+    command = [program, "dump", "--pid", str(pid)]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, timeout=_PATIENCE, check=False, stdin=subprocess.DEVNULL
+        )
+    except subprocess.TimeoutExpired:
+        return "", f"py-spy gave no answer within {_PATIENCE:.0f} s"
+    except OSError as error:
+        return "", f"py-spy cannot be started: {(error.strerror or str(error)).lower()}"
+    if done.returncode == 0:
+        return done.stdout.decode("utf-8", "replace")[:_WORDS], ""
+    said = one_line(done.stderr.decode("utf-8", "replace"), 300)
+    denied = any(word in said.lower() for word in ("permission", "not permitted", "root"))
+    return "", f"py-spy cannot read it: {_DENIED if denied else said or 'it says nothing'}"

@@ -1,0 +1,63 @@
+"""The newest samples of a run, from what its logs print or from its dumps."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from verl_tui.records import Sample
+from verl_tui.sources.folders.dump_file import DumpFile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from verl_tui.runs.run import Run
+    from verl_tui.runs.samples import Place
+
+MOST = 20
+_PLACES = 4
+"""Steps looked at, the newest ones: of training and of validation."""
+_TEXT = 8000
+"""Characters of each text that are kept."""
+
+
+def newest_samples(run: Run, problems: list[str]) -> list[dict[str, Any]]:
+    """Return the newest samples; add what cannot be read to the problems."""
+    found: list[Sample] = []
+    for place in reversed(run.samples.places[-_PLACES:]):
+        try:
+            found += list(_of(run, place, MOST - len(found)))
+        except OSError as error:
+            problems.append(
+                f"samples of step {place.step}: {(error.strerror or str(error)).lower()}"
+            )
+        if len(found) >= MOST:
+            break
+    if not found:
+        problems.append("samples: the run has none")
+    return [_shortened(asdict(sample)) for sample in found]
+
+
+def _of(run: Run, place: Place, most: int) -> Iterator[Sample]:
+    """Yield samples of a step, those in memory or those of its dump.
+
+    Raises:
+        OSError: The dump cannot be read.
+    """
+    yield from run.samples.kept(place)[:most]
+    dump = run.samples.dump(place)
+    if dump is None or run.samples.kept(place):
+        return
+    file = DumpFile(dump.path, dump.step, validation=dump.validation)
+    while not file.index() and file.count_so_far < most:
+        pass
+    for index in range(min(most, file.count_so_far)):
+        row = file.row(index)
+        if isinstance(row, Sample):
+            yield row
+
+
+def _shortened(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _shortened(one) for key, one in value.items()}
+    return value[:_TEXT] if isinstance(value, str) else value

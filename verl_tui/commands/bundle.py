@@ -1,0 +1,157 @@
+"""`verl-tui bundle`: evidence for a bug report in one file."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from verl_tui.commands.arguments import CommandError, completes_paths, count
+from verl_tui.commands.options import config_option, configuration, paths_argument, paths_of, piped
+from verl_tui.commands.output import EXIT_NOTHING, EXIT_OUTPUT, print_messages, unwritten
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from verl_tui.bundle.archive import BundleFile
+    from verl_tui.commands.arguments import CommandParser
+    from verl_tui.monitor import Monitor
+    from verl_tui.runs.run import Run
+    from verl_tui.secrets import Mask
+
+NAME = "bundle"
+HELP = "evidence for a bug report in one file, with secrets masked"
+EXAMPLES = ("verl-tui bundle logs/run_7 --list", "verl-tui bundle logs/run_7 -o run_7.zip --stacks")
+
+
+def options(parser: CommandParser) -> None:
+    """Add its options."""
+    parser.epilog = (
+        "It holds a summary to paste into an issue, verdict and findings, settings, versions, "
+        "curves, the ends of the logs and their tracebacks, the state of each source, GPUs and "
+        "processes. What is in it is listed first. Tokens, keys, passwords, home directories and "
+        "the names of users and hosts are masked, by names and known forms: look through it before "
+        "you publish it."
+    )
+    out = parser.add_argument("-o", "--output", type=Path, metavar="FILE.zip", help="file to make")
+    completes_paths(out)
+    which = "which run, if PATH holds several: its name, a part of it, or its path"
+    completes_paths(parser.add_argument("--run", dest="named", metavar="RUN", help=which))
+    parser.add_argument("--list", action="store_true", help="only list what would be in it")
+    parser.add_argument("--yes", action="store_true", help="do not ask before writing it")
+    lines = "last lines of each log (1000)"
+    parser.add_argument("--lines", type=count, default=1000, metavar="N", help=lines)
+    stacks = "also what the run's processes are at just now, by py-spy"
+    parser.add_argument("--stacks", action="store_true", help=stacks)
+    samples = "also the newest samples, which may be private"
+    parser.add_argument("--samples", action="store_true", help=samples)
+    names = "leave the names of users and hosts, mail and IP addresses as they are"
+    parser.add_argument("--keep-names", action="store_true", help=names)
+    paths_argument(parser, "log or directory of a run")
+    config_option(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the bundle; return the exit code."""
+    if not options.list:
+        _check_target(options.output)
+    if piped(options.paths):
+        raise CommandError("-: standard input is kept nowhere, write it to a file first")
+    from verl_tui.bundle.archive import masked, packed, write_new
+    from verl_tui.bundle.contents import Wanted, gather
+
+    now = time.time()
+    monitor = _loaded(paths_of(options, "verl-tui bundle logs/run_7 -o run_7.zip"), options, now)
+    wanted = Wanted(options.lines, options.stacks, options.samples)
+    found = gather(monitor, _chosen(monitor, options.named), now, wanted)
+    mask = _mask(options)
+    files = masked(found.pieces, mask, found.words)
+    print_messages(map(mask.text, found.problems))
+    data = packed(files)
+    _print_contents(files, len(data))
+    if options.list:
+        return 0
+    if not options.yes and not _is_agreed(options.output):
+        print("nothing was written", file=sys.stderr)
+        return 0
+    try:
+        write_new(options.output, data)
+    except OSError as error:
+        raise unwritten(error, options.output) from error
+    print(f"wrote {options.output}", file=sys.stderr)
+    return 0
+
+
+def _check_target(path: Path | None) -> None:
+    """Refuse a file that cannot be made before anything is read."""
+    if path is None:
+        raise CommandError(
+            "name the file to make: -o FILE.zip, or list what would be in it: --list"
+        )
+    if path.suffix != ".zip":
+        raise CommandError(f"{path} must end in .zip")
+    if path.is_symlink() or path.exists():
+        raise CommandError(f"{path}: exists already, and is not overwritten", EXIT_OUTPUT)
+
+
+def _loaded(paths: Sequence[str], options: argparse.Namespace, now: float) -> Monitor:
+    from verl_tui.monitor import load
+    from verl_tui.sources.host.gpus import GpuSource
+
+    monitor = load(paths, configuration(options), now)
+    gpus = GpuSource()
+    monitor.apply(gpus.read(now), now)
+    gpus.close()
+    print_messages(monitor.sentences)
+    return monitor
+
+
+def _chosen(monitor: Monitor, named: str | None) -> Run:
+    """Return the run that is meant: the only one, or the one that is named."""
+    from verl_tui.comparison.naming import UnknownRunError, meant
+
+    runs = list(monitor.runs.values())
+    if not runs:
+        raise CommandError("no run to gather evidence on", EXIT_NOTHING)
+    try:
+        return meant(runs, named) if named is not None else _only(runs)
+    except UnknownRunError as error:
+        raise CommandError(f"--run: {error}") from error
+
+
+def _only(runs: Sequence[Run]) -> Run:
+    if len(runs) > 1:
+        names = ", ".join(run.name for run in runs[:8]) + (", …" if len(runs) > 8 else "")
+        raise CommandError(f"there are {len(runs)} runs: choose one with --run: {names}")
+    return runs[0]
+
+
+def _mask(options: argparse.Namespace) -> Mask:
+    import getpass
+    import platform
+
+    from verl_tui.secrets import Mask
+
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError, ImportError):  # no name for this number, as in some containers
+        user = ""
+    return Mask(user=user, host=platform.node(), keep_names=options.keep_names)
+
+
+def _print_contents(files: Sequence[BundleFile], size: int) -> None:
+    """Print each file with its size and what it is."""
+    name = max(len(file.name) for file in files)
+    for file in files:
+        print(f"{len(file.data):>11,}  {file.name:<{name}}  {file.about}")
+    print(f"{size:>11,}  bytes as an archive", flush=True)
+
+
+def _is_agreed(path: Path) -> bool:
+    """Ask on a terminal whether to write the file; without one nobody can be asked."""
+    if not (sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()):
+        return True
+    print(f"Write {path}? [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
