@@ -100,9 +100,9 @@ def test_the_limit_of_responses_reaches_the_guide() -> None:
         ("charts = [1]", "`charts` must be a list of texts, not [1]"),
         ("mouse = 1", "`mouse` must be true or false, not 1"),
         ('ascii = "yes"', '`ascii` must be true or false, not "yes"'),
-        ('notify = "on"', '`notify` must be one of off, osc9, osc777, not "on"'),
-        ("notify = true", "`notify` must be one of off, osc9, osc777, not true"),
-        ('notify_from = "info"', '`notify_from` must be one of warning, critical, not "info"'),
+        ('desktop = "on"', '`desktop` must be one of off, osc9, osc777, not "on"'),
+        ("desktop = true", "`desktop` must be one of off, osc9, osc777, not true"),
+        ('desktop_from = "info"', '`desktop_from` must be one of warning, critical, not "info"'),
         ("theme = 3", "`theme` must be a text, not 3"),
         ("[keys]\nquit = 1", "`keys.quit` must be a text, not 1"),
         (

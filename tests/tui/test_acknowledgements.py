@@ -164,11 +164,11 @@ SAID = "run: hang: no step, for 9 min␇�"
     [
         (Config(), "", ""),
         (Config(bell=True), "", "\a"),
-        (Config(notify="osc9"), "", f"\x1b]9;{SAID}\a"),
-        (Config(notify="osc777"), "", f"\x1b]777;notify;verl-tui;{SAID}\a"),
-        (Config(notify="osc9"), "/tmp/x", f"\x1bPtmux;\x1b\x1b]9;{SAID}\a\x1b\\"),
-        (Config(bell=True, notify="osc9"), "", f"\a\x1b]9;{SAID}\a"),
-        (Config(bell=True, notify="osc9"), "/tmp/x", f"\a\x1bPtmux;\x1b\x1b]9;{SAID}\a\x1b\\"),
+        (Config(desktop="osc9"), "", f"\x1b]9;{SAID}\a"),
+        (Config(desktop="osc777"), "", f"\x1b]777;notify;verl-tui;{SAID}\a"),
+        (Config(desktop="osc9"), "/tmp/x", f"\x1bPtmux;\x1b\x1b]9;{SAID}\a\x1b\\"),
+        (Config(bell=True, desktop="osc9"), "", f"\a\x1b]9;{SAID}\a"),
+        (Config(bell=True, desktop="osc9"), "/tmp/x", f"\a\x1bPtmux;\x1b\x1b]9;{SAID}\a\x1b\\"),
     ],
 )
 def test_notices(config: Config, tmux: str, said: str) -> None:
@@ -179,25 +179,27 @@ def test_notices(config: Config, tmux: str, said: str) -> None:
 
 def test_notices_of_warnings() -> None:
     assert (
-        notices([WARNING, CRITICAL], Config(notify="osc9", notify_from="warning"), {}).count(
+        notices([WARNING, CRITICAL], Config(desktop="osc9", desktop_from="warning"), {}).count(
             "\x1b]9;"
         )
         == 2
     )
-    assert notices([WARNING, CRITICAL], Config(bell=True, notify_from="warning"), {}) == "\a", (
+    assert notices([WARNING, CRITICAL], Config(bell=True, desktop_from="warning"), {}) == "\a", (
         "once is enough"
     )
 
 
 def test_an_end_is_told_whatever_the_severity() -> None:
     ended = News("run", "finished", "step 300/300")
-    assert notices([ended], Config(notify="osc9"), {}) == "\x1b]9;run: finished: step 300/300\a"
-    assert notices([News("run", "finished")], Config(notify="osc9"), {}) == "\x1b]9;run: finished\a"
+    assert notices([ended], Config(desktop="osc9"), {}) == "\x1b]9;run: finished: step 300/300\a"
+    assert (
+        notices([News("run", "finished")], Config(desktop="osc9"), {}) == "\x1b]9;run: finished\a"
+    )
 
 
 def test_notices_never_come_in_heaps_and_are_not_long() -> None:
     many = [News("run", f"rule-{n}", "x" * 5000, Severity.CRITICAL) for n in range(20)]
-    said = notices(many, Config(bell=True, notify="osc9"), {}).split("\x1b]9;")
+    said = notices(many, Config(bell=True, desktop="osc9"), {}).split("\x1b]9;")
     assert said[0] == "\a"
     assert len(said) == 5
     assert said[-1].startswith("17 more, the first of them run: rule-3: xxx")
@@ -207,7 +209,7 @@ def test_notices_never_come_in_heaps_and_are_not_long() -> None:
 def test_notices_keep_to_ascii() -> None:
     said = notices(
         [News("数学", "kl-high", "3 × its", Severity.CRITICAL)],
-        Config(notify="osc9"),
+        Config(desktop="osc9"),
         {},
         ascii_only=True,
     )
@@ -215,5 +217,5 @@ def test_notices_keep_to_ascii() -> None:
 
 
 def test_a_name_makes_no_progress_bar() -> None:
-    said = notices([News("4;1;50", "hang", "", Severity.CRITICAL)], Config(notify="osc9"), {})
+    said = notices([News("4;1;50", "hang", "", Severity.CRITICAL)], Config(desktop="osc9"), {})
     assert said == "\x1b]9;4,1,50: hang\a"

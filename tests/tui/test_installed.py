@@ -322,7 +322,7 @@ SETTLED = 3.0
     ("settings", "tmux", "said"),
     [
         (
-            'notify = "osc777"',
+            'desktop = "osc777"',
             "/tmp/tmux-0/default,1,0",
             b"\x1bPtmux;\x1b\x1b]777;notify;verl-tui;",
         ),
@@ -370,7 +370,7 @@ def test_old_logs_are_opened_in_silence(run, tmp_path):
             "".join(line(step) for step in range(1, 50)) + breach(50, 9000 if name == "b" else 90)
         )
     config = tmp_path / "config.toml"
-    config.write_text('bell = true\nnotify = "osc9"\nnotify_from = "warning"\n')
+    config.write_text('bell = true\ndesktop = "osc9"\ndesktop_from = "warning"\n')
     terminal = run("--config", config, f"{tmp_path}/run_*")
     terminal.until("circuit-breaker-kl", "run_c")
     terminal.press(b"2")
@@ -390,7 +390,7 @@ def test_an_end_is_told(run, tmp_path):
     step = "(TaskRunner pid=1) step:{0} - critic/score/mean:0.5 - actor/ppo_kl:0.001 - training/global_step:{0}\n"
     path.write_text("".join(bar.format(n, n) + step.format(n) for n in range(1, 59)))
     config = tmp_path / "config.toml"
-    config.write_text('bell = true\nnotify = "osc9"\n')
+    config.write_text('bell = true\ndesktop = "osc9"\n')
     terminal = run("--config", config, path.parent)
     terminal.until("step 58 of 60 (96%)")
     terminal.read_for(SETTLED)

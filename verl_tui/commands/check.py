@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.commands.arguments import CommandError, completes_paths, completes_words
+from verl_tui.commands.notifying import NO_ADDRESS, notifier_for
 from verl_tui.commands.options import (
     config_option,
     configuration,
@@ -21,6 +22,7 @@ from verl_tui.commands.output import (
     colour,
     print_message,
     print_messages,
+    unwritten,
 )
 
 if TYPE_CHECKING:
@@ -29,7 +31,9 @@ if TYPE_CHECKING:
 
     from verl_tui.commands.arguments import CommandParser
     from verl_tui.comparison.bands import Against, Width
+    from verl_tui.config import Config
     from verl_tui.monitor import Monitor
+    from verl_tui.notify.notifier import Notifier
     from verl_tui.runs.run import Run
 
 NAME = "check"
@@ -68,6 +72,10 @@ def options(parser: CommandParser) -> None:
         "step_time=off; again for others"
     )
     parser.add_argument("--band", metavar="FIGURE=SHARE", action="append", type=_band, help=band)
+    notify = "send what was found (see `verl-tui notify --help`); with --state, what is new"
+    parser.add_argument("--notify", action="store_true", help=notify)
+    told = "file that keeps what was sent, so that the next check sends only what changed"
+    completes_paths(parser.add_argument("--state", type=Path, metavar="FILE", help=told))
     paths_argument(parser)
     config_option(parser)
 
@@ -102,8 +110,9 @@ def run(options: argparse.Namespace) -> int:
     from verl_tui.runs.views.best import BestBy
 
     now = time.time()
-    paths = paths_of(options, "verl-tui check logs/run_7")
-    monitor = load(_with_baseline(paths, options.against), configuration(options), now)
+    paths, config = paths_of(options, "verl-tui check logs/run_7"), configuration(options)
+    notifier = _notifier(options, config)
+    monitor = load(_with_baseline(paths, options.against), config, now)
     print_messages(monitor.sentences)
     by = BestBy.of(options.best_by)
     found = report(monitor, now, by, _held(monitor, options))
@@ -126,7 +135,43 @@ def run(options: argparse.Namespace) -> int:
         print(text, end="", flush=True)
     except BrokenPipeError:
         close_stdout()  # `check … | head` has seen enough; the exit code stays that of the health
+    if notifier is not None:
+        _notify(notifier, monitor, options.state, now)
     return code
+
+
+def _notifier(options: argparse.Namespace, config: Config) -> Notifier | None:
+    """Return what sends notifications where they were asked for, before anything is read."""
+    if not options.notify:
+        if options.state is not None:
+            raise CommandError("--state keeps what --notify has sent")
+        return None
+    from verl_tui.notify.told import ToldError, read_told
+
+    notifier = notifier_for(config)
+    if notifier is None:
+        raise CommandError(NO_ADDRESS)
+    try:
+        if options.state is not None:
+            read_told(options.state, notifier)
+    except ToldError as error:
+        raise CommandError(str(error)) from error
+    return notifier
+
+
+def _notify(notifier: Notifier, monitor: Monitor, state: Path | None, now: float) -> None:
+    """Send what is to be told; problems are reported, and leave the exit code to the health."""
+    from verl_tui.notify.told import write_told
+
+    notifier.look(monitor, now)
+    # With a state, the next check sums up what was held back.
+    print_messages(notifier.close(keeps_held=state is not None))
+    if state is None:
+        return
+    try:
+        write_told(state, notifier)
+    except OSError as error:
+        print_message(f"{unwritten(error, state)}; the next check sends the same again")
 
 
 def _with_baseline(paths: Sequence[str], named: str | None) -> Sequence[str]:

@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import CommandError, completes_words, count, positive, share
+from verl_tui.commands.notifying import notifier_for
 from verl_tui.commands.options import (
     config_option,
     configuration,
@@ -20,10 +21,13 @@ from verl_tui.commands.output import EXIT_NOTHING, print_messages
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping
+    import threading
+    from collections.abc import Mapping, Sequence
 
     from verl_tui.commands.arguments import CommandParser
     from verl_tui.config import Config
+    from verl_tui.guard import Guard, Orders
+    from verl_tui.monitor import Monitor
 
 NAME = "guard"
 HELP = (
@@ -80,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
     import signal
     import threading
 
-    from verl_tui.guard import BREAKERS, QUIET, TRIPPED, Orders, follow
+    from verl_tui.guard import BREAKERS, QUIET, TRIPPED, Orders
     from verl_tui.runs.views.best import BestBy
     from verl_tui.sources.feed import Feed
 
@@ -103,10 +107,38 @@ def run(options: argparse.Namespace) -> int:
     orders = Orders(
         frozenset((*BREAKERS, *options.on)), tuple(options.command), options.dry_run, best
     )
-    guard = follow(paths, config, orders, clock=time.time, write=_write_event, stop=stop)
+    guard = _follow(paths, config, orders, stop)
     if caught:
         return 128 + caught[0]
     return TRIPPED if guard.tripped else QUIET
+
+
+def _follow(
+    paths: Sequence[str],
+    config: Config,
+    orders: Orders,
+    stop: threading.Event,
+) -> Guard:
+    """Follow, and notify the user of what happens where that is wanted."""
+    from verl_tui.guard import follow
+
+    notifier = notifier_for(config, "guard")
+
+    def write(event: Mapping[str, object]) -> None:
+        _write_event(event)
+        if notifier is not None:
+            notifier.tell(event, time.time())
+
+    def looked(monitor: Monitor, now: float) -> None:
+        if notifier is not None:
+            notifier.look(monitor, now)
+            print_messages(filter(None, (notifier.news(),)))
+
+    try:
+        return follow(paths, config, orders, clock=time.time, write=write, stop=stop, looked=looked)
+    finally:
+        if notifier is not None:
+            print_messages(notifier.close())
 
 
 def _check(options: argparse.Namespace) -> None:

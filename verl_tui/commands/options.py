@@ -93,10 +93,12 @@ def piped(paths: Sequence[str]) -> bool:
 def configuration(options: argparse.Namespace) -> Config:
     """Return the configuration with the changes of the command line, its rules checked."""
     from verl_tui.health import load_guide
+    from verl_tui.notify.settings import settings_of
 
     config = load_config(options.config)
     try:
-        load_guide(config.guide)
+        guide = load_guide(config.guide)
+        settings_of(config.notify, {rule.id for rule in guide.rules})
     except ValueError as error:
         raise ConfigError(f"{config_path(options.config)}: {error}") from error
     ascii = True if getattr(options, "ascii", False) else config.ascii

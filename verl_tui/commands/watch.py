@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import completes_paths, completes_words, size, snapshot
+from verl_tui.commands.notifying import notifier_for
 from verl_tui.commands.options import (
     EXAMPLE,
     need_terminal,
@@ -18,7 +20,11 @@ if TYPE_CHECKING:
     import argparse
 
     from verl_tui.commands.arguments import CommandParser
+    from verl_tui.config import Config
+    from verl_tui.notify.notifier import Notifier
 
+_FAREWELL = 3.0
+"""Seconds in which the last notifications may go out once the user has quit."""
 NAME = "watch"
 HELP = "watch runs in the terminal (the default command)"
 EXAMPLES = (
@@ -61,11 +67,20 @@ def run(options: argparse.Namespace) -> int:
     print_messages(found.problems)
     if not found.runs and not found.pending:
         return EXIT_NOTHING
+    notifier = None if options.snapshot is not None else _notifier(config)
     from verl_tui.tui import watch
 
     try:
-        return watch(paths, config, snapshot=options.snapshot, size=options.size)
+        return watch(paths, config, snapshot=options.snapshot, size=options.size, notifier=notifier)
     except OSError as error:
         if options.snapshot is None:
             raise
         raise unwritten(error, options.snapshot) from error
+    finally:
+        if notifier is not None:
+            print_messages(notifier.close(_FAREWELL))
+
+
+def _notifier(config: Config) -> Notifier | None:
+    """Return what sends notifications; a page in a browser sends none, each would send the same."""
+    return None if os.environ.get("TEXTUAL_DRIVER") else notifier_for(config, NAME)

@@ -242,6 +242,7 @@ def follow(
     clock: Callable[[], float],
     write: Callable[[Event], None],
     stop: threading.Event,
+    looked: Callable[[Monitor, float], None] | None = None,
 ) -> Guard:
     """Watch until every run has ended, or `stop` is set.
 
@@ -252,13 +253,17 @@ def follow(
         clock: Seconds since the epoch.
         write: Takes each event.
         stop: Ends the watching.
+        looked: Is called after each look, with the runs as they were judged and the time.
     """
     guard = Guard(Monitor(config), orders)
     following = refreshes(specs, guard.monitor, between=_BETWEEN, clock=clock, stop=stop)
     with closing(following):
         for _ in following:
-            for event in guard.tick(clock()):
+            now = clock()
+            for event in guard.tick(now):
                 write(event)
+            if looked is not None:
+                looked(guard.monitor, now)
             if guard.done:
                 break
     return guard

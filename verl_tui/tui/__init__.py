@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from textual.pilot import Pilot
 
     from verl_tui.config import Config
+    from verl_tui.notify.notifier import Notifier
     from verl_tui.replay import Playback
     from verl_tui.tui.app import VerlApp
 
@@ -36,6 +37,7 @@ def watch(
     *,
     snapshot: Path | None = None,
     size: tuple[int, int] = (120, 40),
+    notifier: Notifier | None = None,
 ) -> int:
     """Watch runs until the user quits; or draw a single frame into a file.
 
@@ -45,6 +47,7 @@ def watch(
         config: The user's configuration.
         snapshot: An `.svg` or `.txt` file to draw one frame into instead.
         size: Columns and rows of that frame.
+        notifier: Sends notifications of what is found meanwhile.
 
     Returns:
         The exit code.
@@ -62,7 +65,10 @@ def watch(
         if any(map(pipe.is_meant, specs)):
             pipe.make_way()
         remembered = StateFile(state_path())
-        return _run(VerlApp(specs, config, ascii_only=ascii_only, state_file=remembered))
+        app = VerlApp(
+            specs, config, ascii_only=ascii_only, state_file=remembered, notifier=notifier
+        )
+        return _run(app)
     return _draw(specs, config, snapshot, size, ascii_only=ascii_only)
 
 

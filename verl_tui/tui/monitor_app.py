@@ -20,6 +20,7 @@ from verl_tui.rendering.charts.plotext_chart import load_plotext
 from verl_tui.rendering.session.acknowledgements import Acknowledgements
 from verl_tui.runs.views.state import State, state
 from verl_tui.sources import pipe
+from verl_tui.text import one_line
 from verl_tui.tui.base_app import TerminalApp
 from verl_tui.tui.notifications import notices
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from textual.timer import Timer
 
     from verl_tui.config import Config
+    from verl_tui.notify.notifier import Notifier
     from verl_tui.reading import NewsSource
     from verl_tui.rendering.session.preferences import StateFile
 
@@ -65,6 +67,7 @@ class MonitorApp(TerminalApp):
         clock: Callable[[], float] = time,
         ascii_only: bool = False,
         state_file: StateFile | None = None,
+        notifier: Notifier | None = None,
     ) -> None:
         """Make the app.
 
@@ -75,6 +78,7 @@ class MonitorApp(TerminalApp):
             clock: Seconds since the epoch.
             ascii_only: Whether to keep to ASCII.
             state_file: The user's preferences; by default kept for this session only.
+            notifier: Sends notifications of what is found while the app is open.
         """
         super().__init__(config, ascii_only=ascii_only, state_file=state_file)
         self._specs = tuple(specs)
@@ -82,6 +86,7 @@ class MonitorApp(TerminalApp):
         self._monitor = monitor if monitor is not None else Monitor(config)
         self._reading = None if monitor is not None else self._new_reading()
         self._attention = Acknowledgements()
+        self._notifier = notifier
         self._paused = False
         self._loading = monitor is None
         self._settled = False
@@ -98,6 +103,8 @@ class MonitorApp(TerminalApp):
         self.set_interval(_SWEEP, self._sweep)
         if self._reading is not None:
             self._reading.start()
+        if self._notifier is not None:
+            self.notify(self._notifier.greeting, timeout=8, markup=False)
         self.call_after_refresh(self._paint)
 
     def on_unmount(self) -> None:
@@ -262,6 +269,15 @@ class MonitorApp(TerminalApp):
         sequences = notices(news, self.config, os.environ, ascii_only=self.ascii_only)
         if sequences:
             self.write_sequence(sequences)
+        if self._notifier is not None:
+            self._send(self._notifier, now)
+
+    def _send(self, notifier: Notifier, now: float) -> None:
+        """Have notifications sent of what is new, and say which could not be."""
+        attention = self._attention
+        notifier.look(self._monitor, now, attention.watched, attention.acknowledged)
+        if problem := notifier.news():
+            self.notify(one_line(problem), severity="warning", timeout=15, markup=False)
 
     def _awake(self, now: float) -> None:
         """Note that this host is awake: while it sleeps its runs make no steps."""

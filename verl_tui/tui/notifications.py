@@ -38,14 +38,14 @@ def notices(
         environment: The process's environment variables: in tmux sequences must be wrapped.
         ascii_only: True if the terminal takes nothing but ASCII.
     """
-    least = Severity[config.notify_from.upper()]
+    least = Severity[config.desktop_from.upper()]
     wanted = [one for one in news if one.severity is None or one.severity >= least]
     if not wanted:
         return ""
     out = _BELL if config.bell else ""
     for text in _texts(wanted):
         sequence = _sequence(
-            config.notify, printable(one_line(text, _LONGEST), ascii_only=ascii_only)
+            config.desktop, printable(one_line(text, _LONGEST), ascii_only=ascii_only)
         )
         out += _through_tmux(sequence) if sequence and environment.get("TMUX") else sequence
     return out

@@ -101,6 +101,11 @@ class Acknowledgements:
         watch = self._watches.setdefault(run, _Watch())
         watch.read, watch.looked = now, False
 
+    def watched(self, run: str) -> bool:
+        """Return whether findings that are new in a run are news, as of the last call of `news`."""
+        watch = self._watches.get(run)
+        return watch is not None and watch.watched
+
     def start_over(self) -> None:
         """Forget which runs were read, since everything is read again."""
         self._watches.clear()

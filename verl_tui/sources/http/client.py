@@ -175,7 +175,7 @@ class Client:
             host, port = self.address.host, self.address.port
             if self.address.scheme == "https":
                 self._connection = http.client.HTTPSConnection(
-                    host, port, timeout=self._deadline, context=_trust()
+                    host, port, timeout=self._deadline, context=trust()
                 )
             else:
                 self._connection = http.client.HTTPConnection(host, port, timeout=self._deadline)
@@ -207,10 +207,10 @@ class Client:
     def _why(self, error: Exception) -> str:
         if isinstance(error, TimeoutError) or self._late:
             return f"gives no complete answer within {self._deadline:g} s"
-        return _sentence(error)
+        return sentence(error)
 
 
-def _sentence(error: Exception) -> str:
+def sentence(error: Exception) -> str:
     """Return in a few words why a server cannot be read."""
     for kind, say in _SENTENCES:
         if isinstance(error, kind):
@@ -239,7 +239,7 @@ _SENTENCES: tuple[tuple[type[Exception], Callable[[Any], str]], ...] = (
 """A sentence for each class of errors; the first that fits counts: special ones come first."""
 
 
-def _trust() -> ssl.SSLContext:
+def trust() -> ssl.SSLContext:
     """Return which certificates are trusted.
 
     Raises:

@@ -1,0 +1,287 @@
+"""What is told: each finding once an episode, each state once, and nothing that was there before."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from verl_tui.config import Config
+from verl_tui.health.finding import Finding, Severity, Verdict
+from verl_tui.monitor import Monitor, load
+from verl_tui.notify.changes import Changes
+from verl_tui.notify.destination import Destination
+from verl_tui.notify.notifier import Notifier, of_guard
+from verl_tui.notify.posting import NotSentError
+from verl_tui.notify.quiet import QuietHours
+from verl_tui.notify.sender import Sender
+from verl_tui.notify.settings import Choice, NotifySettings
+from verl_tui.notify.told import ToldError, read_told, write_told
+from verl_tui.records import Batch, SourceStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from verl_tui.notify.message import Message
+
+NOW = 1_800_000_000.0
+HOUR = 3600.0
+KL = Finding("kl-high", Severity.CRITICAL, "KL is 0.31", step=46, since_step=40, key="kl")
+LENGTH = replace(KL, id="length", key="length", consequence_of="kl-high")
+CHOICE = Choice(Severity.WARNING, states=frozenset())
+
+
+def monitored(*findings: Finding, run: str = "run_7") -> Monitor:
+    monitor = Monitor(Config())
+    monitor.apply(Batch(run, SourceStatus(path="log", format="verl console")), NOW)
+    monitor.verdicts[run] = Verdict(findings)
+    return monitor
+
+
+def told(messages: Sequence[Message]) -> list[str]:
+    return [f"{one.event} {one.finding or one.state}" for one in messages]
+
+
+class Steps:
+    """A series of looks, an hour apart."""
+
+    def __init__(self, settings: NotifySettings) -> None:
+        self.changes = Changes(settings)
+        self.now = NOW
+
+    def __call__(self, *findings: Finding, news: bool = True) -> list[str]:
+        self.now += HOUR
+        return told(self.changes.look(monitored(*findings), self.now, lambda _run: news))
+
+
+def test_a_finding_is_told_once_an_episode() -> None:
+    look = Steps(NotifySettings(CHOICE))
+    assert look(KL, LENGTH) == ["finding kl-high"], "what follows from it is not told"
+    assert look(replace(KL, message="KL is 0.35", step=50)) == []
+    assert look() == []
+    assert look(KL) == [], "it blinked"
+    assert look(replace(KL, since_step=60)) == ["finding kl-high"]
+
+
+def test_what_gets_worse_is_told_again() -> None:
+    look = Steps(NotifySettings(CHOICE))
+    mild = replace(KL, severity=Severity.WARNING)
+    assert look(replace(KL, severity=Severity.INFO)) == []
+    assert [look(mild), look(mild), look(KL), look(mild), look(KL)] == [
+        *(["finding kl-high"], [], ["finding kl-high"], [], []),
+    ]
+
+
+def test_a_finding_without_a_step_is_told_again_once_it_was_over() -> None:
+    look = Steps(NotifySettings(CHOICE))
+    idle = replace(KL, since_step=None)
+    assert [look(idle), look(idle), look(), look(idle)] == [
+        *(["finding kl-high"], [], [], ["finding kl-high"]),
+    ]
+
+
+def test_the_end_of_a_finding_is_told_where_that_is_wanted() -> None:
+    look = Steps(NotifySettings(replace(CHOICE, cleared=True)))
+    assert [look(KL), look(), look()] == [["finding kl-high"], ["cleared kl-high"], []]
+
+
+def test_a_finding_that_lasts_is_told_again_after_a_time() -> None:
+    look = Steps(NotifySettings(CHOICE, repeat_after=2 * HOUR))
+    assert [look(KL), look(KL), look(KL), look(KL), look(KL)] == [
+        *(["finding kl-high"], [], ["finding kl-high"], [], ["finding kl-high"]),
+    ]
+
+
+def test_what_was_there_before_is_not_told() -> None:
+    look = Steps(NotifySettings(replace(CHOICE, cleared=True), repeat_after=HOUR))
+    assert look(KL, news=False) == []
+    assert look(KL) == []
+    other = replace(KL, id="entropy", key="entropy")
+    assert look(KL, other) == ["finding entropy"]
+    assert look() == ["cleared entropy"]
+
+
+def test_what_the_user_has_acknowledged_is_not_told() -> None:
+    changes = Changes(NotifySettings(CHOICE, repeat_after=HOUR))
+    assert changes.look(monitored(KL), NOW, is_seen=lambda _run, _finding: True) == []
+    assert told(changes.look(monitored(KL), NOW + 1)) == ["finding kl-high"]
+    assert changes.look(monitored(KL), NOW + 2 * HOUR, is_seen=lambda *_: True) == []
+
+
+def test_runs_may_have_their_own_choice() -> None:
+    settings = NotifySettings(CHOICE, runs=(("debug_*", replace(CHOICE, severity=None)),))
+    changes = Changes(settings)
+    assert changes.look(monitored(KL, run="debug_1"), NOW) == []
+    assert told(changes.look(monitored(KL, run="run_1"), NOW)) == ["finding kl-high"]
+
+
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "verl_logs.jsonl"
+    lines = [
+        json.dumps({"scope": "ppo", "step": step, "kl_div": 0.03, "policy_loss": 0.1})
+        for step in range(1, 21)
+    ]
+    path.write_text("\n".join(lines) + "\n")
+    os.utime(path, (NOW, NOW))
+    return path
+
+
+def test_a_state_is_told_once(tmp_path: Path) -> None:
+    path = log(tmp_path)
+    states = frozenset({"running", "ended?"})
+    changes = Changes(NotifySettings(Choice(None, states=states)))
+    found = [
+        *changes.look(load([str(path)], Config(), NOW + 1), NOW + 1),
+        *changes.look(load([str(path)], Config(), NOW + 2), NOW + 2),
+        *changes.look(load([str(path)], Config(), NOW + 1e5), NOW + 1e5),
+    ]
+    assert told(found) == ["state running", "state ended?"]
+    assert found[1].message == "ended? at step 20"
+
+
+def test_a_crash_is_told_as_finding_or_as_state_not_as_both(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    path.write_text(
+        "step:1 - actor/ppo_kl:0.01\nTraceback (most recent call last):\nKeyError: 'x'\n"
+    )
+    os.utime(path, (NOW, NOW))
+    monitor = load([str(path)], Config(), NOW + 1e5)
+    settings = NotifySettings()
+    assert told(Changes(settings).look(monitor, NOW + 1e5)) == ["finding crash"]
+    only_states = NotifySettings(replace(settings.choice, severity=None))
+    assert told(Changes(only_states).look(monitor, NOW + 1e5)) == ["state crashed"]
+
+
+# -- kept in a file -------------------------------------------------------------------------------
+
+
+def notifier(settings: NotifySettings, *, fails: bool = False) -> tuple[Notifier, list[Message]]:
+    sent: list[Message] = []
+
+    def deliver(message: Message) -> None:
+        if fails:
+            raise NotSentError("the webhook from X answers with HTTP 404")
+        sent.append(message)
+
+    to = Destination("https://host/SECRET", "VERL_TUI_NOTIFY_URL", "json")
+    return Notifier(settings, to, clock=lambda: NOW, sender=Sender(deliver)), sent
+
+
+def check(
+    path: Path, settings: NotifySettings, *findings: Finding, now: float, fails: bool = False
+) -> list[str]:
+    """One check of a series, as cron would run it."""
+    found, sent = notifier(settings, fails=fails)
+    read_told(path, found)
+    found.look(monitored(*findings), now)
+    found.close(keeps_held=True)
+    write_told(path, found)
+    return told(sent)
+
+
+def test_the_next_check_tells_only_what_changed(tmp_path: Path) -> None:
+    path, settings = tmp_path / "told.json", NotifySettings(CHOICE)
+    assert check(path, settings, KL, now=NOW) == ["finding kl-high"]
+    assert check(path, settings, KL, now=NOW + 600) == []
+    assert check(path, settings, replace(KL, since_step=60), now=NOW + 700) == ["finding kl-high"]
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert "SECRET" not in path.read_text()
+    assert [one.name for one in tmp_path.iterdir()] == ["told.json"]
+
+
+def test_what_could_not_be_sent_is_told_by_the_next_check(tmp_path: Path) -> None:
+    path, settings = (
+        tmp_path / "told.json",
+        NotifySettings(replace(CHOICE, states=frozenset({"waiting"}))),
+    )
+    assert check(path, settings, KL, now=NOW, fails=True) == []
+    assert check(path, settings, KL, now=NOW + 1) == ["finding kl-high", "state waiting"]
+
+
+def test_what_was_held_back_is_summed_up_by_a_later_check(tmp_path: Path) -> None:
+    path, settings = tmp_path / "told.json", NotifySettings(CHOICE, per_hour=1)
+    other = replace(KL, id="entropy", key="entropy")
+    assert check(path, settings, KL, other, now=NOW) == ["finding kl-high"]
+    assert check(path, settings, KL, other, now=NOW + 600) == []
+    assert check(path, settings, KL, other, now=NOW + HOUR) == ["summary None"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "{}", '{"kind": "verl-tui notifications", "version": 1}', "\xff"]
+)
+def test_another_file_is_left_alone(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text(text, encoding="latin-1")
+    with pytest.raises(ToldError, match=r"notes\.txt: is not a file that `check --state` wrote"):
+        read_told(path, notifier(NotifySettings())[0])
+    link = tmp_path / "link"
+    link.symlink_to(path)
+    with pytest.raises(ToldError, match="link: "):
+        read_told(link, notifier(NotifySettings())[0])
+
+
+# -- the notifier ---------------------------------------------------------------------------------
+
+
+def test_what_was_not_sent_is_counted_and_said() -> None:
+    found, _ = notifier(NotifySettings(CHOICE), fails=True)
+    found.look(monitored(KL), NOW)
+    assert found.close() == [
+        "1 notification could not be sent: the webhook from X answers with HTTP 404"
+    ]
+    assert found.news() == ""
+
+
+def test_what_is_held_back_at_the_end_is_said() -> None:
+    settings = NotifySettings(CHOICE, quiet=QuietHours(0, 1439), critical_passes=False)
+    settings = replace(settings, per_hour=1)
+    found, _ = notifier(settings)
+    found.look(monitored(KL, replace(KL, id="entropy")), NOW)
+    (said,) = found.close()
+    assert said.endswith("held back by quiet hours or the hourly limit, and not sent")
+
+
+@pytest.mark.parametrize(
+    ("event", "message", "severity"),
+    [
+        (
+            {"event": "command", "argv": ["stop", "--key=s3cret"], "dry_run": False},
+            "runs stop",
+            Severity.CRITICAL,
+        ),
+        (
+            {"event": "command", "argv": ["stop"], "dry_run": True},
+            "would run stop",
+            Severity.CRITICAL,
+        ),
+        ({"event": "command-ended", "code": 0}, "the command ended with code 0", Severity.INFO),
+        ({"event": "command-ended", "code": 3}, "the command ended with code 3", Severity.CRITICAL),
+        (
+            {"event": "best", "metric": "reward", "value": 2.5, "step": 7},
+            "best reward: 2.5 at step 7",
+            Severity.INFO,
+        ),
+        (
+            {"event": "problem", "message": "stop: no {such} file"},
+            "the command could not be started: stop: no {such} file",
+            Severity.CRITICAL,
+        ),
+    ],
+)
+def test_the_guards_events_in_words(
+    event: dict[str, Any], message: str, severity: Severity
+) -> None:
+    found = of_guard({"run": "run_7", **event}, NOW)
+    assert (found.message, found.severity, found.run) == (message, severity, "run_7")
+
+
+def test_the_guards_events_are_chosen() -> None:
+    found, sent = notifier(NotifySettings(guard=frozenset({"ended"})))
+    found.tell({"event": "ended", "run": "run_7", "state": "finished"}, NOW)
+    found.tell({"event": "problem", "run": "run_7", "message": "x"}, NOW)
+    found.close()
+    assert [one.message for one in sent] == ["finished, no longer watched"]

@@ -1,0 +1,199 @@
+"""Delivery to a real server that answers well, badly, endlessly or not at all: every message ends
+in an answer or in a sentence, and no sentence shows the address.
+"""
+
+from __future__ import annotations
+
+import pytest
+from webhook_server import ENDLESS, HANGING, OK, answer, closed_port, webhook
+
+from verl_tui.health.finding import Severity
+from verl_tui.notify.delivery import deliver
+from verl_tui.notify.destination import Destination
+from verl_tui.notify.message import Message
+from verl_tui.notify.posting import NotSentError, post
+from verl_tui.notify.presets import Request
+from verl_tui.notify.sender import PAUSES, Sender
+
+NOW = 1_800_000_000.0
+MESSAGE = Message(
+    "finding",
+    NOW,
+    "policy KL was above 0.2",
+    run="run_7",
+    finding="kl-high",
+    severity=Severity.CRITICAL,
+    step=46,
+)
+
+
+@pytest.fixture(autouse=True)
+def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
+def to(url: str, preset: str = "json", **access: str) -> Destination:
+    return Destination(url, "VERL_TUI_NOTIFY_URL", preset, **access)
+
+
+class Pauses(list[float]):
+    """Notes pauses instead of making them."""
+
+    def __call__(self, seconds: float) -> None:
+        self.append(seconds)
+
+
+def sent(url: str, preset: str = "json", **access: str) -> tuple[Sender, Pauses]:
+    """Send one message to the end."""
+    pauses, destination = Pauses(), to(url, preset, **access)
+    sender = Sender(lambda one: deliver(destination, one, lambda: NOW), pause=pauses)
+    sender.send(MESSAGE)
+    sender.close(30)
+    return sender, pauses
+
+
+def test_a_message_arrives_as_json() -> None:
+    with webhook() as server:
+        sender, pauses = sent(server.url, token="t0k3n-of-mine")
+    assert (sender.sent, sender.unsent, pauses) == (1, [], [])
+    (received,) = server.received
+    assert received.target == "/hooks/T0P-SECRET"
+    assert received.headers["authorization"] == "Bearer t0k3n-of-mine"
+    assert received.headers["content-type"] == "application/json; charset=utf-8"
+    assert received.data == MESSAGE.as_data()
+
+
+def test_an_error_of_the_server_is_followed_by_another_attempt() -> None:
+    with webhook([answer(500), OK]) as server:
+        sender, pauses = sent(server.url)
+    assert (sender.sent, pauses) == (1, [PAUSES[0]])
+    assert [one.data["id"] for one in server.received] == [MESSAGE.id] * 2
+
+
+@pytest.mark.parametrize(
+    ("after", "pause"),
+    [
+        ("7", 7.0),
+        ("99999", 300.0),
+        ("Fri, 15 Jan 2027 08:00:20 GMT", 20.0),
+        ("soon", PAUSES[0]),
+        ("٣", PAUSES[0]),
+    ],
+)
+def test_a_server_says_when_to_come_again(after: str, pause: float) -> None:
+    with webhook([answer(429, f"Retry-After: {after}".encode().decode("latin-1")), OK]) as server:
+        sender, pauses = sent(server.url)
+    assert (sender.sent, pauses) == (1, [pause])
+
+
+def test_a_server_that_stays_broken_is_given_up() -> None:
+    with webhook([answer(503)]) as server:
+        sender, pauses = sent(server.url)
+    assert (sender.sent, sender.unsent, tuple(pauses)) == (0, [MESSAGE], PAUSES)
+    assert sender.problem == "the webhook from VERL_TUI_NOTIFY_URL answers with HTTP 503"
+    assert len(server.received) == len(PAUSES) + 1
+
+
+def test_a_redirect_is_not_followed() -> None:
+    with webhook() as other, webhook([answer(307, f"Location: {other.url}")]) as server:
+        sender, pauses = sent(server.url, token="t0k3n-of-mine")
+    assert other.received == []
+    assert pauses == []
+    assert sender.problem.endswith("redirects (HTTP 307), which is not followed")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence", "attempts"),
+    [
+        (answer(404), "answers with HTTP 404", 1),
+        (ENDLESS, "answers with more than 64 KiB", 1),
+        (b"SSH-2.0-OpenSSH_9.6\r\n", "does not speak HTTP: SSH-2.0-OpenSSH_9.6", 4),
+    ],
+)
+def test_other_answers_are_said(text: bytes, sentence: str, attempts: int) -> None:
+    with webhook([text]) as server:
+        sender, _ = sent(server.url)
+    assert sender.problem == f"the webhook from VERL_TUI_NOTIFY_URL {sentence}"
+    assert len(server.received) == attempts
+
+
+def test_a_server_that_hangs_costs_no_more_than_the_deadline() -> None:
+    with webhook([HANGING]) as server, pytest.raises(NotSentError) as caught:
+        post(Request(server.url, b"{}", {}), now=NOW, deadline=0.1)
+    assert str(caught.value) == "gives no complete answer within 0.1 s"
+    assert caught.value.passing
+
+
+def test_a_closed_port_is_said_without_the_address() -> None:
+    sender, pauses = sent(f"http://127.0.0.1:{closed_port()}/hooks/T0P-SECRET")
+    assert tuple(pauses) == PAUSES
+    assert sender.problem == (
+        "the webhook from VERL_TUI_NOTIFY_URL refuses the connection: nothing is listening there"
+    )
+
+
+def test_a_plain_server_is_no_encrypted_one() -> None:
+    with webhook([b"no TLS here"]) as server:
+        sender, _ = sent(f"https://127.0.0.1:{server.port}/hooks/T0P-SECRET")
+    assert "TLS" in sender.problem
+    assert "T0P-SECRET" not in sender.problem
+
+
+def test_a_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    with webhook() as proxy:
+        monkeypatch.setenv("http_proxy", f"http://me:p%40ss@127.0.0.1:{proxy.port}")
+        sender, _ = sent("http://hooks.invalid/T0P-SECRET")
+        monkeypatch.setenv("no_proxy", "127.0.0.1")
+        with webhook() as direct:
+            sent(direct.url)
+    assert sender.sent == 1
+    (received,) = proxy.received
+    assert received.target == "http://hooks.invalid/T0P-SECRET"
+    assert received.headers["proxy-authorization"] == "Basic bWU6cEBzcw=="
+    assert len(direct.received) == 1
+
+
+@pytest.mark.parametrize(
+    ("preset", "body", "sentence"),
+    [
+        ("feishu", b'{"code": 19021, "msg": "sign match fail"}', "19021 sign match fail"),
+        ("dingtalk", b'{"errcode": 310000, "errmsg": "sign not match"}', "310000 sign not match"),
+        ("dingtalk", b'{"errcode": 1, "errmsg": "T0P-SECRET \\u001b[31m"}', "1 …"),
+    ],
+)
+def test_a_refusal_in_a_good_answer_is_one(preset: str, body: bytes, sentence: str) -> None:
+    with webhook([answer(200, body=body)]) as server:
+        sender, pauses = sent(server.url, preset)
+    assert pauses == []
+    assert sender.problem == (
+        f"the webhook from VERL_TUI_NOTIFY_URL refuses the message: {sentence}"
+    )
+
+
+def test_a_full_queue_gives_up_what_is_new_and_nobody_waits() -> None:
+    with webhook([HANGING]) as server:
+        destination = to(server.url)
+        sender = Sender(lambda one: deliver(destination, one, lambda: NOW), most=1)
+        for _ in range(5):
+            sender.send(MESSAGE)
+        assert len(sender.unsent) >= 3
+        assert sender.problem == "1 messages wait already"
+        sender.close(0.05)
+    assert len(sender.unsent) == 5
+    assert sender.sent == 0
+
+
+def test_what_fails_in_another_way_ends_nothing() -> None:
+    answers = iter([KeyError("x"), None])
+
+    def fails_once(_message: Message) -> None:
+        if (error := next(answers)) is not None:
+            raise error
+
+    sender = Sender(fails_once)
+    sender.send(MESSAGE)
+    sender.send(MESSAGE)
+    sender.close(30)
+    assert (sender.sent, len(sender.unsent), sender.problem) == (1, 1, "failed: KeyError")

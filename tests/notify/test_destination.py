@@ -1,0 +1,127 @@
+"""Addresses: from the environment or from a private file, and never shown."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from verl_tui.notify.destination import Destination, DestinationError, destination
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ADDRESS = "https://hooks.slack.com/services/T000/B000/X1Y2Z3-SECRET"
+
+
+def file(tmp_path: Path, text: str = f'url = "{ADDRESS}"\n', mode: int = 0o600) -> Path:
+    path = tmp_path / "address.toml"
+    path.write_text(text)
+    path.chmod(mode)
+    return path
+
+
+def test_without_an_address_there_is_none() -> None:
+    assert destination({}) is None
+    assert destination({"VERL_TUI_NOTIFY_URL": " "}) is None
+
+
+@pytest.mark.parametrize(
+    ("url", "preset"),
+    [
+        (ADDRESS, "slack"),
+        ("https://open.feishu.cn/open-apis/bot/v2/hook/1", "feishu"),
+        ("https://open.larksuite.com/open-apis/bot/v2/hook/1", "feishu"),
+        ("https://oapi.dingtalk.com/robot/send?access_token=1", "dingtalk"),
+        ("https://ntfy.sh/topic", "ntfy"),
+        ("http://10.0.0.1:8080/hook", "json"),
+        ("mailto://user:pass@example.com", "apprise"),
+    ],
+)
+def test_an_address_shows_its_preset(url: str, preset: str) -> None:
+    found = destination({"VERL_TUI_NOTIFY_URL": url})
+    assert found is not None
+    assert found.preset == preset
+
+
+def test_a_private_file_holds_the_address(tmp_path: Path) -> None:
+    text = f'url = "{ADDRESS}"\nsecret = "SECRET1"\n'
+    for mode in (0o600, 0o400):
+        path = file(tmp_path, text, mode)
+        found = destination({"VERL_TUI_NOTIFY_TOKEN": "t"}, path)
+        assert found == Destination(ADDRESS, str(path), "slack", "SECRET1", "t")
+        assert destination({"VERL_TUI_NOTIFY_FILE": str(path)}, preset="json") is not None
+        path.unlink()
+
+
+def test_it_is_never_shown(tmp_path: Path) -> None:
+    found = destination({"VERL_TUI_NOTIFY_URL": ADDRESS, "VERL_TUI_NOTIFY_SECRET": "SEC12345"})
+    assert found is not None
+    assert "SEC" not in repr(found)
+    assert "hooks.slack" not in repr(found)
+    assert found.name == "the webhook from VERL_TUI_NOTIFY_URL"
+    said = f"POST {ADDRESS} failed: hooks.slack.com /X1Y2Z3-SECRET SEC12345"
+    assert found.hide(said) == "POST … failed: … /… …"
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o666])
+def test_a_file_that_others_may_read_is_refused(tmp_path: Path, mode: int) -> None:
+    path = file(tmp_path, mode=mode)
+    with pytest.raises(DestinationError) as caught:
+        destination({}, path)
+    assert str(caught.value) == (
+        f"{path}: others may read or change it (mode {mode:04o}): chmod 600 {path}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("url = https://X1Y2Z3-SECRET", "is not valid TOML"),
+        ('webhook = "https://X1Y2Z3-SECRET"', "only url, secret and token stand in it"),
+        ("url = 3", "only url, secret and token stand in it"),
+        ('secret = "x"', "has no url"),
+        ('url = "https://"', "has no host in it"),
+        ('url = "https://me:X1Y2Z3-SECRET@host/"', "has a login in it"),
+        ('url = "https://host:X1Y2Z3-SECRET/"', "is no address"),
+        ('url = "hooks/X1Y2Z3-SECRET"', "is no address"),
+        ('url = "https://host/a b"', "an address has only ASCII letters"),
+    ],
+)
+def test_what_is_no_address_is_said_without_it(tmp_path: Path, text: str, why: str) -> None:
+    path = file(tmp_path, text)
+    with pytest.raises(DestinationError) as caught:
+        destination({}, path)
+    assert str(caught.value).startswith(f"{path}: {why}")
+    assert "X1Y2Z3" not in str(caught.value)
+
+
+def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe", 0o600)
+    (tmp_path / "large").write_text("#" * 70_000)
+    (tmp_path / "large").chmod(0o600)
+    for name, why in (
+        ("pipe", "is no file"),
+        ("large", "is too large for a file with an address"),
+        ("", "is a directory"),
+        ("nowhere", "no such file or directory"),
+    ):
+        with pytest.raises(DestinationError) as caught:
+            destination({}, tmp_path / name)
+        assert str(caught.value) == f"{tmp_path / name}: {why}"
+
+
+def refusal(text: str) -> str:
+    try:
+        destination({"VERL_TUI_NOTIFY_URL": text})
+    except DestinationError as error:
+        return str(error)
+    return ""
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_an_address_or_a_sentence_without_it(text: str) -> None:
+    assert len(text.strip()) < 12 or text.strip() not in refusal(text)

@@ -1,0 +1,108 @@
+"""Limits: never more than so many an hour, nothing but critical messages in quiet hours, and nothing
+is lost.
+"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from verl_tui.health.finding import Severity
+from verl_tui.notify.limits import Limits
+from verl_tui.notify.message import Message
+from verl_tui.notify.quiet import QuietHours
+
+DAY = 1440
+MINUTES = st.integers(0, DAY - 1)
+
+
+def message(severity: Severity = Severity.WARNING, run: str = "run_1") -> Message:
+    return Message(
+        "finding", 0.0, "KL is high", run=run, finding="kl-high", key=None, severity=severity
+    )
+
+
+def minute(now: float) -> int:
+    """A clock without time zones."""
+    return int(now // 60) % DAY
+
+
+@given(MINUTES, MINUTES, MINUTES)
+def test_quiet_hours_are_the_minutes_from_begin_to_end(begin: int, end: int, at: int) -> None:
+    if begin == end:
+        return
+    hours = QuietHours(begin, end)
+    assert hours.hold(at) == ((at - begin) % DAY < (end - begin) % DAY)
+    assert hours.hold(at) != QuietHours(end, begin).hold(at), "the other way round is the rest"
+
+
+def test_quiet_hours_over_midnight_are_read() -> None:
+    hours = QuietHours.of("22:00-07:30")
+    assert [hours.hold(at) for at in (1319, 1320, 1439, 0, 449, 450)] == [
+        *(False, True, True, True, True, False),
+    ]
+
+
+@pytest.mark.parametrize("text", ["", "22-7", "24:00-07:00", "22:00", "07:00-07:00", "22:60-07:00"])
+def test_other_texts_are_no_quiet_hours(text: str) -> None:
+    with pytest.raises(ValueError, match="such as 22:00-07:30"):
+        QuietHours.of(text)
+
+
+LOOKS = st.lists(
+    st.tuples(
+        st.floats(0.0, 4000.0),
+        st.lists(st.sampled_from(list(Severity)), max_size=6),
+    ),
+    max_size=40,
+)
+
+
+@given(LOOKS, st.integers(1, 5), st.booleans(), st.none() | st.tuples(MINUTES, MINUTES))
+def test_any_messages_at_any_times(
+    looks: list[tuple[float, list[Severity]]],
+    per_hour: int,
+    critical_passes: bool,
+    span: tuple[int, int] | None,
+) -> None:
+    quiet = None if span is None else QuietHours(*span)
+    limits = Limits(per_hour, quiet, critical_passes=critical_passes, minute=minute)
+    now, sent, given_in, told = 0.0, [], 0, 0
+    for wait, severities in looks:
+        now += wait
+        given_in += len(severities)
+        for one in limits.take([message(severity) for severity in severities], now):
+            sent.append(now)
+            told += one.held_back or 1
+            is_quiet = quiet is not None and quiet.hold(minute(now))
+            assert not is_quiet or (critical_passes and one.severity is Severity.CRITICAL)
+        assert told + limits.held_back == given_in
+    for time in sent:
+        assert sum(time - 3600 < other <= time for other in sent) <= per_hour
+
+
+def test_the_last_message_of_an_hour_says_so_and_the_rest_is_summed_up() -> None:
+    limits = Limits(2)
+    first, last = limits.take([message(run=f"run_{i}") for i in range(5)], 0.0)
+    assert first.note is None
+    assert last.body.endswith("2 messages within an hour is the limit: others are summed up later")
+    assert limits.take([], 3599.0) == []
+    (summed,) = limits.take([], 3600.0)
+    assert (summed.event, summed.held_back, summed.severity) == ("summary", 3, Severity.WARNING)
+    assert summed.message == "run_2: kl-high; run_3: kl-high; run_4: kl-high"
+    assert summed.title == "verl-tui: 3 held back"
+
+
+def test_of_a_flood_the_number_is_kept() -> None:
+    limits = Limits(1)
+    limits.take([message() for _ in range(1001)], 0.0)
+    (summed,) = limits.take([], 3600.0)
+    assert summed.held_back == 1000
+    assert summed.message == "run_1: kl-high ×200; and 800 of which only the number was kept"
+
+
+def test_a_clock_that_is_set_back_holds_nothing_back() -> None:
+    limits = Limits(1)
+    assert limits.take([message()], 1e9)
+    assert limits.take([message()], 1e6)

@@ -1,0 +1,226 @@
+"""`notify`, and `check` and `guard` with notifications, from the command line to a real server."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import types
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from webhook_server import OK, Webhook, answer, webhook
+
+from verl_tui.cli import main
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+VARIABLES = ("URL", "SECRET", "TOKEN", "FILE")
+
+
+@pytest.fixture(autouse=True)
+def nothing_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither an address nor a configuration nor a proxy of this machine's."""
+    for name in VARIABLES:
+        monkeypatch.delenv(f"VERL_TUI_NOTIFY_{name}", raising=False)
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "config.toml").write_text("")
+    monkeypatch.setenv("VERL_TUI_CONFIG", str(tmp_path / "config.toml"))
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Webhook]:
+    with webhook() as found:
+        monkeypatch.setenv("VERL_TUI_NOTIFY_URL", found.url)
+        yield found
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> Path:
+    """A run that has ended long ago, with a breaker tripped."""
+    kls = [0.03] * 20 + [0.3] * 8
+    lines = []
+    for step, kl in enumerate(kls, 1):
+        lines += [
+            {"scope": "rollout", "step": step, "reward_mean": 2.5, "sample_count": 8},
+            {"scope": "ppo", "step": step, "kl_div": kl},
+        ]
+    path = tmp_path / "run_7" / "verl_logs.jsonl"
+    path.parent.mkdir()
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    os.utime(path, (1_700_000_000, 1_700_000_000))
+    return path
+
+
+def findings(server: Webhook) -> list[str | None]:
+    return [one.data["finding"] for one in server.received]
+
+
+def test_a_test_message_is_sent(server: Webhook, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["notify", "--test"]) == 0
+    assert capsys.readouterr().out == (
+        "sent through the webhook from VERL_TUI_NOTIFY_URL as json: HTTP 200\n"
+    )
+    assert server.received[0].data["event"] == "test"
+    assert main(["notify", "--test", "--preset", "slack"]) == 0
+    assert list(server.received[1].data) == ["text"]
+
+
+def test_a_test_that_fails_says_why_and_not_where(
+    server: Webhook, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.answers[:] = [answer(403, body=b"/hooks/T0P-SECRET")]
+    assert main(["notify", "--test"]) == 69
+    assert capsys.readouterr().err == (
+        "verl-tui: the webhook from VERL_TUI_NOTIFY_URL answers with HTTP 403\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["notify", "--test"], "no address to notify: put it into VERL_TUI_NOTIFY_URL"),
+        (["notify"], "either --test sends a message, or --show PATH shows"),
+        (["notify", "--test", "log"], "--test sends one message and reads no PATH"),
+        (["notify", "--show"], "name a log"),
+        (["check", "--notify", "log"], "no address to notify"),
+        (["check", "--state", "x", "log"], "--state keeps what --notify has sent"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    argv: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(argv) == 64
+    assert message in capsys.readouterr().err
+
+
+def test_what_would_be_sent_is_shown_without_an_address(
+    broken: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["notify", "--show", str(broken)]) == 0
+    assert "verl-tui: run_7: critical: circuit-breaker-kl\n" in capsys.readouterr().out
+    assert main(["notify", "--show", str(broken), "--preset", "feishu"]) == 0
+    shown = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {one["msg_type"] for one in shown} == {"text"}
+
+
+def test_an_error_in_the_table_names_the_file(
+    tmp_path: Path, broken: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "config.toml").write_text('[notify]\nquiet = "night"\n')
+    assert main(["check", str(broken)]) == 64
+    assert capsys.readouterr().err == (
+        f"verl-tui: {tmp_path}/config.toml: `notify.quiet` must be two times of the day, such as "
+        "22:00-07:30\n"
+    )
+
+
+def test_a_check_sends_only_where_it_is_asked_to(server: Webhook, broken: Path) -> None:
+    assert main(["check", str(broken)]) == 2
+    assert server.received == []
+    assert main(["check", "--notify", str(broken)]) == 2
+    assert "circuit-breaker-kl" in findings(server)
+
+
+def test_the_next_check_sends_what_changed(
+    server: Webhook, broken: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = ["check", "--notify", "--state", str(tmp_path / "told.json"), str(broken)]
+    assert main(argv) == 2
+    sent = len(server.received)
+    assert sent
+    assert main(argv) == 2
+    assert len(server.received) == sent
+    assert capsys.readouterr().err == ""
+
+
+def test_a_check_whose_messages_fail_keeps_its_exit_code(
+    server: Webhook, broken: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.answers[:] = [answer(410)]
+    assert main(["check", "--notify", str(broken)]) == 2
+    err = capsys.readouterr().err
+    assert "could not be sent: the webhook from VERL_TUI_NOTIFY_URL answers with HTTP 410" in err
+    assert "T0P-SECRET" not in err
+
+
+def test_the_guard_sends_by_itself(
+    server: Webhook,
+    broken: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    assert main(["guard", str(broken)]) == 2
+    assert "circuit-breaker-kl" in findings(server)
+    sent = len(server.received)
+    (tmp_path / "config.toml").write_text('[notify]\ncommands = ["watch"]\n')
+    assert main(["guard", str(broken)]) == 2
+    assert len(server.received) == sent
+
+
+class Apprise:
+    """Stands for the library; notes what it is given."""
+
+    notified: list[dict[str, Any]]
+
+    def add(self, address: str) -> bool:
+        return address.startswith("known://")
+
+    def notify(self, **what: Any) -> bool:
+        self.notified.append(what)
+        return what["body_format"] == "text"
+
+
+@pytest.fixture
+def apprise(monkeypatch: pytest.MonkeyPatch) -> type[Apprise]:
+    found = types.ModuleType("apprise")
+    Apprise.notified = []
+    found.Apprise = Apprise  # type: ignore[attr-defined]
+    found.NotifyType = types.SimpleNamespace(FAILURE="failure", WARNING="warning", INFO="info")  # type: ignore[attr-defined]
+    found.NotifyFormat = types.SimpleNamespace(TEXT="text")  # type: ignore[attr-defined]
+    found.__spec__ = types.SimpleNamespace(name="apprise")  # type: ignore[assignment]
+    monkeypatch.setitem(sys.modules, "apprise", found)
+    return Apprise
+
+
+def test_other_addresses_go_through_apprise(
+    apprise: type[Apprise], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("VERL_TUI_NOTIFY_URL", "known://SECRET")
+    assert main(["notify", "--test"]) == 0
+    assert capsys.readouterr().out == (
+        "sent through the address from VERL_TUI_NOTIFY_URL as apprise: taken by apprise\n"
+    )
+    assert apprise.notified[0]["title"] == "verl-tui: test"
+    monkeypatch.setenv("VERL_TUI_NOTIFY_URL", "unknown://SECRET")
+    assert main(["notify", "--test"]) == 69
+    assert capsys.readouterr().err == (
+        "verl-tui: the address from VERL_TUI_NOTIFY_URL is none that apprise knows\n"
+    )
+
+
+def test_without_apprise_it_is_said_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("VERL_TUI_NOTIFY_URL", "mailto://me:SECRET@example.com")
+    monkeypatch.setitem(sys.modules, "apprise", None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+    assert main(["notify", "--test"]) == 64
+    assert capsys.readouterr().err == (
+        "verl-tui: VERL_TUI_NOTIFY_URL: this address needs apprise: pip install 'verl-tui[notify]'\n"
+    )
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_apprise_itself_delivers(server: Webhook, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("apprise")
+    address = server.url.replace("http://", "json://")
+    monkeypatch.setenv("VERL_TUI_NOTIFY_URL", address)
+    server.answers[:] = [OK]
+    assert main(["notify", "--test"]) == 0
+    assert server.received[0].data["title"] == "verl-tui: test"

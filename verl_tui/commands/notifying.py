@@ -1,0 +1,66 @@
+"""Opens what sends notifications, for the commands that do."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+from verl_tui.commands.arguments import CommandError
+
+if TYPE_CHECKING:
+    from verl_tui.config import Config
+    from verl_tui.notify.destination import Destination
+    from verl_tui.notify.notifier import Notifier
+    from verl_tui.notify.settings import NotifySettings
+
+NO_ADDRESS = (
+    "no address to notify: put it into VERL_TUI_NOTIFY_URL, or into a file that nobody else may "
+    "read and its path into VERL_TUI_NOTIFY_FILE"
+)
+
+
+def settings_for(config: Config) -> NotifySettings:
+    """Return the user's wishes."""
+    from verl_tui.health import load_guide
+    from verl_tui.notify.settings import settings_of
+
+    return settings_of(config.notify, {rule.id for rule in load_guide(config.guide).rules})
+
+
+def destination_for(settings: NotifySettings, preset: str | None = None) -> Destination | None:
+    """Return where messages go, None where the user has named no address.
+
+    Raises:
+        CommandError: The address or its file is not usable, or apprise is missing.
+    """
+    from importlib.util import find_spec
+
+    from verl_tui.notify.delivery import MISSING
+    from verl_tui.notify.destination import DestinationError, destination
+
+    try:
+        found = destination(os.environ, settings.file, preset or settings.preset)
+    except DestinationError as error:
+        raise CommandError(str(error)) from error
+    if found is not None and found.preset == "apprise" and find_spec("apprise") is None:
+        raise CommandError(f"{found.where}: {MISSING}")
+    return found
+
+
+def notifier_for(config: Config, command: str | None = None) -> Notifier | None:
+    """Return what sends notifications; None where there is no address.
+
+    Args:
+        config: The user's configuration.
+        command: A command that sends without an option, unless the user does not want that.
+    """
+    settings = settings_for(config)
+    if command is not None and command not in settings.commands:
+        return None
+    to = destination_for(settings)
+    if to is None:
+        return None
+    from verl_tui.notify.notifier import Notifier
+
+    return Notifier(settings, to, clock=time.time)

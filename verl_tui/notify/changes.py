@@ -1,0 +1,199 @@
+"""Follows findings and states of runs, and tells of each once: the one subscriber behind the app,
+the guard and the check.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from verl_tui.health.finding import Severity, Verdict
+from verl_tui.notify.message import Message, of_finding, safe_name
+from verl_tui.runs.views.state import State, state
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from verl_tui.health.finding import Finding
+    from verl_tui.monitor import Monitor
+    from verl_tui.notify.settings import Choice, NotifySettings
+    from verl_tui.runs.run import Run
+
+_Name = tuple[str, str, str | None]
+"""Run, rule and metric, which identify a finding while its numbers change."""
+
+_SAME = {"crash": State.CRASHED, "hang": State.STALLED}
+"""Finding -> the state that says the same: one of the two is told."""
+_SEVERITIES = {State.CRASHED: Severity.CRITICAL, State.STALLED: Severity.WARNING}
+"""Severity of a state; of the others it is info."""
+
+
+@dataclass(slots=True)
+class _Told:
+    """What was told of a finding last."""
+
+    since: int | None
+    severity: Severity
+    at: float
+    silent: bool
+    """True if it was there before anything was to be told."""
+
+
+class Changes:
+    """Remembers what was told of runs, so that only what changed is told again.
+
+    A finding that comes again at another step, or gets worse, counts as new.
+    """
+
+    def __init__(self, settings: NotifySettings) -> None:
+        self._settings = settings
+        self._told: dict[_Name, _Told] = {}
+        self._states: dict[str, tuple[str, int | None]] = {}
+        """Run -> its state at the last look, and the step."""
+
+    def look(
+        self,
+        monitor: Monitor,
+        now: float,
+        is_news: Callable[[str], bool] = lambda _run: True,
+        is_seen: Callable[[str, Finding], bool] = lambda _run, _finding: False,
+    ) -> Sequence[Message]:
+        """Return what is to be told of runs as they were judged last.
+
+        Args:
+            monitor: Has read and judged.
+            now: Seconds since the epoch.
+            is_news: Whether that which is found in a run now is to be told; if not, it is
+                remembered as known.
+            is_seen: Whether the user has acknowledged a finding of a run: it is not told.
+        """
+        messages: list[Message] = []
+        for run in monitor.runs.values():
+            verdict = monitor.verdicts.get(run.name, Verdict())
+            found = [*self._of_run(run, verdict, now, is_seen)]
+            if is_news(run.name):
+                messages += found
+            else:
+                self._silence(run.name)
+        return messages
+
+    def forget(self, message: Message) -> None:
+        """Take back that a message was told: it could not be sent."""
+        for name in [name for name in self._told if _is_of(message, name)]:
+            del self._told[name]
+        if message.event == "state":
+            for run in [run for run in self._states if safe_name(run) == message.run]:
+                del self._states[run]
+
+    def _of_run(
+        self, run: Run, verdict: Verdict, now: float, is_seen: Callable[[str, Finding], bool]
+    ) -> Iterator[Message]:
+        choice = self._settings.choice_for(run.name)
+        current = state(run, now)
+        for finding in verdict.primary:
+            if choice.wants(finding.id, finding.severity) and not is_seen(run.name, finding):
+                yield from self._of_finding(run.name, finding, current, now)
+        yield from self._cleared(run, verdict.findings, choice, now)
+        yield from self._of_state(run, current, choice, now)
+
+    def _of_finding(
+        self, run: str, finding: Finding, current: State, now: float
+    ) -> Iterator[Message]:
+        name = (run, finding.id, finding.key)
+        known = self._told.get(name)
+        is_new = (
+            known is None or known.since != finding.since_step or finding.severity > known.severity
+        )
+        again = self._settings.repeat_after
+        is_due = (
+            known is not None and again is not None and not known.silent and now - known.at >= again
+        )
+        if is_new or is_due:
+            self._told[name] = _Told(finding.since_step, finding.severity, now, silent=False)
+            by_state = _SAME.get(finding.id) is current and self._was_told(run, current)
+            if is_due or not by_state:
+                yield of_finding(run, finding, now, repeated=not is_new)
+
+    def _was_told(self, run: str, current: State) -> bool:
+        known = self._states.get(run)
+        choice = self._settings.choice_for(run)
+        return known is not None and known[0] == current.value and known[0] in choice.states
+
+    def _cleared(
+        self, run: Run, findings: Sequence[Finding], choice: Choice, now: float
+    ) -> Iterator[Message]:
+        present = {(run.name, one.id, one.key) for one in findings}
+        for name in [one for one in self._told if one[0] == run.name and one not in present]:
+            told = self._told[name]
+            if told.since is None or choice.cleared:
+                del self._told[name]  # a step tells other findings from those that blink
+            if choice.cleared and not told.silent:
+                yield Message(
+                    "cleared",
+                    now,
+                    "the finding is over" + ("" if run.step is None else f" at step {run.step:,}"),
+                    run=safe_name(run.name),
+                    finding=name[1],
+                    key=None if name[2] is None else safe_name(name[2]),
+                    step=run.step,
+                    since_step=told.since,
+                )
+
+    def _of_state(self, run: Run, current: State, choice: Choice, now: float) -> Iterator[Message]:
+        known = self._states.get(run.name)
+        if known is not None and known[0] == current.value:
+            return
+        self._states[run.name] = (current.value, run.step)
+        if current.value not in choice.states:
+            return
+        if any(_SAME.get(id) is current for of, id, _ in self._told if of == run.name):
+            return
+        yield Message(
+            "state",
+            now,
+            _in_words(run, current),
+            run=safe_name(run.name),
+            severity=_SEVERITIES.get(current, Severity.INFO),
+            state=current.value,
+            step=run.step,
+        )
+
+    def _silence(self, run: str) -> None:
+        for name, told in self._told.items():
+            told.silent = told.silent or name[0] == run
+
+    def as_data(self) -> dict[str, Any]:
+        """Return what was told, for a file."""
+        told = [
+            [*name, one.since, int(one.severity), one.at, one.silent]
+            for name, one in self._told.items()
+        ]
+        return {"findings": told, "states": {run: list(one) for run, one in self._states.items()}}
+
+    def take(self, data: Mapping[str, Any]) -> None:
+        """Go on from what was told, as `as_data` returned it.
+
+        Raises:
+            KeyError, TypeError, ValueError: It is something else.
+        """
+        for run, id, key, since, severity, at, silent in data["findings"]:
+            name = (str(run), str(id), None if key is None else str(key))
+            first = None if since is None else int(since)
+            self._told[name] = _Told(first, Severity(severity), float(at), bool(silent))
+        for run, (value, step) in data["states"].items():
+            self._states[run] = (State(value).value, None if step is None else int(step))
+
+
+def _is_of(message: Message, name: _Name) -> bool:
+    run, id, key = name
+    return (message.run, message.finding) == (safe_name(run), id) and message.key == (
+        None if key is None else safe_name(key)
+    )
+
+
+def _in_words(run: Run, current: State) -> str:
+    """Return a sentence on a state."""
+    if run.step is None:
+        return f"{current.value}, without a step"
+    of = "" if run.total_steps is None else f" of {run.total_steps:,}"
+    return f"{current.value} at step {run.step:,}{of}"

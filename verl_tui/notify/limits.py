@@ -1,0 +1,99 @@
+"""Decides when messages go: at most so many an hour, and in quiet hours only critical ones.
+
+What is held back is not lost: one message sums it up as soon as it may go.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from verl_tui.health.finding import Severity
+from verl_tui.notify.message import noted, summary
+from verl_tui.notify.quiet import minute_of_day
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from verl_tui.notify.message import Message
+    from verl_tui.notify.quiet import QuietHours
+
+_HOUR = 3600.0
+_KEPT = 200
+"""Messages that are kept for a summary; of further ones the number."""
+
+
+class Limits:
+    """Lets messages go, or holds them back. A value of its messages and of the times handed in."""
+
+    def __init__(
+        self,
+        per_hour: int,
+        quiet: QuietHours | None = None,
+        *,
+        critical_passes: bool = True,
+        minute: Callable[[float], int] = minute_of_day,
+    ) -> None:
+        """Begin with nothing sent.
+
+        Args:
+            per_hour: Messages within any 3,600 seconds at most, summaries included.
+            quiet: Hours in which messages are held back.
+            critical_passes: Whether critical ones are sent in quiet hours as well.
+            minute: Returns the minute of the day of seconds since the epoch.
+        """
+        self._per_hour = per_hour
+        self._quiet = quiet
+        self._critical_passes = critical_passes
+        self._minute = minute
+        self.sent: list[float] = []
+        """Times of the messages sent within the last hour."""
+        self.held: list[Message] = []
+        self.more = 0
+        """Further messages held back, of which only the number is kept."""
+
+    @property
+    def held_back(self) -> int:
+        """Number of messages that wait for a summary."""
+        return len(self.held) + self.more
+
+    def take(self, messages: Iterable[Message], now: float) -> Sequence[Message]:
+        """Return what goes now: new messages, and a summary of those held back.
+
+        Args:
+            messages: New ones, in order.
+            now: Seconds since the epoch.
+        """
+        # A clock that was set back must not hold everything back until it has caught up.
+        self.sent = [time for time in self.sent if now - _HOUR < time <= now]
+        is_quiet = self._quiet is not None and self._quiet.hold(self._minute(now))
+        out: list[Message] = []
+        if self.held and not is_quiet and self._room > 0:
+            out.append(self._last(summary(self.held, self.more, now), now))
+            self.held, self.more = [], 0
+        for one in messages:
+            passes = not is_quiet or (self._critical_passes and one.severity is Severity.CRITICAL)
+            if passes and self._room > 0:
+                out.append(self._last(one, now))
+            else:
+                self._hold(one)
+        return out
+
+    @property
+    def _room(self) -> int:
+        return self._per_hour - len(self.sent)
+
+    def _last(self, message: Message, now: float) -> Message:
+        """Count a message as sent; the last one of an hour says so."""
+        self.sent.append(now)
+        if self._room > 0:
+            return message
+        return noted(
+            message,
+            f"{self._per_hour} messages within an hour is the limit: others are summed up later",
+        )
+
+    def _hold(self, message: Message) -> None:
+        if len(self.held) < _KEPT:
+            self.held.append(message)
+        else:
+            self.more += 1

@@ -1,0 +1,169 @@
+"""Messages: what is told of a run, as data for programs and as a few lines for people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from verl_tui.health.finding import Severity
+from verl_tui.secrets import hide
+from verl_tui.text import one_line
+
+if TYPE_CHECKING:
+    from verl_tui.health.finding import Finding
+
+VERSION = 1
+"""Version of the fields: grows when a field is removed or changes its meaning."""
+_LONGEST = 500
+"""Characters of a sentence: a chat shows a few lines."""
+_LONGEST_NAME = 120
+_LINES = 12
+"""Runs and findings that a summary names."""
+
+
+def _id() -> str:
+    return uuid4().hex
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message. Its texts are safe: made of one line each, without keys and passwords."""
+
+    event: str
+    """`finding`, `cleared`, `state`, `guard`, `summary` or `test`."""
+    time: float
+    """When it happened, in seconds since the epoch."""
+    message: str
+    """One sentence."""
+    run: str | None = None
+    finding: str | None = None
+    """Id of the finding."""
+    key: str | None = None
+    """The log's own key of the metric that was judged."""
+    severity: Severity = Severity.INFO
+    state: str | None = None
+    step: int | None = None
+    since_step: int | None = None
+    advice: str | None = None
+    repeated: bool = False
+    """True if it was told before and still lasts."""
+    held_back: int = 0
+    """Messages that a summary stands for."""
+    note: str | None = None
+    """Added where this is the last message for some time."""
+    id: str = field(default_factory=_id)
+    """Different for each message, the same if it is sent again after an error."""
+
+    @property
+    def title(self) -> str:
+        """The message in a few words."""
+        subject = self.finding or self.state or ""
+        words = {
+            "finding": f"{self.severity.word}: {subject}{' (still)' if self.repeated else ''}",
+            "cleared": f"over: {subject}",
+            "state": subject,
+            "guard": "guard",
+            "summary": f"{self.held_back} held back",
+            "test": "test",
+        }[self.event]
+        return ": ".join(part for part in ("verl-tui", self.run, words) if part)
+
+    @property
+    def body(self) -> str:
+        """All that is told below the title."""
+        advice = f"next: {self.advice}" if self.advice else None
+        return "\n".join(part for part in (self.message, advice, self.note) if part)
+
+    @property
+    def text(self) -> str:
+        """Title and body."""
+        return f"{self.title}\n{self.body}"
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the message for JSON; the fields are documented and stable."""
+        time = datetime.fromtimestamp(self.time, timezone.utc).isoformat(timespec="seconds")
+        return {
+            "version": VERSION,
+            "program": "verl-tui",
+            "id": self.id,
+            "time": time,
+            "event": self.event,
+            "run": self.run,
+            "finding": self.finding,
+            "key": self.key,
+            "severity": self.severity.word,
+            "state": self.state,
+            "step": self.step,
+            "since_step": self.since_step,
+            "message": self.message,
+            "advice": self.advice,
+            "repeated": self.repeated,
+            "held_back": self.held_back,
+            "title": self.title,
+            "text": self.text,
+        }
+
+
+def safe_message(text: str) -> str:
+    """Return a sentence of foreign origin for a message."""
+    return one_line(hide(one_line(text, 2 * _LONGEST)), _LONGEST)
+
+
+def safe_name(name: str) -> str:
+    """Return the name of a run, or a key, for a message."""
+    return one_line(hide(one_line(name, 2 * _LONGEST_NAME)), _LONGEST_NAME)
+
+
+def of_finding(run: str, finding: Finding, now: float, *, repeated: bool = False) -> Message:
+    """Return the message about a finding; its evidence stays here, as it may quote the log."""
+    return Message(
+        "finding",
+        now,
+        safe_message(finding.message),
+        run=safe_name(run),
+        finding=finding.id,
+        key=None if finding.key is None else safe_name(finding.key),
+        severity=finding.severity,
+        step=finding.step,
+        since_step=finding.since_step,
+        advice=None if finding.advice is None else safe_message(finding.advice),
+        repeated=repeated,
+    )
+
+
+def trial(now: float) -> Message:
+    """Return a message that only shows that messages arrive."""
+    return Message("test", now, "this is a test: messages from here arrive")
+
+
+def noted(message: Message, note: str) -> Message:
+    """Return a message with a note at its end."""
+    return replace(message, note=note)
+
+
+def summary(held: list[Message], more: int, now: float) -> Message:
+    """Return one message for all that were held back.
+
+    Args:
+        held: The messages, in order.
+        more: Further ones of which only the number is known.
+        now: Seconds since the epoch.
+    """
+    lines: dict[str, int] = {}
+    for one in held:
+        subject = one.finding or one.state or one.event
+        name = f"{one.run}: {subject}" if one.run else subject
+        lines[name] = lines.get(name, 0) + 1
+    shown = [name if times == 1 else f"{name} ×{times}" for name, times in lines.items()]
+    left = len(shown) - _LINES
+    ending = [f"and {left} more"] if left > 0 else []
+    ending += [f"and {more} of which only the number was kept"] if more else []
+    return Message(
+        "summary",
+        now,
+        "; ".join((*shown[:_LINES], *ending)),
+        severity=max(one.severity for one in held),
+        held_back=len(held) + more,
+    )
