@@ -38,6 +38,14 @@ class _Told:
     silent: bool
     """True if it was there before anything was to be told."""
 
+    def is_other(self, finding: Finding) -> bool:
+        """Return whether a finding of this name is another one, or a worse one."""
+        return self.since != finding.since_step or finding.severity > self.severity
+
+    def is_due(self, now: float, again: float | None) -> bool:
+        """Return whether it is to be told again, after so many seconds."""
+        return again is not None and not self.silent and now - self.at >= again
+
 
 class Changes:
     """Remembers what was told of runs, so that only what changed is told again.
@@ -101,18 +109,14 @@ class Changes:
     ) -> Iterator[Message]:
         name = (run, finding.id, finding.key)
         known = self._told.get(name)
-        is_new = (
-            known is None or known.since != finding.since_step or finding.severity > known.severity
-        )
-        again = self._settings.repeat_after
-        is_due = (
-            known is not None and again is not None and not known.silent and now - known.at >= again
-        )
-        if is_new or is_due:
-            self._told[name] = _Told(finding.since_step, finding.severity, now, silent=False)
-            by_state = _SAME.get(finding.id) is current and self._was_told(run, current)
-            if is_due or not by_state:
-                yield of_finding(run, finding, now, repeated=not is_new)
+        is_new = known is None or known.is_other(finding)
+        is_due = known is not None and known.is_due(now, self._settings.repeat_after)
+        if not is_new and not is_due:
+            return
+        self._told[name] = _Told(finding.since_step, finding.severity, now, silent=False)
+        by_state = _SAME.get(finding.id) is current and self._was_told(run, current)
+        if is_due or not by_state:
+            yield of_finding(run, finding, now, repeated=not is_new)
 
     def _was_told(self, run: str, current: State) -> bool:
         known = self._states.get(run)
@@ -128,16 +132,7 @@ class Changes:
             if told.since is None or choice.cleared:
                 del self._told[name]  # a step tells other findings from those that blink
             if choice.cleared and not told.silent:
-                yield Message(
-                    "cleared",
-                    now,
-                    "the finding is over" + ("" if run.step is None else f" at step {run.step:,}"),
-                    run=safe_name(run.name),
-                    finding=name[1],
-                    key=None if name[2] is None else safe_name(name[2]),
-                    step=run.step,
-                    since_step=told.since,
-                )
+                yield _over(run, name, told.since, now)
 
     def _of_state(self, run: Run, current: State, choice: Choice, now: float) -> Iterator[Message]:
         known = self._states.get(run.name)
@@ -182,6 +177,20 @@ class Changes:
             self._told[name] = _Told(first, Severity(severity), float(at), bool(silent))
         for run, (value, step) in data["states"].items():
             self._states[run] = (State(value).value, None if step is None else int(step))
+
+
+def _over(run: Run, name: _Name, since: int | None, now: float) -> Message:
+    """Return the message that a finding is over."""
+    return Message(
+        "cleared",
+        now,
+        "the finding is over" + ("" if run.step is None else f" at step {run.step:,}"),
+        run=safe_name(run.name),
+        finding=name[1],
+        key=None if name[2] is None else safe_name(name[2]),
+        step=run.step,
+        since_step=since,
+    )
 
 
 def _is_of(message: Message, name: _Name) -> bool:

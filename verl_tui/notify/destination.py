@@ -169,12 +169,15 @@ def _check(url: str, where: str, preset: str | None) -> None:
         raise DestinationError(f"{where}: is no address") from None
     if not parts.scheme:
         raise DestinationError(f"{where}: is no address: it begins with https://, say")
-    if parts.scheme.lower() not in ("http", "https"):
-        if preset not in (None, "apprise"):
-            raise DestinationError(f"{where}: preset {preset} needs an address with https://")
-        return
     if preset == "apprise":
         return
+    if parts.scheme.lower() in ("http", "https"):
+        _check_webhook(parts, where)
+    elif preset is not None:
+        raise DestinationError(f"{where}: preset {preset} needs an address with https://")
+
+
+def _check_webhook(parts: SplitResult, where: str) -> None:
     if not parts.hostname:
         raise DestinationError(f"{where}: has no host in it")
     if "@" in parts.netloc:

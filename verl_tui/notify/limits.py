@@ -71,12 +71,15 @@ class Limits:
             out.append(self._last(summary(self.held, self.more, now), now))
             self.held, self.more = [], 0
         for one in messages:
-            passes = not is_quiet or (self._critical_passes and one.severity is Severity.CRITICAL)
-            if passes and self._room > 0:
+            if self._passes(one, is_quiet=is_quiet):
                 out.append(self._last(one, now))
             else:
                 self._hold(one)
         return out
+
+    def _passes(self, message: Message, *, is_quiet: bool) -> bool:
+        critical = self._critical_passes and message.severity is Severity.CRITICAL
+        return self._room > 0 and (critical or not is_quiet)
 
     @property
     def _room(self) -> int:

@@ -141,31 +141,42 @@ def _connection(
     url: SplitResult, timeout: float
 ) -> tuple[http.client.HTTPConnection, str, dict[str, str]]:
     """Return a connection, the target of the request, and headers for a proxy on the way."""
-    host, secure = url.hostname or "", url.scheme.lower() == "https"
+    secure = url.scheme.lower() == "https"
     target = (url.path or "/") + (f"?{url.query}" if url.query else "")
-    named = "" if proxy_bypass(url.netloc) else getproxies().get("https" if secure else "http", "")
+    proxy = _proxy(url)
+    if proxy is None:
+        return _direct(url, timeout, secure=secure), target, {}
+    login = _proxy_login(proxy)
+    if not secure:
+        to_proxy = _direct(proxy, timeout, secure=proxy.scheme.lower() == "https")
+        return to_proxy, f"http://{url.netloc}{target}", login
+    tunnel = http.client.HTTPSConnection(
+        proxy.hostname or "", proxy.port or 80, timeout=timeout, context=trust()
+    )
+    tunnel.set_tunnel(url.hostname or "", url.port or 443, login)
+    return tunnel, target, {}
+
+
+def _proxy(url: SplitResult) -> SplitResult | None:
+    """Return the proxy that the environment names for an address, None for none.
+
+    Raises:
+        ValueError: It is of a kind that is not supported, such as SOCKS.
+    """
+    named = "" if proxy_bypass(url.netloc) else getproxies().get(url.scheme.lower(), "")
     if not named:
-        return _direct(host, url.port, timeout, secure=secure), target, {}
+        return None
     proxy = urlsplit(named if "://" in named else f"http://{named}")
     if proxy.scheme.lower() not in ("http", "https"):
         raise ValueError(f"proxies of the kind {proxy.scheme} are not supported")
-    login = _proxy_login(proxy)
-    if secure:
-        tunnel = http.client.HTTPSConnection(
-            proxy.hostname or "", proxy.port or 80, timeout=timeout, context=trust()
-        )
-        tunnel.set_tunnel(host, url.port or 443, login)
-        return tunnel, target, {}
-    to_proxy = _direct(proxy.hostname or "", proxy.port, timeout, secure=proxy.scheme == "https")
-    return to_proxy, f"http://{url.netloc}{target}", login
+    return proxy
 
 
-def _direct(
-    host: str, port: int | None, timeout: float, *, secure: bool
-) -> http.client.HTTPConnection:
+def _direct(to: SplitResult, timeout: float, *, secure: bool) -> http.client.HTTPConnection:
+    host = to.hostname or ""
     if secure:
-        return http.client.HTTPSConnection(host, port, timeout=timeout, context=trust())
-    return http.client.HTTPConnection(host, port, timeout=timeout)
+        return http.client.HTTPSConnection(host, to.port, timeout=timeout, context=trust())
+    return http.client.HTTPConnection(host, to.port, timeout=timeout)
 
 
 def _proxy_login(proxy: SplitResult) -> dict[str, str]:
