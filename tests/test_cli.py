@@ -252,9 +252,9 @@ def test_watch_hands_on_what_was_asked(
     (specs, config, how), (_, plain, drawn) = watched
     assert specs == [path]
     assert (config.ascii, config.mouse) == (True, False)
-    assert how == {"snapshot": None, "size": (120, 40)}
+    assert how == {"snapshot": None, "size": (120, 40), "notifier": None}
     assert (plain.ascii, plain.mouse) == (None, True)
-    assert drawn == {"snapshot": tmp_path / "a.svg", "size": (80, 24)}
+    assert drawn == {"snapshot": tmp_path / "a.svg", "size": (80, 24), "notifier": None}
 
 
 def test_watch_waits_for_what_may_come(tmp_path: Path, watched: Watch) -> None:
@@ -282,9 +282,7 @@ def test_a_snapshot_that_cannot_be_written(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    def watch(
-        specs: Sequence[str], config: Config, *, snapshot: Path, size: tuple[int, int]
-    ) -> int:
+    def watch(specs: Sequence[str], config: Config, *, snapshot: Path, **how: Any) -> int:
         snapshot.write_text("", encoding="utf-8")
         return 0
 

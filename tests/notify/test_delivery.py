@@ -155,6 +155,13 @@ def test_a_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(direct.received) == 1
 
 
+def test_a_proxy_of_another_kind_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "socks5://127.0.0.1:1")
+    sender, pauses = sent("http://hooks.invalid/T0P-SECRET")
+    assert pauses == []
+    assert sender.problem.endswith("lies behind a proxy of the kind socks5: only http is supported")
+
+
 @pytest.mark.parametrize(
     ("preset", "body", "sentence"),
     [

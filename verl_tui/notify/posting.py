@@ -161,14 +161,16 @@ def _proxy(url: SplitResult) -> SplitResult | None:
     """Return the proxy that the environment names for an address, None for none.
 
     Raises:
-        ValueError: It is of a kind that is not supported, such as SOCKS.
+        NotSentError: It is of a kind that is not supported, such as SOCKS.
     """
     named = "" if proxy_bypass(url.netloc) else getproxies().get(url.scheme.lower(), "")
     if not named:
         return None
     proxy = urlsplit(named if "://" in named else f"http://{named}")
     if proxy.scheme.lower() not in ("http", "https"):
-        raise ValueError(f"proxies of the kind {proxy.scheme} are not supported")
+        raise NotSentError(
+            f"lies behind a proxy of the kind {proxy.scheme}: only http is supported"
+        )
     return proxy
 
 
