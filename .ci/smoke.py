@@ -88,9 +88,17 @@ def start() -> None:
         assert run("export", "csv", LOGS / "console_v09.log", "-o", "-").startswith("step,")
         run("export", "tensorboard", LOGS / "console_v09.log", "-o", "events")
         run("export", "prometheus", LOGS / "console_v09.log", "--textfile", "verl.prom")
-        for words in (["guide"], ["guide", "--format", "prometheus"], ["config"], ["--help"]):
+        pages = (["help"], ["help", "keys"], ["help", "formats"])
+        for words in (
+            ["guide"],
+            ["guide", "--format", "prometheus"],
+            ["config"],
+            ["--help"],
+            *pages,
+        ):
             assert run(*words)
-        assert "verl-tui" in run("--print-completion", "bash")
+        for shell in ("bash", "zsh", "fish", "tcsh"):
+            assert "verl-tui" in run("--print-completion", shell)
     gc.collect()
     assert not unraised, unraised
     print("everything starts")

@@ -171,6 +171,12 @@ def test_a_long_word_in_a_table_is_never_cut_off() -> None:
     assert "".join(line.split()[0] for line in text.splitlines()[2:]) == word
 
 
+@pytest.mark.parametrize("styled", [False, True])
+@pytest.mark.parametrize("folder", ["commands", "sources", "tui"])
+def test_no_two_lines_in_a_row_are_empty(folder: str, styled: bool) -> None:
+    assert "\n\n\n" not in as_text(page(folder), 80, styled=styled)
+
+
 def test_emphasis_needs_no_colour() -> None:
     assert "\x1b[1mcode\x1b[0m" in as_text("Words with `code`.", 40, styled=True)
     assert "\x1b" not in as_text("Words with `code`.", 40)

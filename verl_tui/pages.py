@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _IMAGE = re.compile(r"!\[[^\]]*\]\([^)]*\)\n*")
 _LINK = re.compile(r"\[([^\]]+)\]\((?!https?:)[^)]*\)")
+_EMPTY = re.compile(r"^(?:\s|\x1b\[[0-9;]*m)*$")
+"""A line that shows nothing, whatever its style."""
 _GAP = re.compile(r"\n{3,}")
 _ADDRESS = re.compile(r"\[([^\]]+)\]\((https?:[^)]*)\)")
 # Weight alone, so that a page reads the same on light and dark terminals.
@@ -76,7 +78,7 @@ def as_text(markdown: str, width: int, *, styled: bool = False) -> str:
         legacy_windows=False,
     )
     console.print(_Page(markdown, hyperlinks=False))
-    lines = "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+    lines = "\n".join(_EMPTY.sub("", line).rstrip() for line in out.getvalue().splitlines())
     return _GAP.sub("\n\n", lines).strip("\n") + "\n"
 
 
