@@ -236,7 +236,7 @@ def test_a_terminal_without_unicode_gets_ascii(run, log, environment):
     terminal = run(log, **environment)
     terminal.until("reward", "step 49", "+-")
     terminal.press(b"?")
-    terminal.until("Help", "Pause", "esc closes")
+    terminal.until("All metrics", "Finding history", "esc closes")
     terminal.press(b"q")
     terminal.until("step 49", "reward", gone="esc closes")
     terminal.press(b"q")
@@ -259,7 +259,7 @@ def test_without_a_terminal_it_says_what_to_do(log, missing):
     os.close(here)
     os.close(there)
     assert done.returncode == 3
-    assert said.startswith("verl-tui: no terminal")
+    assert said.startswith("verl-tui: this is not a terminal")
     assert "check" in said
     assert said.count("\n") == 1
 

@@ -124,7 +124,7 @@ def test_without_a_terminal_for_keys_it_says_what_to_do():
     os.close(here)
     os.close(there)
     assert done.returncode == 3
-    assert done.stderr.startswith(b"verl-tui: no terminal")
+    assert done.stderr.startswith(b"verl-tui: this is not a terminal")
 
 
 def test_an_interrupt_ends_a_check_that_waits(tmp_path):

@@ -504,7 +504,7 @@ async def test_moving_without_a_zoom_says_what_to_do(tmp_path: Path) -> None:
     app = loaded(write_metrics(tmp_path))
     async with app.run_test(size=(120, 40), notifications=True) as pilot:
         await opened(pilot, "H")
-        assert any("zoom in first" in words for words in notices(app))
+        assert any(words.endswith("+ zooms in") for words in notices(app))
 
 
 async def test_times_nobody_knows_are_said_once(tmp_path: Path) -> None:

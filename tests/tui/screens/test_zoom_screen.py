@@ -142,7 +142,7 @@ async def test_moving_without_a_zoom_says_what_to_do(log: Path) -> None:
     app = loaded(log)
     async with app.run_test(size=(120, 40), notifications=True) as pilot:
         await press(pilot, "L")
-        assert any("zoom in first" in words for words in notices(app))
+        assert any(words.endswith("+ zooms in") for words in notices(app))
         assert windows(app) == {(None, None)}
 
 

@@ -23,6 +23,7 @@ HINT_KEYS: Mapping[str, str] = {
     "health.not_judged": "v",
     "chart.page_down": "pgdn",
     "chart.page_up": "pgup",
+    "look.in": "+",
     "log.search": "/",
     "log.next_hit": "n",
     "log.previous_hit": "N",

@@ -10,9 +10,12 @@ from textual.binding import Binding
 from verl_tui.rendering.charts import zoom_window
 from verl_tui.rendering.charts.noise import WEIGHTS
 from verl_tui.rendering.charts.x_axes import on_axis
+from verl_tui.rendering.session.hint_keys import HINT_KEYS
 from verl_tui.tui.keys.tasks import LEARN, TAKE
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from verl_tui.rendering.charts.plan import ChartLook
     from verl_tui.rendering.charts.zoom_window import ZoomSpan
     from verl_tui.runs.run import Run
@@ -119,22 +122,31 @@ def _span_after(
     return zoom_window.panned(span, whole, -1 if what == "earlier" else 1)
 
 
-def why_unchanged(look: ChartLook, what: str, run: Run | None) -> str:
-    """Return why a key changes nothing that can be seen, empty where it does; `look` is the one
-    before.
+def why_unchanged(
+    look: ChartLook, what: str, run: Run | None, keys: Mapping[str, str] = HINT_KEYS
+) -> str:
+    """Return why a key changes nothing that can be seen, empty where it does.
+
+    Args:
+        look: How charts were drawn before.
+        what: What the key changes.
+        run: The shown run.
+        keys: The keys that sentences name, as the user has them.
     """
     if what in ("earlier", "later"):
-        return _at_the_end(look, what, run)
+        return _at_the_end(look, what, run, keys["look.in"])
     axis = on_axis(run, look.next_axis().axis) if run is not None and what == "axis" else None
     return (
         f"{axis.problem}: x stays at steps" if axis is not None and axis.problem is not None else ""
     )
 
 
-def _at_the_end(look: ChartLook, what: str, run: Run | None) -> str:
-    """Return why there is nothing earlier or later to be seen, empty where there is."""
+def _at_the_end(look: ChartLook, what: str, run: Run | None, zoom: str) -> str:
+    """Return why there is nothing earlier or later to be seen, empty where there is; `zoom` is the
+    key that zooms in.
+    """
     if look.span is None:
-        return "all steps are shown already: zoom in first"
+        return f"all steps are shown already: {zoom} zooms in"
     whole = run.reach if run is not None else None
     if whole is None or look_after(look, what, run) != look:
         return ""

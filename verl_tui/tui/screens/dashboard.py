@@ -169,9 +169,9 @@ class Dashboard(DashboardLayout):
 
     def action_look(self, what: str) -> None:
         """Change how charts are drawn."""
-        charts = self.query_one(ChartsPanel)
-        if words := chart_keys.why_unchanged(
-            charts.look, what, self._view.run if self._view is not None else None
+        charts, view = self.query_one(ChartsPanel), self._view
+        if view is not None and (
+            words := chart_keys.why_unchanged(charts.look, what, view.run, view.keys)
         ):
             self._say(words)
         charts.change_look(what)

@@ -157,7 +157,7 @@ class MetricsScreen(MetricsLayout):
     def action_look(self, what: str) -> None:
         """Change how charts are drawn, here and on the dashboard."""
         look, run = self._charts.look, self._view.run
-        if words := why_unchanged(look, what, run):
+        if words := why_unchanged(look, what, run, self._view.keys):
             toast(self.app, words)
         self._take_look(look_after(look, what, run, self._view.cursor))
 
