@@ -50,6 +50,7 @@ class Page:
         self._socket = socket
         self._asked = 0
         self._answers: dict[int, dict[str, Any]] = {}
+        self._listeners: dict[str, Callable[[dict[str, Any]], object]] = {}
         self._screen = pyte.Screen(80, 24)
         self._stream = pyte.ByteStream(self._screen)
         self.asked_for: set[str] = set()
@@ -77,6 +78,24 @@ class Page:
         except asyncio.TimeoutError:  # another than TimeoutError before Python 3.11
             raise AssertionError(f"{words!r} never came:\n{self.text}") from None
 
+    async def value(self, expression: str) -> Any:
+        """Return what an expression of JavaScript is worth in the page, once that has loaded."""
+        loaded = (
+            "new Promise(done => document.readyState === 'complete' ? done() : "
+            "addEventListener('load', () => done()))"
+        )
+        answer = await self.call(
+            "Runtime.evaluate",
+            expression=f"{loaded}.then(() => {expression})",
+            awaitPromise=True,
+            returnByValue=True,
+        )
+        return answer["result"]["result"]["value"]
+
+    def listen(self, method: str, hear: Callable[[dict[str, Any]], object]) -> None:
+        """Have a function called with each event of a kind."""
+        self._listeners[method] = hear
+
     async def click(self, x: int, y: int) -> None:
         """Click somewhere, in pixels."""
         for kind in ("mousePressed", "mouseReleased"):
@@ -100,6 +119,8 @@ class Page:
 
     def _take(self, message: dict[str, Any]) -> None:
         params = message.get("params", {})
+        if (hear := self._listeners.get(message.get("method", ""))) is not None:
+            hear(params)
         if "id" in message:
             self._answers[message["id"]] = message
         elif message["method"] == "Network.webSocketFrameSent":

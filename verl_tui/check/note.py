@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from verl_tui.check.gate import gate_lines
-from verl_tui.check.opening import opening, verdict
+from verl_tui.check.opening import judging_rules, opening, verdict
 from verl_tui.check.words import STYLES
 from verl_tui.health.finding import unjudged_rules, waits
 from verl_tui.indicators import INDICATORS
@@ -24,7 +24,6 @@ from verl_tui.words import counted, number
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from verl_tui.health.guide import Guide
     from verl_tui.monitor import Monitor
     from verl_tui.runs.run import Run
     from verl_tui.runs.source_state import SourceState
@@ -65,7 +64,7 @@ def write_text(
     verdicts = []
     for described in report["runs"]:
         run = monitor.runs[described["name"]]
-        judged = _judged(described, monitor.guide)
+        judged = judging_rules(described, monitor.guide)
         verdicts.append(verdict(described, judged))
         lines += [_NoteLine(0, Text())] if lines else []
         opened = list(opening(described, run, judged, now))
@@ -91,11 +90,6 @@ def write_text(
         else:
             console.print(Padding(line.text, (0, 0, 0, line.indent), expand=False))
     return out.getvalue()
-
-
-def _judged(described: Mapping[str, Any], guide: Guide) -> int:
-    """Return the number of rules that judged a run."""
-    return len({rule.id for rule in guide.rules} - {rule["id"] for rule in described["not_judged"]})
 
 
 def _summary(verdicts: Sequence[str]) -> Text:

@@ -19,6 +19,7 @@ from verl_tui.words import counted, number
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from verl_tui.health.guide import Guide
     from verl_tui.runs.run import Run
 
 _GO_BACK = re.compile(r"\bgo back to\b", re.IGNORECASE)
@@ -30,6 +31,11 @@ _NEXT: Mapping[str, str] = {
     "ended?": "if it should still run, look at the end of its log and at its process",
 }
 """States -> what to do where no finding says so."""
+
+
+def judging_rules(described: Mapping[str, Any], guide: Guide) -> int:
+    """Return the number of rules that judged a run."""
+    return len({rule.id for rule in guide.rules} - {rule["id"] for rule in described["not_judged"]})
 
 
 def verdict(described: Mapping[str, Any], judged: int) -> str:

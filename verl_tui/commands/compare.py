@@ -7,18 +7,16 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.arguments import CommandError, completes_paths, count
+from verl_tui.commands.arguments import count
+from verl_tui.commands.baseline import baseline_first, baseline_option
 from verl_tui.commands.options import config_option, configuration, paths_argument, paths_of
-from verl_tui.commands.output import EXIT_NOTHING, print_message, print_messages
+from verl_tui.commands.output import print_messages
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
 
     from verl_tui.commands.arguments import CommandParser
     from verl_tui.comparison.compare import Comparison
-    from verl_tui.monitor import Monitor
-    from verl_tui.runs.run import Run
 
 NAME = "compare"
 HELP = "settings and outcomes of several runs side by side, with differences and their intervals"
@@ -27,10 +25,7 @@ EXAMPLES = ("verl-tui compare 'logs/run_*'", "verl-tui compare 'logs/run_*' --ba
 
 def options(parser: CommandParser) -> None:
     """Add its options."""
-    baseline = (
-        "run that the others are held against: its name, a part of it, or its path (the first run)"
-    )
-    completes_paths(parser.add_argument("--baseline", metavar="RUN", help=baseline))
+    baseline_option(parser)
     last = (
         "means are of the last N logged values (a tenth of those of the median run, 10 at least "
         "and 100 at most)"
@@ -56,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
     monitor = load(paths_of(options, "verl-tui compare 'logs/run_*'"), configuration(options), now)
     print_messages(monitor.sentences)
     found = compare(
-        _baseline_first(monitor, options.baseline, now),
+        baseline_first(monitor, options.baseline, now),
         monitor.verdicts,
         monitor.guide,
         now,
@@ -67,34 +62,6 @@ def run(options: argparse.Namespace) -> int:
         sys.stdout.reconfigure(encoding="utf-8", newline="")
     print(_written(found, options), end="", flush=True)
     return 0
-
-
-def _baseline_first(monitor: Monitor, named: str | None, now: float) -> Sequence[Run]:
-    """Return the runs that hold a training, the baseline first; others are left out, which is
-    said.
-    """
-    from verl_tui.runs.views.state import State, state
-
-    found = list(monitor.runs.values())
-    runs = [run for run in found if run.keys or state(run, now) is not State.NO_TRAINING]
-    if left := [run.name for run in found if run not in runs]:
-        print_message(f"left out, as there is no training in it: {', '.join(left)}")
-    if not any(run.keys for run in runs):
-        raise CommandError("no run with numbers to compare", EXIT_NOTHING)
-    first = _baseline(runs, named)
-    return sorted(runs, key=lambda run: run is not first)
-
-
-def _baseline(runs: Sequence[Run], named: str | None) -> Run:
-    """Return the run that the user named, else the first one with numbers."""
-    from verl_tui.comparison.naming import UnknownRunError, meant
-
-    if named is None:
-        return next(run for run in runs if run.keys)
-    try:
-        return meant(runs, named)
-    except UnknownRunError as error:
-        raise CommandError(f"--baseline: {error}") from error
 
 
 def _written(found: Comparison, options: argparse.Namespace) -> str:

@@ -109,7 +109,7 @@ def as_markdown(comparison: Comparison) -> str:
     for table in tables(comparison):
         if table.rows or table.note:
             heading = table.heading[:1].upper() + table.heading[1:]
-            lines += ["", f"## {escaped(heading)}", "", *_drawn(table)]
+            lines += ["", f"## {escaped(heading)}", "", *markdown_table(table)]
             lines += ["", escaped(table.note)] if table.rows and table.note else []
             lines += [escaped(table.note)] if not table.rows else []
     if comparison.notes:
@@ -118,7 +118,8 @@ def as_markdown(comparison: Comparison) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _drawn(table: Table) -> Iterator[str]:
+def markdown_table(table: Table) -> Iterator[str]:
+    """Yield the lines of a table in Markdown, none for one without rows."""
     if not table.rows:
         return
     rule = ["---", *(["---:" if table.numbers else "---"] * (len(table.columns) - 1))]

@@ -16,6 +16,7 @@ from verl_tui.rendering.charts.best_value import best_in
 from verl_tui.rendering.charts.braille import Glyph, fill_gaps, join
 from verl_tui.rendering.charts.cache import window_of
 from verl_tui.rendering.charts.downsample import beyond_edge
+from verl_tui.rendering.charts.joined_points import joined
 from verl_tui.rendering.charts.labels import beyond
 from verl_tui.rendering.charts.line_signs import layered, stamps
 from verl_tui.rendering.charts.line_styles import LINE_STYLES
@@ -230,26 +231,7 @@ class PlotextChart:
     def _add(
         self, role: str, columns: DotColumns, glyph: str = _DOTS, *, scale: Scale | None = None
     ) -> Signal:
-        trace = Signal(role, glyph, [], [], [])
-        fraction, end = (scale or self._scale).fraction, 0.0
-        for x, (lo, hi, odd) in enumerate(zip(*columns, strict=True)):
-            if odd:
-                trace.starts.append(len(trace.x))
-            if lo is None or hi is None:
-                continue
-            low, high = fraction(lo), fraction(hi)
-            # The end that is nearer to the point before comes first, so that the line does not
-            # zigzag needlessly.
-            pair = (
-                (low,)
-                if low == high
-                else (low, high)
-                if abs(low - end) < abs(high - end)
-                else (high, low)
-            )
-            trace.x.extend([x] * len(pair))
-            trace.y.extend(pair)
-            end = pair[-1]
+        trace = Signal(role, glyph, *joined(columns, (scale or self._scale).fraction))
         self._signals.append(trace)
         return trace
 

@@ -1,0 +1,126 @@
+"""Charts of a report: which there are, of which runs, and the points that are drawn of them."""
+
+from __future__ import annotations
+
+from math import inf, nan
+from typing import TYPE_CHECKING
+
+import pytest
+from reported import KL, LENGTH, REWARD, report_of, rising
+
+from verl_tui.report.drawing import COLUMNS, picture_of
+
+if TYPE_CHECKING:
+    from verl_tui.report.record import Report
+
+
+def titles(report: Report) -> list[tuple[str, str]]:
+    return [(chart.family, chart.title) for chart in report.charts]
+
+
+def test_each_family_has_its_charts_in_order() -> None:
+    report = report_of(
+        {
+            "a": {
+                KL: [0.01] * 60,
+                LENGTH: rising(60, 1),
+                REWARD: rising(),
+                "actor/lr": [1e-6] * 60,
+            },
+            "b": {REWARD: rising(), KL: [0.02] * 60},
+        }
+    )
+    assert titles(report) == [
+        ("reward", "reward"), ("KL", "policy KL"), ("length", "response length"),
+    ]  # fmt: skip
+    assert [one.run for one in report.charts[0].curves] == ["a", "b"]
+    assert report.charts[2].notes == (LENGTH, "not logged by b")
+
+
+def test_runs_without_a_common_metric_have_their_own_charts() -> None:
+    report = report_of({"a": {"foo/x": rising()}, "b": {"bar/y": rising()}})
+    assert titles(report) == [("metrics", "foo/x"), ("metrics", "bar/y")]
+    assert [len(chart.curves) for chart in report.charts] == [1, 1]
+
+
+def test_a_metric_that_a_finding_is_about_has_a_chart() -> None:
+    bad = {REWARD: rising(), "response_length/clip_ratio": [0.9] * 60}
+    for runs in ({"a": bad}, {"a": {REWARD: rising()}, "b": bad}):
+        assert ("named by findings", "truncated share") in titles(report_of(runs))
+
+
+def test_of_many_runs_the_baseline_and_the_best_have_colours() -> None:
+    runs = {f"run{at}": {REWARD: [at / 100] * 12} for at in range(70)}
+    report = report_of(runs)
+    assert [run.name for run in report.drawn.coloured] == [
+        *("run0", "run65", "run66", "run67", "run68", "run69")
+    ]
+    assert len(report.drawn.all) + report.drawn.left_out == 70
+    said = " ".join(report.left_out)
+    assert "Of 70 runs 6 have a colour" in said
+    assert "curves of 10 runs are not drawn" in said
+    assert "samples of 64 runs are not shown" in said
+
+
+def test_one_run_has_the_colour_of_its_family_and_several_have_their_own() -> None:
+    alone = picture_of(report_of({"a": {REWARD: rising()}}).charts[0])
+    assert alone is not None
+    assert [one.role for one in alone.strokes] == ["reward"]
+    assert not alone.ends
+    both = picture_of(report_of({"a": {REWARD: rising()}, "b": {REWARD: rising(30)}}).charts[0])
+    assert both is not None
+    assert sorted(one.role for one in both.strokes) == ["run-1", "run-2"]
+    ends = {end.sign: (end.x, end.y) for end in both.ends}
+    assert ends["A"][0] == COLUMNS - 1
+    assert ends["B"][0] == pytest.approx((COLUMNS - 1) * 29 / 59, abs=6)
+    assert ends["A"][1] > ends["B"][1]
+
+
+def test_points_stay_few_and_keep_their_extremes() -> None:
+    values = [0.5] * 8_000
+    values[5_111], values[7] = 0.9, 0.1
+    drawn = picture_of(report_of({"a": {REWARD: values}}).charts[0])
+    assert drawn is not None
+    assert drawn.reach == (1, 8_000)
+    stroke = drawn.strokes[0]
+    assert len(stroke.x) <= 2 * COLUMNS
+    assert (min(stroke.y), max(stroke.y)) == pytest.approx((0.0, 1.0), abs=0.15)
+
+
+def test_a_breach_is_drawn_in_the_colour_of_the_finding_within_its_steps() -> None:
+    kl = [0.01] * 40 + [0.8] * 20
+    drawn = picture_of(report_of({"a": {REWARD: rising(), KL: kl}}).charts[1])
+    assert drawn is not None
+    assert drawn.band is not None
+    alarmed = [one for one in drawn.strokes if one.role == "critical"]
+    assert alarmed
+    assert min(alarmed[0].x) >= (COLUMNS - 1) * 38 / 59
+    assert "critical" in {mark.role for mark in drawn.marks}
+
+
+def test_values_that_are_no_numbers_break_the_curve_and_are_marked() -> None:
+    values = rising()
+    values[30] = nan
+    drawn = picture_of(report_of({"a": {REWARD: values}}).charts[0])
+    assert drawn is not None
+    assert len(drawn.odds) == 1
+    assert len(drawn.strokes[0].starts) == 1
+
+
+@pytest.mark.parametrize("value", [nan, inf, -inf])
+def test_a_chart_without_a_number_has_no_drawing(value: float) -> None:
+    report = report_of({"a": {REWARD: [value] * 30}})
+    assert [picture_of(chart) for chart in report.charts] == [None]
+    two = report_of({"a": {REWARD: [value] * 30}, "b": {REWARD: [value] * 30}})
+    assert [picture_of(chart) for chart in two.charts] == [None]
+
+
+def test_noise_is_smoothed_with_the_values_behind_for_few_runs_only() -> None:
+    noisy = [0.5 + 0.3 * ((at * 7919) % 101 / 101 - 0.5) for at in range(2000)]
+    few = picture_of(report_of({name: {REWARD: noisy} for name in "ab"}).charts[0])
+    many = picture_of(report_of({name: {REWARD: noisy} for name in "abcde"}).charts[0])
+    assert few is not None
+    assert many is not None
+    assert few.smoothing == many.smoothing > 0
+    assert {one.role for one in few.strokes if one.behind} >= {"run-1", "run-2"}
+    assert not any(one.behind for one in many.strokes)

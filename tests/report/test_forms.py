@@ -1,0 +1,184 @@
+"""The written forms of a report: foreign text stays text, nothing is silently left out."""
+
+from __future__ import annotations
+
+import json
+import re
+from math import inf, nan
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree
+
+import pytest
+from reported import KL, REWARD, report_of, rising
+
+from verl_tui.records import Sample
+from verl_tui.report.as_markdown import as_markdown
+from verl_tui.report.excerpts import LONGEST, shortened
+from verl_tui.report.forms import drawn, written
+from verl_tui.report.stylesheet import PAGE_STYLE, grounds, policy
+from verl_tui.report.svg import svg
+
+if TYPE_CHECKING:
+    from verl_tui.report.record import Report
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+FORMS = ("html", "md", "json")
+
+
+def form(report: Report, name: str) -> str:
+    return written(report, drawn(report), name, [], "-")
+
+
+def bad(name: str = "a") -> dict[str, dict[str, list[float]]]:
+    """Return a run whose KL explodes."""
+    return {name: {REWARD: rising(), KL: [0.01] * 40 + [0.8] * 20}}
+
+
+def asked(step: int, score: float | None, response: str) -> Sample:
+    return Sample(step, "2+2?", response, score, "4")
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_each_form_has_verdict_figures_finding_and_how_it_was_made(name: str) -> None:
+    text = form(report_of(bad() | {"b": {REWARD: rising()}}), name)
+    for words in ("circuit-breaker-kl", "critical", "learning rate", "1.2.3", "a: b"):
+        assert words in text
+    assert "verl-tui report runs -o r.html" in text
+
+
+@pytest.mark.parametrize("runs", [1, 2, 40])
+@pytest.mark.parametrize("values", [[nan] * 30, [inf] * 30, [0.5], [-1e308, 1e308], [0.0] * 30])
+def test_odd_runs_are_written_in_each_form(runs: int, values: list[float]) -> None:
+    report = report_of({f"run{at}": {REWARD: values, "x": values} for at in range(runs)})
+    html, _, data = (form(report, name) for name in FORMS)
+    assert json.loads(data, parse_constant=pytest.fail)["version"] == 1
+    assert html.endswith("</html>\n")
+    for figure in re.findall(r"<svg.*?</svg>", html, re.DOTALL):
+        ElementTree.fromstring(figure)
+
+
+def test_hostile_names_and_samples_stay_text() -> None:
+    name = f"{HOSTILE}`|@x\x1b[31m"
+    samples = [asked(60, 1.0, "</pre><script>alert(1)</script>```\n```js")]
+    report = report_of(
+        bad(name) | {"b": {REWARD: rising(), f"<b>{HOSTILE}": [1.0] * 60}}, {name: samples}
+    )
+    html = form(report, "html")
+    assert "<img" not in html
+    assert "<script" not in html
+    assert html.count("&lt;img src=x onerror=alert(1)&gt;") > 3
+    assert "\x1b" not in html
+    markdown = form(report, "md")
+    outside = re.sub(r"(`{3,})text\n.*?\n\1\n", "", markdown, flags=re.DOTALL)
+    assert "\\<img" in outside
+    assert not re.search(r"(?<!\\)<(?!/?(details|summary)>)", outside)
+    assert "\x1b" not in markdown
+
+
+def test_the_page_allows_only_its_own_style() -> None:
+    html = form(report_of(bad()), "html")
+    (style,) = re.findall(r"<style>(.*?)</style>", html, re.DOTALL)
+    assert style == PAGE_STYLE
+    assert f'content="{policy(style)}"' in html
+    assert policy(style).startswith("default-src 'none'; style-src 'sha256-")
+    assert not re.search(r'\s(style|on\w+|src)="', html)
+    assert "url(" not in style
+    assert set(re.findall(r'href="([^"]*)"', html)) == {
+        f"#{one}" for one in re.findall(r'<h2 id="(\w+)"', html)
+    }
+
+
+def test_a_chart_in_a_file_of_its_own_has_its_style_and_the_names_of_the_runs() -> None:
+    (chart, picture), *_ = drawn(report_of({"one": {REWARD: rising()}, "two": {REWARD: rising()}}))
+    assert picture is not None
+    root = ElementTree.fromstring(svg(chart, picture, "reward", alone=True))
+    space = "{http://www.w3.org/2000/svg}"
+    texts = {one.text for one in root.iter(f"{space}text")}
+    assert {"reward", "step", "A", "B", "A  one", "B  two"} <= texts
+    title, desc = root.find(f"{space}title"), root.find(f"{space}desc")
+    assert title is not None
+    assert desc is not None
+    assert title.text == "reward"
+    assert desc.text == "reward over steps 1 to 60; one ends at 0.69; two ends at 0.69."
+
+
+def test_the_data_have_no_number_that_json_does_not_know() -> None:
+    values = [*rising(), nan, inf]
+    found = json.loads(form(report_of({"a": {REWARD: values}}), "json"))
+    (curve,) = found["charts"][0]["curves"]
+    assert curve["not_finite"] == [61, 62]
+    assert curve["steps"] == [*range(1, 61)]
+    assert curve["least"] == curve["greatest"]
+    assert found["runs"][0]["check"]["name"] == "a"
+    assert found["comparison"]["baseline"] == "a"
+
+
+def test_markdown_shows_charts_as_text_or_as_files() -> None:
+    report = report_of(bad())
+    pictures = drawn(report)
+    text = as_markdown(report, pictures)
+    assert "```text\nreward  0.69" in text
+    assert "![" not in text
+    linked = as_markdown(report, pictures, ["a b/reward.svg", "a b/kl.svg"])
+    assert "![reward](a%20b/reward.svg)" in linked
+    assert "```text\nreward" not in linked
+
+
+def test_a_report_on_two_hundred_runs_stays_small_and_says_what_it_leaves_out() -> None:
+    report = report_of({f"run{at}": {REWARD: rising(12, at / 1e4)} for at in range(200)})
+    for name in FORMS:
+        text = form(report, name)
+        assert len(text) < 3_000_000
+        assert "curves of 140 runs are not drawn" in text
+        assert text.count("run199") > 1
+
+
+def test_the_best_the_worst_and_the_newest_sample_of_the_newest_step() -> None:
+    samples = [asked(3, 9.0, "old"), asked(60, 0.5, "middle"), asked(60, 1.0, "good")]
+    samples += [asked(60, 0.0, "poor"), asked(60, nan, "last")]
+    (run,) = report_of(bad(), {"a": samples}).runs
+    assert run.excerpts is not None
+    assert [(one.why, one.response) for one in run.excerpts.shown] == [
+        *(("best", "good"), ("worst", "poor"), ("newest", "last"))
+    ]
+    assert (run.excerpts.step, run.excerpts.note) == (60, "chosen from 4 samples")
+
+
+def test_samples_without_scores_or_with_one_score() -> None:
+    (run,) = report_of(bad(), {"a": [asked(60, None, "x"), asked(60, None, "y")]}).runs
+    assert run.excerpts is not None
+    assert [(one.why, one.response) for one in run.excerpts.shown] == [("newest", "y")]
+    assert "no scores" in run.excerpts.note
+    (run,) = report_of(bad(), {"a": [asked(60, 1.0, "x")]}).runs
+    assert run.excerpts is not None
+    assert [one.why for one in run.excerpts.shown] == ["scored like all others, newest"]
+
+
+def test_a_long_text_keeps_its_beginning_and_its_end() -> None:
+    text = "a" * LONGEST + "b" * 500
+    cut = shortened(text)
+    assert "… 500 characters left out …" in cut
+    assert cut.startswith("aaa")
+    assert cut.endswith("b" * 400)
+    assert shortened("short") == "short"
+    assert "hf_" not in shortened("token hf_" + "a1" * 15)
+
+
+def _contrast(one: str, other: str) -> float:
+    def light(colour: str) -> float:
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        parts = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+    low, high = sorted((light(one), light(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("colours", grounds())
+def test_text_and_curves_can_be_seen_on_each_ground(colours: dict[str, str]) -> None:
+    for ground in ("ground", "card"):
+        for role in ("text", "muted", "healthy", "info", "warning", "critical"):
+            assert _contrast(colours[role], colours[ground]) >= 4.5, (role, ground)
+        for role, colour in colours.items():
+            if role.startswith(("run-", "of-")):
+                assert _contrast(colour, colours[ground]) >= 3, (role, ground)

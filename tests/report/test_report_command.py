@@ -1,0 +1,143 @@
+"""`verl-tui report` on files: forms, what is refused, and the page in a browser."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from browser import page
+
+from verl_tui.cli import main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+def write(folder: Path, by: float = 0.01) -> Path:
+    """Write the log of a run of 40 steps whose KL explodes, with a dump of samples."""
+    (folder / "rollouts").mkdir(parents=True)
+    lines = (
+        {"step": s, "data": {"critic/score/mean": by * s, "actor/ppo_kl": 0.8 if s > 25 else 0.01}}
+        for s in range(1, 41)
+    )
+    (folder / "train.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
+    rows = ({"input": "2+2?", "output": f"{HOSTILE} {n}", "score": n, "step": 40} for n in range(3))
+    (folder / "rollouts" / "40.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
+    return folder
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return write(tmp_path / "run_7")
+
+
+@pytest.mark.parametrize("ending", ["md", "html", "json"])
+def test_the_ending_says_the_form(
+    run: Path, ending: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = run.parent / f"report.{ending}"
+    assert main(["report", str(run), "-o", str(out)]) == 0
+    assert capsys.readouterr().err == f"wrote {out}\n"
+    text = out.read_text(encoding="utf-8")
+    begins = {"md": "# run\\_7", "html": "<!DOCTYPE html>", "json": '{"version": 1'}
+    assert text.startswith(begins[ending])
+    assert "img src=x onerror=alert(1)" in text
+    assert "chosen from 3 samples" in text
+    assert sorted(path.name for path in run.parent.iterdir()) == [out.name, "run_7"]
+
+
+def test_standard_output_needs_a_form(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(run), "-o", "-", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["title"] == "run_7"
+    assert main(["report", str(run), "-o", "-"]) == 64
+    assert "--format" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        ([], 64, "name a file with -o"),
+        (["-o", "{folder}/r.pdf"], 64, "ends in .md, .html or .json"),
+        (["-o", "{folder}", "--format", "md"], 73, "is a directory"),
+        (["-o", "{folder}/none/r.md"], 73, "there is no directory"),
+        (["-o", "{folder}/there.md"], 73, "there.md exists: --force replaces it"),
+        (["-o", "{folder}/link.md"], 73, "link.md exists"),
+        (["-o", "{folder}/r.md", "--baseline", "nobody"], 64, "--baseline: nobody"),
+    ],
+)
+def test_what_is_refused(
+    run: Path, words: list[str], code: int, sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = run.parent
+    (folder / "there.md").write_text("mine")
+    (folder / "link.md").symlink_to(folder / "nowhere")
+    assert main(["report", str(run), *(word.format(folder=folder) for word in words)]) == code
+    assert sentence in capsys.readouterr().err
+    assert (folder / "there.md").read_text() == "mine"
+    assert not (folder / "nowhere").exists()
+
+
+def test_force_replaces_a_file_and_never_writes_through_a_link(run: Path) -> None:
+    mine, link = run.parent / "mine.md", run.parent / "link.md"
+    mine.write_text("mine")
+    link.symlink_to(mine)
+    assert main(["report", str(run), "-o", str(link), "--force"]) == 0
+    assert mine.read_text() == "mine"
+    assert not link.is_symlink()
+    assert main(["report", str(run), "-o", str(mine), "--force"]) == 0
+    assert mine.read_text().startswith("# run\\_7")
+
+
+def test_charts_beside_a_report(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = run.parent / "out"
+    words = ["report", str(run), "-o", str(run.parent / "r.md"), "--charts", str(folder)]
+    assert main(words) == 0
+    assert {path.name for path in folder.iterdir()} == {"reward.svg", "policy-kl.svg"}
+    assert "](out/policy-kl.svg)" in (run.parent / "r.md").read_text()
+    other = [str(run.parent / "other.md") if word.endswith("r.md") else word for word in words]
+    assert main(other) == 73
+    assert "reward.svg" in capsys.readouterr().err
+    assert not (run.parent / "other.md").exists()
+
+
+def test_nothing_to_report_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "r.html"
+    assert main(["report", str(tmp_path / "nothing"), "-o", str(out)]) == 3
+    assert "no run with numbers to report on" in capsys.readouterr().err
+    assert not out.exists()
+
+
+@pytest.mark.browser
+async def test_the_page_in_a_browser(tmp_path: Path) -> None:
+    write(tmp_path / "runs" / HOSTILE)
+    write(tmp_path / "runs" / "other", 0.02)
+    out = tmp_path / "r.html"
+    assert main(["report", str(tmp_path / "runs"), "-o", str(out)]) == 0
+    heard: list[dict[str, Any]] = []
+    async with page("about:blank") as opened:
+        for domain in ("Log", "Runtime", "Page"):
+            await opened.call(f"{domain}.enable")
+        opened.listen("Log.entryAdded", heard.append)
+        opened.listen("Runtime.consoleAPICalled", heard.append)
+        opened.listen("Runtime.exceptionThrown", heard.append)
+        opened.listen("Page.javascriptDialogOpening", heard.append)
+        await opened.call("Page.navigate", url=out.as_uri())
+        for width in (1200, 400):
+            size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+            await opened.call("Emulation.setDeviceMetricsOverride", **size)
+            seen = await opened.value(
+                "[document.readyState, document.querySelectorAll('svg.chart path').length,"
+                " document.images.length, document.scripts.length, document.body.innerText,"
+                " document.documentElement.scrollWidth, getComputedStyle(document.body).maxWidth]"
+            )
+            state, paths, images, scripts, text, wide, most = seen
+            assert (state, images, scripts, most) == ("complete", 0, 0, "1180px")
+            assert paths > 10
+            assert HOSTILE in text
+            assert wide <= width
+        assert opened.asked_for <= {out.as_uri()}
+        assert not opened.refused
+    assert heard == []

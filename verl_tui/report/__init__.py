@@ -1,0 +1,1 @@
+"""A report on runs in one file: verdicts, comparison, curves, findings, checkpoints, samples."""

@@ -1,0 +1,121 @@
+"""A report for programs: JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from verl_tui.comparison.as_data import as_data as comparison_data
+from verl_tui.comparison.as_data import finite
+
+if TYPE_CHECKING:
+    from verl_tui.report.excerpts import Excerpts
+    from verl_tui.report.record import BestStep, Report, ReportedRun
+    from verl_tui.report.run_charts import Chart, RunCurve
+
+VERSION = 1
+"""Version of the schema: grows when a field is removed or changes its meaning."""
+_MOST_POINTS, _MOST_OF_GREY = 200, 50
+"""Stretches of steps that a curve is told in; of runs without a colour."""
+
+
+def as_data(report: Report) -> dict[str, Any]:
+    """Return a report ready for JSON: no value is NaN or infinite."""
+    origin = report.origin
+    return {
+        "version": VERSION,
+        "title": report.title,
+        "made": {
+            "verl_tui": origin.version,
+            "time": origin.made,
+            "command": origin.command,
+            "not_read": list(origin.sentences),
+            "left_out": list(report.left_out),
+        },
+        "runs": [_run(run) for run in report.runs],
+        "comparison": comparison_data(report.comparison),
+        "charts": [_chart(chart) for chart in report.charts],
+    }
+
+
+def _run(run: ReportedRun) -> dict[str, Any]:
+    return {
+        "name": run.name,
+        "verdict": run.verdict or None,
+        "why": run.why or None,
+        "next": run.next or None,
+        "check": run.described,
+        "bests": [_best(one) for one in run.bests],
+        "samples": None if run.excerpts is None else _samples(run.excerpts),
+    }
+
+
+def _best(one: BestStep) -> dict[str, Any]:
+    found = one.best
+    return {
+        "metric": found.metric,
+        "key": found.key,
+        "step": found.step,
+        "value": finite(found.value),
+        "checkpoint": None if found.checkpoint is None else found.checkpoint._asdict(),
+        "nearest_checkpoint": None if found.nearest is None else found.nearest._asdict(),
+        "latest_checkpoint": None if found.latest is None else found.latest._asdict(),
+    }
+
+
+def _samples(found: Excerpts) -> dict[str, Any]:
+    return {
+        "step": found.step,
+        "validation": found.validation,
+        "note": found.note,
+        "shown": [
+            {
+                "why": one.why,
+                "score": finite(one.score),
+                "prompt": one.prompt,
+                "response": one.response,
+                "ground_truth": one.ground_truth,
+            }
+            for one in found.shown
+        ],
+    }
+
+
+def _chart(chart: Chart) -> dict[str, Any]:
+    return {
+        "family": chart.family,
+        "title": chart.title,
+        "unit": chart.unit or None,
+        "indicator": chart.indicator,
+        "notes": list(chart.notes),
+        "curves": [_curve(one) for one in chart.curves],
+    }
+
+
+def _curve(curve: RunCurve) -> dict[str, Any]:
+    """Return the least and the greatest value of each stretch of steps, by its first step."""
+    found: dict[str, Any] = {"run": curve.run, "key": curve.data.key}
+    main = curve.data.main
+    points = None if main is None else main.points
+    if points is None or not points.steps:
+        return found | {"steps": [], "least": [], "greatest": [], "not_finite": []}
+    most = _MOST_POINTS if curve.place is not None else _MOST_OF_GREY
+    first, last = points.steps[0], points.steps[-1]
+    per = -(-(last - first + 1) // most)
+    lows, highs, odds = points.pyramid.query(first, per, most)
+    steps = range(first, first + most * per, per)
+    known = [
+        (step, low, high)
+        for step, low, high in zip(steps, lows, highs, strict=True)
+        if low is not None and high is not None
+    ]
+    return found | {
+        "steps": [step for step, _, _ in known],
+        "least": [_short(low) for _, low, _ in known],
+        "greatest": [_short(high) for _, _, high in known],
+        "not_finite": [step for step, odd in zip(steps, odds, strict=True) if odd],
+    }
+
+
+def _short(value: float) -> float:
+    """Return a number in six digits, which is more than a curve can show."""
+    return float(f"{value:.6g}")

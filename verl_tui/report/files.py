@@ -1,0 +1,87 @@
+"""New files of a report: whole or not at all, none replaced unless that is asked for."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from verl_tui.report.svg import svg
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from verl_tui.report.drawing import Picture
+    from verl_tui.report.run_charts import Chart
+
+
+def write_new(path: Path, text: str, *, replace: bool = False) -> None:
+    """Write a file that nobody sees half written.
+
+    Args:
+        path: Its path; a link there is never followed.
+        text: What is in it.
+        replace: Whether a file that exists is replaced.
+
+    Raises:
+        OSError: It exists, or cannot be written.
+    """
+    if replace and path.exists() and not path.is_file():
+        raise OSError(None, "not a file that could be replaced", str(path))
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+        temporary.chmod(0o666 & ~_mask())
+        if replace:
+            temporary.replace(path)
+        else:
+            path.open("xb").close()  # not by a link: some file systems have none
+            temporary.replace(path)
+    except OSError as error:
+        error.filename, error.filename2 = str(path), None  # the user does not know the other one
+        raise
+    finally:
+        with suppress(OSError):
+            temporary.unlink()
+
+
+def _mask() -> int:
+    """Return which rights new files do not get."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def write_charts(
+    drawn: Sequence[tuple[Chart, Picture | None]], folder: Path | None, *, replace: bool = False
+) -> list[Path]:
+    """Write each chart as a file into a directory; return their paths in order.
+
+    Raises:
+        OSError: One exists, or cannot be written.
+    """
+    if folder is None:
+        return []
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for chart, name in zip(drawn, chart_names([one for one, _ in drawn]), strict=True):
+        one, picture = chart
+        if picture is not None:
+            path = folder / f"{name}.svg"
+            write_new(path, svg(one, picture, name, alone=True) + "\n", replace=replace)
+            paths.append(path)
+    return paths
+
+
+def chart_names(charts: Sequence[Chart]) -> list[str]:
+    """Return a name for each chart that is safe in paths and ids, each once."""
+    names: list[str] = []
+    for chart in charts:
+        plain = "".join(c if c.isascii() and c.isalnum() else "-" for c in chart.title.lower())
+        name = "-".join(filter(None, plain.split("-")))[:40] or "chart"
+        names.append(name if name not in names else f"{name}-{len(names) + 1}")
+    return names

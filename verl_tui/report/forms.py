@@ -1,0 +1,49 @@
+"""The written forms of a report."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from verl_tui.report.as_data import as_data
+from verl_tui.report.as_html import as_html
+from verl_tui.report.as_markdown import as_markdown
+from verl_tui.report.drawing import picture_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from verl_tui.report.drawing import Picture
+    from verl_tui.report.record import Report
+    from verl_tui.report.run_charts import Chart
+
+
+def drawn(report: Report) -> list[tuple[Chart, Picture | None]]:
+    """Return the charts of a report with their drawings."""
+    return [(chart, picture_of(chart)) for chart in report.charts]
+
+
+def written(
+    report: Report,
+    pictures: Sequence[tuple[Chart, Picture | None]],
+    form: str,
+    charts: Sequence[Path],
+    target: str,
+) -> str:
+    """Return a report as text.
+
+    Args:
+        report: What it says.
+        pictures: Its charts with their drawings.
+        form: `md`, `html` or `json`.
+        charts: Files of the charts, which Markdown shows in place of text.
+        target: The file that it will be in, `-` for standard output.
+    """
+    if form == "html":
+        return as_html(report, pictures)
+    if form == "json":
+        return json.dumps(as_data(report), allow_nan=False) + "\n"
+    folder = Path.cwd() if target == "-" else Path(target).parent
+    return as_markdown(report, pictures, [os.path.relpath(path, folder) for path in charts])

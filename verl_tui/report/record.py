@@ -1,0 +1,228 @@
+"""A report as one record, from which all its written forms are made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from verl_tui.check import report as check_report
+from verl_tui.check.opening import judging_rules, opening, verdict
+from verl_tui.comparison.compare import Comparison, compare
+from verl_tui.report.run_charts import COLOURED, charts_of, drawn_runs
+from verl_tui.runs.views.best import best
+from verl_tui.runs.views.checkpoints import checkpoints
+from verl_tui.text import one_line
+from verl_tui.words import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from verl_tui.monitor import Monitor
+    from verl_tui.report.excerpts import Excerpts
+    from verl_tui.report.run_charts import Chart, DrawnRuns
+    from verl_tui.runs.run import Run
+    from verl_tui.runs.views.best import Best
+
+MOST_DETAILED = 20
+"""Runs whose findings are written out: the worst of many."""
+_ORDER = ("critical", "warning", "healthy", "")
+"""Verdicts from the worst on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """How a report was made."""
+
+    version: str
+    command: str
+    """The command line, without what gives access."""
+    made: str
+    """Date and time with its zone."""
+    sentences: tuple[str, ...]
+    """What was not read, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class BestStep:
+    """Where a run was best by one metric, and what was saved there."""
+
+    label: str
+    best: Best
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedRun:
+    """One run of a report."""
+
+    name: str
+    place: int | None
+    """Its place among those with a colour."""
+    verdict: str
+    """`critical`, `warning`, `healthy`, or empty without one."""
+    condition: str
+    """Step, state and age, as `check` says them."""
+    why: str
+    next: str
+    """What to do."""
+    described: Mapping[str, Any]
+    """Everything else, as `check --json` has it."""
+    bests: tuple[BestStep, ...]
+    checkpoints: int
+    """How many checkpoints are known."""
+    excerpts: Excerpts | None
+    """None where they are left out."""
+    detailed: bool
+    """True if its findings are written out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Everything that a report says."""
+
+    title: str
+    runs: tuple[ReportedRun, ...]
+    """The baseline first."""
+    comparison: Comparison
+    charts: tuple[Chart, ...]
+    drawn: DrawnRuns
+    left_out: tuple[str, ...]
+    """What is left out to keep it short, a sentence each."""
+    origin: Origin
+
+    @property
+    def alone(self) -> bool:
+        """True if it is on a single run."""
+        return len(self.runs) == 1
+
+
+def make_report(
+    monitor: Monitor,
+    runs: Sequence[Run],
+    now: float,
+    origin: Origin,
+    excerpts: Callable[[Run], Excerpts],
+) -> Report:
+    """Return the report on runs.
+
+    Args:
+        monitor: Has read and judged.
+        runs: Those that hold a training, the baseline first.
+        now: Seconds since the epoch.
+        origin: How it is made.
+        excerpts: Reads the samples of a run; called for the few whose samples are shown.
+    """
+    comparison = compare(runs, monitor.verdicts, monitor.guide, now)
+    drawn = drawn_runs(runs, _finals(comparison))
+    described = {one["name"]: one for one in check_report(monitor, now)["runs"]}
+    words = {run.name: _verdict(described[run.name], monitor) for run in runs}
+    worst = sorted(runs, key=lambda run: _ORDER.index(words[run.name]))
+    detailed = {run.name for run in worst[:MOST_DETAILED]}
+    sampled = {run.name for run in drawn.coloured}
+    reported = tuple(
+        _run(
+            run,
+            described[run.name],
+            monitor,
+            now,
+            drawn.place(run.name),
+            excerpts(run) if run.name in sampled else None,
+            detailed=run.name in detailed,
+        )
+        for run in runs
+    )
+    return Report(
+        title=_title(runs),
+        runs=reported,
+        comparison=comparison,
+        charts=charts_of(monitor, drawn, now),
+        drawn=drawn,
+        left_out=(*_without_training(monitor, runs), *_left_out(reported, drawn)),
+        origin=origin,
+    )
+
+
+def _without_training(monitor: Monitor, runs: Sequence[Run]) -> Iterator[str]:
+    """Yield a sentence on what holds no training."""
+    known = {run.name for run in runs}
+    if left := [one_line(name) for name in monitor.runs if name not in known]:
+        yield f"There is no training in {', '.join(left)}."
+
+
+def _title(runs: Sequence[Run]) -> str:
+    first = one_line(runs[0].name, 80)
+    if len(runs) == 1:
+        return first
+    second = one_line(runs[1].name, 80)
+    return f"{first} and {second if len(runs) == 2 else counted(len(runs) - 1, 'other run')}"
+
+
+def _finals(comparison: Comparison) -> dict[str, float]:
+    """Return how far each run got, more is better: its final reward, without one its loss."""
+    found = {}
+    for one in comparison.runs:
+        reward, loss = (one.measured.figures[id].value for id in ("final_reward", "final_loss"))
+        if reward is not None:
+            found[one.name] = reward
+        elif loss is not None:
+            found[one.name] = -loss
+    return found
+
+
+def _verdict(described: Mapping[str, Any], monitor: Monitor) -> str:
+    return verdict(described, judging_rules(described, monitor.guide))
+
+
+def _run(
+    run: Run,
+    described: Mapping[str, Any],
+    monitor: Monitor,
+    now: float,
+    place: int | None,
+    excerpts: Excerpts | None,
+    *,
+    detailed: bool,
+) -> ReportedRun:
+    judged = judging_rules(described, monitor.guide)
+    headline, *more = (line.plain for line in opening(described, run, judged, now))
+    word = verdict(described, judged)
+    head = word or "no verdict yet"
+    condition = headline.removeprefix(f"{run.name}: ").removeprefix(head).removeprefix(",").strip()
+    return ReportedRun(
+        name=run.name,
+        place=place,
+        verdict=word,
+        condition=condition,
+        why=_after("why: ", more),
+        next=_after("next: ", more),
+        described=described,
+        bests=tuple(_bests(run)),
+        checkpoints=len(checkpoints(run)),
+        excerpts=excerpts,
+        detailed=detailed,
+    )
+
+
+def _after(word: str, lines: Sequence[str]) -> str:
+    return next((line.removeprefix(word) for line in lines if line.startswith(word)), "")
+
+
+def _bests(run: Run) -> Iterator[BestStep]:
+    for metric in ("reward", "validation"):
+        if (found := best(run, metric)) is not None:
+            yield BestStep(metric, found)
+
+
+def _left_out(runs: Sequence[ReportedRun], drawn: DrawnRuns) -> Iterator[str]:
+    """Yield what is left out to keep the report short."""
+    if drawn.grey:
+        chosen = (
+            f"{COLOURED} have a colour: the baseline and those with the best final reward or loss"
+        )
+        yield f"Of {counted(len(drawn.all) + drawn.left_out, 'run')} {chosen}; others are grey."
+    if drawn.left_out:
+        yield f"The curves of {counted(drawn.left_out, 'run')} are not drawn."
+    silent = sum(bool(one.described["findings"]) and not one.detailed for one in runs)
+    if silent:
+        yield f"The findings of {counted(silent, 'run')} are not written out, only their verdicts."
+    if unsampled := sum(one.excerpts is None for one in runs):
+        yield f"The samples of {counted(unsampled, 'run')} are not shown."
