@@ -8,6 +8,7 @@ from verl_tui.comparison.as_data import as_data as comparison_data
 from verl_tui.comparison.as_data import finite
 
 if TYPE_CHECKING:
+    from verl_tui.rendering.charts.chart_data import Points
     from verl_tui.report.excerpts import Excerpts
     from verl_tui.report.record import BestStep, Report, ReportedRun
     from verl_tui.report.run_charts import Chart, RunCurve
@@ -92,13 +93,17 @@ def _chart(chart: Chart) -> dict[str, Any]:
 
 
 def _curve(curve: RunCurve) -> dict[str, Any]:
-    """Return the least and the greatest value of each stretch of steps, by its first step."""
-    found: dict[str, Any] = {"run": curve.run, "key": curve.data.key}
     main = curve.data.main
-    points = None if main is None else main.points
-    if points is None or not points.steps:
+    found = {"run": curve.run, "key": curve.data.key}
+    if main is None or not main.points.steps:
         return found | {"steps": [], "least": [], "greatest": [], "not_finite": []}
-    most = _MOST_POINTS if curve.place is not None else _MOST_OF_GREY
+    return found | _stretches(
+        main.points, _MOST_POINTS if curve.place is not None else _MOST_OF_GREY
+    )
+
+
+def _stretches(points: Points, most: int) -> dict[str, Any]:
+    """Return the least and the greatest value of each stretch of steps, by its first step."""
     first, last = points.steps[0], points.steps[-1]
     per = -(-(last - first + 1) // most)
     lows, highs, odds = points.pyramid.query(first, per, most)
@@ -108,7 +113,7 @@ def _curve(curve: RunCurve) -> dict[str, Any]:
         for step, low, high in zip(steps, lows, highs, strict=True)
         if low is not None and high is not None
     ]
-    return found | {
+    return {
         "steps": [step for step, _, _ in known],
         "least": [_short(low) for _, low, _ in known],
         "greatest": [_short(high) for _, _, high in known],

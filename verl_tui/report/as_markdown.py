@@ -113,14 +113,20 @@ def _curves(
     rest = iter(files)
     for chart, picture in drawn:
         yield f"### {escaped(heading(chart))}"
-        if picture is None:
-            yield "No value is a number."
-        elif files:
-            yield f"![{escaped(line(chart.title))}]({quote(next(rest))})"
-        else:
-            yield _fenced(_in_text(chart))
-        if files or not report.alone:  # the title of a curve in text has its key
-            yield escaped(caption(chart, picture if files else None))
+        file = next(rest, None) if picture is not None else None
+        yield from _curve(chart, picture, file)
+
+
+def _curve(chart: Chart, picture: Picture | None, file: str | None) -> Iterator[str]:
+    """Yield a chart as a file, or in text, and what is said of it."""
+    if picture is None:
+        yield "No value is a number."
+    elif file is not None:
+        yield f"![{escaped(line(chart.title))}]({quote(file)})"
+    else:
+        yield _fenced(_in_text(chart))
+    if file is not None or not chart.alone:  # the title of a curve in text has its key
+        yield escaped(caption(chart, picture if file is not None else None))
 
 
 def _in_text(chart: Chart) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.comparison.figures import loss_key
-from verl_tui.health.finding import Severity, Verdict
+from verl_tui.comparison.figures import loss_key, weighty
+from verl_tui.health.finding import Verdict
 from verl_tui.indicators import INDICATORS
 from verl_tui.metrics import describe
 from verl_tui.rendering.charts.overlay import counterpart
@@ -19,7 +19,7 @@ from verl_tui.text import one_line
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
     from verl_tui.monitor import Monitor
     from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
@@ -154,28 +154,37 @@ def charts_of(monitor: Monitor, drawn: DrawnRuns, now: float) -> tuple[Chart, ..
 
 def _of_one_run(monitor: Monitor, run: Run, now: float) -> Iterator[Chart]:
     """Yield the charts of a single run as the screen has them, with their bands and points."""
-    named = _keys_of_findings(monitor, [run])
     planned = plan_charts(run, tuple(name for names in FAMILIES.values() for name in names))
-    known = {one.indicator: one for one in planned if one.indicator is not None}
-    found = [
-        (family, known[name])
-        for family, names in FAMILIES.items()
-        for name in names
-        if name in known
-    ]
-    if "validation" not in known and (key := run.indicators.get("validation")) is not None:
-        found.insert(1 if found else 0, ("validation", single_metric(run, key, "validation")))
-    if (loss := loss_key(run)) is not None and not any(one.shows(loss) for _, one in found):
-        found.append(("loss", single_metric(run, loss)))
-    drawn = {one.key for _, one in found}
-    more = [one for one in planned if one.key not in drawn and any(map(one.shows, named))]
-    found += [(OF_FINDINGS, one) for one in more[:_MOST_OF_FINDINGS]]
-    if not found:
-        found = [(OTHERS, one) for one in planned[:_MOST_OTHERS]]
+    found = [*_of_families(run, planned)]
+    found += _of_findings(planned, {one.key for _, one in found}, _keys_of_findings(monitor, [run]))
     view = View(monitor, run, now)
-    for family, one in found:
+    for family, one in found or [(OTHERS, one) for one in planned[:_MOST_OTHERS]]:
         curve = RunCurve(run.name, 0, chart_data(one, view, ChartLook()))
         yield Chart(family, one.label, one.unit, one.indicator, (curve,), _of_key(one), alone=True)
+
+
+def _of_families(run: Run, planned: Sequence[PlannedChart]) -> Iterator[tuple[str, PlannedChart]]:
+    """Yield the charts of the families; validation, which the screen draws into the reward's, has
+    one of its own, too.
+    """
+    known = {one.indicator: one for one in planned}
+    validation, loss = run.indicators.get("validation"), loss_key(run)
+    if validation is not None:
+        known.setdefault("validation", single_metric(run, validation, "validation"))
+    for family, names in FAMILIES.items():
+        drawn = [known[name] for name in names if name in known]
+        if family == "loss" and loss is not None and loss not in {one.key for one in drawn}:
+            drawn.append(single_metric(run, loss))
+        for one in drawn:
+            yield family, one
+
+
+def _of_findings(
+    planned: Sequence[PlannedChart], drawn: Container[str], named: Sequence[str]
+) -> list[tuple[str, PlannedChart]]:
+    """Return the charts of metrics that findings are about, if they are not drawn yet."""
+    more = [one for one in planned if one.key not in drawn and any(map(one.shows, named))]
+    return [(OF_FINDINGS, one) for one in more[:_MOST_OF_FINDINGS]]
 
 
 def _of_key(planned: PlannedChart) -> tuple[str, ...]:
@@ -186,8 +195,8 @@ def _keys_of_findings(monitor: Monitor, runs: Iterable[Run]) -> list[str]:
     """Return the metrics that warnings and worse are about."""
     found: dict[str, None] = {}
     for run in runs:
-        for finding in monitor.verdicts.get(run.name, Verdict()).primary:
-            if finding.key is not None and finding.severity > Severity.INFO:
+        for finding in weighty(monitor.verdicts.get(run.name, Verdict()).primary):
+            if finding.key is not None:
                 found[finding.key] = None
     return list(found)
 
@@ -196,65 +205,78 @@ def _keys_of_findings(monitor: Monitor, runs: Iterable[Run]) -> list[str]:
 
 
 def _of_many(monitor: Monitor, drawn: DrawnRuns, now: float) -> Iterator[Chart]:
-    keys: set[str] = set()
+    overlays = _Overlays(monitor, drawn, now)
     for family, names in FAMILIES.items():
         for name in names:
-            if (chart := _overlay(monitor, drawn, now, family, indicator=name)) is not None:
-                keys.update(one.data.key for one in chart.curves)
-                yield chart
-    loss = next((key for run in drawn.all if (key := loss_key(run)) is not None), None)
-    if loss is not None and loss not in keys:
-        chart = _overlay(monitor, drawn, now, "loss", key=loss)
-        if chart is not None:
-            keys.add(loss)
-            yield chart
-    family = OF_FINDINGS
-    more = [key for key in _keys_of_findings(monitor, drawn.coloured) if key not in keys]
-    if not keys and not more:
-        family = OTHERS
-        more = list(dict.fromkeys(key for run in drawn.coloured for key in run.keys))
-    for key in more[: _MOST_OF_FINDINGS if family == OF_FINDINGS else _MOST_OTHERS]:
-        if (chart := _overlay(monitor, drawn, now, family, key=key)) is not None:
-            yield chart
+            yield from overlays.of_indicator(family, name)
+        if family == "loss":
+            yield from overlays.of_keys(family, filter(None, map(loss_key, drawn.all)), 1)
+    named = _keys_of_findings(monitor, drawn.coloured)
+    yield from overlays.of_keys(OF_FINDINGS, named, _MOST_OF_FINDINGS)
+    if not overlays.drawn:
+        own = (key for run in drawn.coloured for key in run.keys)
+        yield from overlays.of_keys(OTHERS, own, _MOST_OTHERS)
 
 
-def _overlay(
-    monitor: Monitor,
-    drawn: DrawnRuns,
-    now: float,
-    family: str,
-    *,
-    indicator: str | None = None,
-    key: str = "",
-) -> Chart | None:
-    """Return the chart of an indicator or of one key, None where no run has it."""
-    first = next((run for run in drawn.all if _key_in(run, indicator, key) is not None), None)
-    own = None if first is None else _key_in(first, indicator, key)
-    if first is None or own is None:
-        return None
-    indicator = indicator or next((id for id, of in first.indicators.items() if of == own), None)
-    label = INDICATORS[indicator].label if indicator is not None else describe(own).label
-    curves, otherwise, without = [], [], []
-    for run in drawn.all:
-        named = _key_in(run, indicator, key)
-        if named is None:
-            without.append(run)
-        elif run is not first and counterpart(first, own, indicator, run) is None:
-            otherwise.append(run)
+class _Overlays:
+    """The charts of several runs, while they are being made."""
+
+    def __init__(self, monitor: Monitor, runs: DrawnRuns, now: float) -> None:
+        self.drawn: set[str] = set()
+        """Keys that have a chart."""
+        self._monitor, self._runs, self._now = monitor, runs, now
+
+    def of_indicator(self, family: str, indicator: str) -> Iterator[Chart]:
+        """Yield the chart of an indicator, if a run has it."""
+        named = {run.name: run.indicators.get(indicator) for run in self._runs.all}
+        yield from self._chart(family, INDICATORS[indicator].label, indicator, named)
+
+    def of_keys(self, family: str, keys: Iterable[str], most: int) -> Iterator[Chart]:
+        """Yield the charts of metrics by the log's own keys, so many of those without one."""
+        wanted = [key for key in dict.fromkeys(keys) if key not in self.drawn]
+        for key in wanted[:most]:
+            known = {run.name: key if run.series(key) else None for run in self._runs.all}
+            yield from self._chart(family, describe(key).label, None, known)
+
+    def _chart(
+        self, family: str, label: str, indicator: str | None, keys: Mapping[str, str | None]
+    ) -> Iterator[Chart]:
+        """Yield a chart, none if no run has the metric.
+
+        Args:
+            family: What it belongs to.
+            label: Its name.
+            indicator: What it means, None where only its key is known.
+            keys: The key of each run, None where it has none.
+        """
+        having = [(run, key) for run in self._runs.all if (key := keys[run.name]) is not None]
+        if not having:
+            return
+        first, own = having[0]
+        alike, otherwise = _counted_alike(first, own, indicator, having)
+        curves = tuple(self._curve(run, key, label) for run, key in alike)
+        self.drawn.update(one.data.key for one in curves)
+        without = [name for name, key in keys.items() if key is None]
+        notes = (*_of_keys(curves), *_lacking(without, otherwise))
+        yield Chart(family, label, describe(own).unit, indicator, curves, notes)
+
+    def _curve(self, run: Run, key: str, label: str) -> RunCurve:
+        planned = replace(single_metric(run, key, label), spread=None)
+        data = chart_data(planned, View(self._monitor, run, self._now), ChartLook())
+        return RunCurve(run.name, self._runs.place(run.name), data)
+
+
+def _counted_alike(
+    first: Run, own: str, indicator: str | None, having: Sequence[tuple[Run, str]]
+) -> tuple[list[tuple[Run, str]], list[str]]:
+    """Return the runs that count a metric as the first one does, and the names of the others."""
+    alike, otherwise = [], []
+    for run, key in having:
+        if run is first or counterpart(first, own, indicator, run) is not None:
+            alike.append((run, key))
         else:
-            view = View(monitor, run, now)
-            planned = replace(single_metric(run, named, label), spread=None)
-            data = chart_data(planned, view, ChartLook())
-            curves.append(RunCurve(run.name, drawn.place(run.name), data))
-    notes = (*_of_keys(curves), *_lacking(without, otherwise))
-    return Chart(family, label, describe(own).unit, indicator, tuple(curves), notes)
-
-
-def _key_in(run: Run, indicator: str | None, key: str) -> str | None:
-    """Return what a run calls a metric, None where it has none."""
-    if indicator is not None:
-        return run.indicators.get(indicator)
-    return key if run.series(key) is not None else None
+            otherwise.append(run.name)
+    return alike, otherwise
 
 
 def _of_keys(curves: Sequence[RunCurve]) -> Iterator[str]:
@@ -268,11 +290,11 @@ def _of_keys(curves: Sequence[RunCurve]) -> Iterator[str]:
         yield "; ".join(f"{one_line(key)} ({_named(runs)})" for key, runs in keys.items())
 
 
-def _lacking(without: Sequence[Run], otherwise: Sequence[Run]) -> Iterator[str]:
+def _lacking(without: Sequence[str], otherwise: Sequence[str]) -> Iterator[str]:
     if without:
-        yield f"not logged by {_named([run.name for run in without])}"
+        yield f"not logged by {_named(without)}"
     if otherwise:
-        yield f"counted in another way, so not drawn: {_named([run.name for run in otherwise])}"
+        yield f"counted in another way, so not drawn: {_named(otherwise)}"
 
 
 def _named(runs: Sequence[str]) -> str:

@@ -39,9 +39,8 @@ def svg(chart: Chart, picture: Picture, name: str, *, alone: bool = False) -> st
         name: Begins the ids in it, so that they are unique in a page.
         alone: True for a file of its own, with its style and the names of the runs.
     """
-    runs = [one for one in chart.curves if one.place is not None] if alone else []
-    rows = 0 if chart.alone else len(runs)
-    height = HEIGHT + rows * _ROW
+    runs = _lettered(chart) if alone else []
+    height = HEIGHT + len(runs) * _ROW
     space = ' xmlns="http://www.w3.org/2000/svg"' if alone else ""
     size = f' width="{WIDTH}" height="{height}"' if alone else ""
     parts = [
@@ -53,14 +52,19 @@ def svg(chart: Chart, picture: Picture, name: str, *, alone: bool = False) -> st
     if alone:
         parts.append(f"<style>{CHART_STYLE}</style>")
     parts += [*_grid(picture, chart), *_curves(picture), *_signs(picture)]
-    for at, one in enumerate(runs if rows else ()):
-        assert one.place is not None
+    for at, (place, run) in enumerate(runs):
+        label = escape(f"{LETTERS[place]}  {line(run)[:70]}")
         y = HEIGHT + at * _ROW + 8
-        label = f"{LETTERS[one.place]}  {line(one.run)[:70]}"
-        parts.append(f'<text class="end run-{one.place + 1}" x="{_LEFT}" y="{y}">')
-        parts.append(f"{escape(label)}</text>")
+        parts.append(f'<text class="end run-{place + 1}" x="{_LEFT}" y="{y}">{label}</text>')
     parts.append("</svg>")
     return "".join(parts)
+
+
+def _lettered(chart: Chart) -> list[tuple[int, str]]:
+    """Return places and names of the runs that have letters, none for a single run."""
+    if chart.alone:
+        return []
+    return [(one.place, one.run) for one in chart.curves if one.place is not None]
 
 
 def _x(column: float, picture: Picture) -> float:
@@ -110,9 +114,14 @@ def _curves(picture: Picture) -> Iterator[str]:
             yield f'<path class="{kind}" d="{_path(stroke.x, stroke.y, stroke.starts, picture)}"/>'
     yield "</g>"
     for stroke in (*picture.strokes, *picture.dots):
-        few = len(stroke.x) <= _FEW and not stroke.behind and stroke.role != "other-run"
-        if few and stroke.role not in _SEVERITIES:
+        if _has_markers(stroke):
             yield from _dots(stroke, picture)
+
+
+def _has_markers(stroke: Stroke) -> bool:
+    """Return whether each point of a curve has a marker: of few points, none drawn over others."""
+    over = stroke.behind or stroke.role in (*_SEVERITIES, "other-run")
+    return len(stroke.x) <= _FEW and not over
 
 
 def _dots(stroke: Stroke, picture: Picture) -> Iterator[str]:
