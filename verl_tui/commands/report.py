@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 NAME = "report"
 HELP = "verdicts, comparison, curves, findings, checkpoints and samples in one file"
+EXAMPLES = (
+    "verl-tui report 'logs/run_*' -o report.html",
+    "verl-tui report logs/new logs/old --baseline old -o report.md --charts charts",
+)
 _FORMATS = ("md", "html", "json")
 _MOST_OF_COMMENT = 65_536
 """Characters of a pull request's description or comment on GitHub."""

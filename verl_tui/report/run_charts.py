@@ -168,15 +168,14 @@ def _of_families(run: Run, planned: Sequence[PlannedChart]) -> Iterator[tuple[st
     one of its own, too.
     """
     known = {one.indicator: one for one in planned}
-    validation, loss = run.indicators.get("validation"), loss_key(run)
-    if validation is not None:
+    if (validation := run.indicators.get("validation")) is not None:
         known.setdefault("validation", single_metric(run, validation, "validation"))
+    if (loss := loss_key(run)) is not None and loss not in {one.key for one in known.values()}:
+        known["loss"] = single_metric(run, loss)
     for family, names in FAMILIES.items():
-        drawn = [known[name] for name in names if name in known]
-        if family == "loss" and loss is not None and loss not in {one.key for one in drawn}:
-            drawn.append(single_metric(run, loss))
-        for one in drawn:
-            yield family, one
+        for name in (*names, family):
+            if (one := known.pop(name, None)) is not None:
+                yield family, one
 
 
 def _of_findings(
