@@ -56,6 +56,7 @@ def test_without_a_topic_all_are_listed(capsys: pytest.CaptureFixture[str]) -> N
     text = said(capsys)
     assert all(f"\n  {name} " in text for name in TOPICS)
     assert all(name in text for name in build_parser().commands)
+    assert max(map(len, text.splitlines())) <= 80
 
 
 @pytest.mark.parametrize("topic", TOPICS)

@@ -68,13 +68,20 @@ def _text(words: Sequence[str], program: CommandParser, config: Config) -> str:
 
 
 def _topics(program: CommandParser) -> str:
+    import textwrap
+
+    from verl_tui.commands.paging import width
+
     wide = max(map(len, TOPICS))
+    names = textwrap.fill(
+        ", ".join(program.commands), width(), initial_indent="  ", subsequent_indent="  "
+    )
     topics = (f"  {name.ljust(wide)}  {topic.words}\n" for name, topic in TOPICS.items())
     return (
         "verl-tui help TOPIC\n\n"
         f"{''.join(topics)}\n"
         "verl-tui help COMMAND: its options, with examples\n\n"
-        f"  {', '.join(program.commands)}\n\n"
+        f"{names}\n\n"
         "verl-tui help ID: a finding such as kl-high, an indicator such as policy_kl\n"
     )
 
