@@ -193,3 +193,8 @@ def test_data_are_masked_by_their_names_as_well() -> None:
 def test_any_text_is_masked(text: str) -> None:
     MASK.learn(text)
     assert isinstance(MASK.text(text), str)
+
+
+def test_addresses_that_messages_go_to_are_in_no_text_for_others() -> None:
+    mask = Mask({"VERL_TUI_NOTIFY_URL": "https://chat.example/hook-1"})
+    assert mask.text("post to https://chat.example/hook-1 failed") == f"post to {HIDDEN} failed"

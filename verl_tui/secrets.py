@@ -139,6 +139,8 @@ _IP = re.compile(
 _EVERYBODY = frozenset({"root", "user", "users", "ubuntu", "admin", "runner", "shared", "public"})
 _SHORTEST_NAME = 3
 _SHORTEST_KEY = 6
+_OWN = ("VERL_TUI_NOTIFY_", "VERL_TUI_LOGIN")
+"""Variables of verl-tui itself that hold an address, or a login, for nobody else."""
 
 
 class Mask:
@@ -169,7 +171,8 @@ class Mask:
             {
                 value.strip()
                 for name, value in environment.items()
-                if len(value.strip()) >= _SHORTEST_KEY and _is_hidden(name, value.strip())
+                if len(value.strip()) >= _SHORTEST_KEY
+                and (name.startswith(_OWN) or _is_hidden(name, value.strip()))
             },
             key=len,
             reverse=True,

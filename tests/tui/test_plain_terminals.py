@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 
+from verl_tui.rendering.charts.braille import few_glyphs
 from verl_tui.rendering.text.ascii_table import LIKE
 from verl_tui.rendering.text.numbers import percent_done
 from verl_tui.rendering.text.printable import printable
-from verl_tui.tui.terminal.ascii_filter import few_glyphs
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import locale
 import os
 from time import time
 from typing import TYPE_CHECKING
@@ -55,11 +54,12 @@ def watch(
     Raises:
         OSError: The snapshot cannot be written.
     """
+    from verl_tui.rendering.charts.braille import keeps_to_ascii
     from verl_tui.rendering.session.preferences import StateFile, state_path
     from verl_tui.sources import pipe
     from verl_tui.tui.app import VerlApp
 
-    ascii_only = _ascii_only(config, on_terminal=snapshot is None)
+    ascii_only = keeps_to_ascii(config.ascii, on_terminal=snapshot is None)
     if snapshot is None:
         _ask_for_size()
         if any(map(pipe.is_meant, specs)):
@@ -74,11 +74,12 @@ def watch(
 
 def replay(playback: Playback, config: Config) -> int:
     """Show a replay until the user quits; return the exit code."""
+    from verl_tui.rendering.charts.braille import keeps_to_ascii
     from verl_tui.rendering.session.preferences import StateFile, state_path
     from verl_tui.tui.replay_app import ReplayApp
 
     _ask_for_size()
-    ascii_only = _ascii_only(config)
+    ascii_only = keeps_to_ascii(config.ascii)
     app = ReplayApp(playback, config, ascii_only=ascii_only, state_file=StateFile(state_path()))
     return _run(app)
 
@@ -122,19 +123,3 @@ def _draw(
         app.exit(0)
 
     return app.run(headless=True, size=size, auto_pilot=take) or 0
-
-
-def _ascii_only(config: Config, *, on_terminal: bool = True) -> bool:
-    """Return True to keep to ASCII: as configured, else where the locale or the terminal shows
-    nothing else.
-    """
-    from verl_tui.rendering.charts.braille import ascii_locale
-    from verl_tui.tui.terminal.ascii_filter import few_glyphs
-
-    if config.ascii is not None:
-        return config.ascii
-    # Python itself takes LC_ALL=C for UTF-8, so the locale's name is looked at first.
-    encoding = locale.getpreferredencoding(False).lower().replace("-", "")  # noqa: FBT003
-    if ascii_locale() or encoding not in {"utf8", "gb18030"}:
-        return True
-    return on_terminal and few_glyphs(os.environ.get("TERM", ""))

@@ -6,6 +6,7 @@ column the first and last dot row that it sets, counted from the top, or None.
 
 from __future__ import annotations
 
+import locale
 import os
 from itertools import groupby
 from operator import itemgetter
@@ -77,6 +78,36 @@ def ascii_locale(environment: Mapping[str, str] = os.environ) -> bool:
         if locale:
             return locale in ("C", "POSIX") or ("." in locale and "utf" not in locale.lower())
     return False
+
+
+_FEW_GLYPHS = frozenset({"linux", "ansi", "pcansi", "cons25", "wsvt25", "sun", "hurd", "console"})
+"""First words of TERM of screens without a font of their own choice. Linux's console has 512 glyphs
+at most, and none of braille (console_codes(4), setfont(8)).
+"""
+
+
+def few_glyphs(term: str) -> bool:
+    """Return True if a terminal of this name cannot show braille, whatever the locale."""
+    first = term.partition("-")[0].lower()
+    return first in _FEW_GLYPHS or (first.startswith("vt") and first[2:].isdigit())
+
+
+def keeps_to_ascii(
+    wanted: bool | None,
+    environment: Mapping[str, str] = os.environ,
+    *,
+    on_terminal: bool = True,
+) -> bool:
+    """Return whether to keep to ASCII: as configured, else where the locale or the terminal shows
+    nothing else.
+    """
+    if wanted is not None:
+        return wanted
+    # Python itself takes LC_ALL=C for UTF-8, so the locale's name is looked at first.
+    encoding = locale.getpreferredencoding(False).lower().replace("-", "")  # noqa: FBT003
+    if ascii_locale(environment) or encoding not in {"utf8", "gb18030"}:
+        return True
+    return on_terminal and few_glyphs(environment.get("TERM", ""))
 
 
 class DotLayer:

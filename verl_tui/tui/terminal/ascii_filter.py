@@ -13,17 +13,6 @@ from verl_tui.rendering.text.ascii_table import LIKE
 if TYPE_CHECKING:
     from textual.color import Color
 
-_FEW_GLYPHS = frozenset({"linux", "ansi", "pcansi", "cons25", "wsvt25", "sun", "hurd", "console"})
-"""First words of TERM of screens without a font of their own choice. Linux's console has 512 glyphs
-at most, and none of braille (console_codes(4), setfont(8)).
-"""
-
-
-def few_glyphs(term: str) -> bool:
-    """Return True if a terminal of this name cannot show braille, whatever the locale."""
-    first = term.partition("-")[0].lower()
-    return first in _FEW_GLYPHS or (first.startswith("vt") and first[2:].isdigit())
-
 
 class AsciiOnly(LineFilter):
     """Replaces other characters by one that resembles them, or by a question mark for each cell."""

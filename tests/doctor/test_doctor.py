@@ -1,0 +1,143 @@
+"""What the doctor says of paths, of the terminal and of the machine."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from verl_tui.cli import main
+from verl_tui.config import Config
+from verl_tui.doctor.evidence import evidence
+from verl_tui.doctor.machine import notices, terminal
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+STEPS = "".join(f"step:{at} - actor/pg_loss:0.{at} - critic/score/mean:0.5\n" for at in range(1, 6))
+
+
+def _asked(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, Any]]:
+    code = main(["doctor", "--json", *words])
+    return code, json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "format", "expected"),
+    [
+        ("train.log", f"hello\nworld\n{STEPS}", "verl console", "line 3: `step:1 - actor"),
+        ("train.log", "x" * 80 + "\n" * 200_000 + STEPS, "verl console", "line 200,001: `step:1"),
+        (
+            "train.log",
+            "loading\n 3%|#  | 1/40 [00:01<00:39]\n",
+            "verl console",
+            "a progress bar, and",
+        ),
+        ("a.log", "nothing of the kind\n", "verl console", "you named it: its beginning fits no"),
+        ("a.jsonl", '{"step": 1, "data": {"loss": 1.0}}\n', "verl file logger", "line 1: `{"),
+        ("m.csv", "step,loss\n1,0.5\n", "metrics CSV", "line"),
+        ("events.out.tfevents.17.h.1.0", "", "tensorboard events", "its name: events.out"),
+        ("config.yaml", "a: 1\n", "settings", "its name"),
+    ],
+    ids=["step", "deep", "bar", "named", "json", "csv", "events", "settings"],
+)
+def test_the_line_that_decided_is_named(
+    tmp_path: Path, name: str, text: str, format: str, expected: str
+) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    assert expected in evidence(path, format)
+
+
+def test_a_deciding_line_shows_no_secret(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text("step:1 - api_key=abcdefgh12345 - actor/pg_loss:0.5 - critic/score/mean:0.5\n")
+    assert "abcdefgh12345" not in evidence(path, "verl console")
+
+
+def test_a_run_without_a_fault_is_fine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "train.log").write_text(STEPS)
+    code, found = _asked(capsys, str(tmp_path))
+    assert code == 0
+    assert found["wrong"] == []
+    (source,) = [one for one in found["runs"][0]["sources"] if one["format"] == "verl console"]
+    assert (source["records"], source["unreadable"], source["problem"]) == (5, 0, None)
+    assert source["bytes_read"] == source["size"] == len(STEPS)
+    assert main(["doctor", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert "nothing stands in the way of reading" in said
+    assert "verl console, by line 1: `step:1" in said
+
+
+def test_what_is_wrong_stands_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(
+        '{"step": 1, "data": {"loss": 1.0}}\n{"step": 2, "da\n{"step": 3, "data": {}}\n'
+    )
+    (tmp_path / "b.jsonl").write_text("no log\n")
+    code, found = _asked(capsys, str(path), str(tmp_path / "none"))
+    assert code == 1
+    assert found["not_found"] == [f"{tmp_path / 'none'}: no such file or directory"]
+    assert any("a.jsonl: 1 unreadable line, the last is line 2: " in one for one in found["wrong"])
+    main(["doctor", str(path)])
+    assert capsys.readouterr().out.splitlines()[2] == "what is wrong"
+
+
+def test_what_is_passed_over_is_said_and_is_no_fault(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "train.log").write_text(STEPS)
+    (tmp_path / "other.jsonl").write_text("no log\n")
+    code, found = _asked(capsys, str(tmp_path))
+    assert [one["path"] for one in found["passed_over"]] == [str(tmp_path / "other.jsonl")]
+    assert code == 0
+
+
+def test_nothing_readable_has_a_code_of_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _asked(capsys, str(tmp_path))[0] == 3
+
+
+def test_a_faulty_configuration_is_a_finding(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text("refresh = 0.001\n")
+    code, found = _asked(capsys, "--config", str(path))
+    assert code == 1
+    assert "`refresh` must be" in found["config"]["problem"]
+
+
+def test_changes_of_the_configuration_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text("refresh = 2.0\n[targets]\nreward = 0.5\n")
+    code, found = _asked(capsys, "--config", str(path))
+    assert (code, found["config"]["changes"]) == (0, {"refresh": 2.0, "targets": {"reward": 0.5}})
+    assert found["runs"] == []
+
+
+@pytest.mark.parametrize(
+    ("variables", "colours", "characters"),
+    [
+        ({"TERM": "xterm-256color", "LANG": "C.UTF-8"}, "256", "Unicode, braille"),
+        ({"TERM": "xterm", "COLORTERM": "truecolor"}, "16 million", "Unicode, braille"),
+        ({"TERM": "linux"}, "16", "ASCII"),
+        ({"TERM": "xterm", "LC_ALL": "C"}, "16", "ASCII"),
+        ({"TERM": "dumb"}, "none", "Unicode, braille"),
+        ({"TERM": "xterm-256color", "NO_COLOR": "1"}, "none", "Unicode, braille"),
+    ],
+)
+def test_the_terminal_is_described(
+    variables: dict[str, str], colours: str, characters: str
+) -> None:
+    found = terminal(Config(), variables)
+    assert (found["colours"], found["characters"]) == (colours, characters)
+
+
+def test_notices_are_tried(tmp_path: Path) -> None:
+    assert notices(tmp_path)["problem"] is None
+    assert "looked at once a second" in notices(tmp_path / "none")["problem"]

@@ -1,0 +1,71 @@
+"""`verl-tui doctor`: what is found and how it is recognised, and what it runs on."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from verl_tui.commands.options import config_option, configuration, paths_argument, paths_of
+from verl_tui.config import Config, ConfigError, config_path
+
+if TYPE_CHECKING:
+    import argparse
+
+    from verl_tui.commands.arguments import CommandParser
+
+NAME = "doctor"
+HELP = "what is found at paths, by which evidence, what is passed over; terminal, GPUs, limits"
+EXAMPLES = ("verl-tui doctor", "verl-tui doctor logs/run_7", "verl-tui doctor logs --json")
+EXITS = "0 fine, 1 something is wrong, 3 nothing readable"
+
+
+def options(parser: CommandParser) -> None:
+    """Add its options."""
+    parser.add_argument("--json", action="store_true", help="write JSON for programs")
+    paths_argument(parser, "log, directory, quoted glob, address or -; none: the machine alone")
+    config_option(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the report; return the exit code."""
+    import json
+
+    from verl_tui.bundle.versions import installed
+    from verl_tui.doctor.examination import VERSION, examine, exit_of, wrong
+    from verl_tui.doctor.machine import notices, notices_folder, nvml, terminal
+    from verl_tui.doctor.text import write_text
+    from verl_tui.monitor import Monitor, load
+
+    now = time.time()
+    config, about = _configuration(options)
+    paths = paths_of(options, "verl-tui doctor logs/run_7") if options.paths else ()
+    monitor = load(paths, config, now) if paths else None
+    found: dict[str, Any] = {
+        "version": VERSION,
+        "versions": installed(),
+        **examine(monitor or Monitor(config), now),
+        "terminal": terminal(config),
+        "nvml": nvml(now),
+        "notices": notices(notices_folder(paths)),
+        "config": about,
+    }
+    found["wrong"] = wrong(found)
+    if options.json:
+        print(json.dumps(found, indent=2, allow_nan=False, default=str))
+    else:
+        print(write_text(found), end="")
+    return exit_of(found, monitor, now)
+
+
+def _configuration(options: argparse.Namespace) -> tuple[Config, dict[str, Any]]:
+    """Return the configuration and what is to be said of it; of a faulty one the defaults."""
+    from verl_tui.doctor.examination import changes
+
+    path, problem = config_path(options.config), None
+    try:
+        config = configuration(options)
+    except ConfigError as error:
+        config, problem = Config(), f"{error}; the defaults are used here"
+    about = {"path": str(path), "exists": Path(path).exists(), "problem": problem}
+    return config, {**about, "changes": changes(config)}

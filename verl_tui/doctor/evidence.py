@@ -1,0 +1,98 @@
+"""By which evidence the format of a file was recognised, down to the line that decided.
+
+The formats' own tests are asked again with less and less of the file, so that nothing is said here
+that they do not go by.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from verl_tui.secrets import hide
+from verl_tui.sources.discovery.probing import DEEPEST
+from verl_tui.sources.files.compressed import head, plain
+from verl_tui.sources.formats import FORMATS, HEAD
+from verl_tui.sources.formats.console import decoder as console
+from verl_tui.sources.formats.console import first_signs
+from verl_tui.text import one_line
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from verl_tui.sources.formats.format import Format
+
+_BINARY = 4096
+"""Bytes in which a zero byte tells a binary file."""
+_SHOWN = 100
+"""Characters shown of a line."""
+_BYTES = 8
+"""First bytes shown of a binary file."""
+
+
+def evidence(path: Path, named: str) -> str:
+    """Return why a file is read as a format.
+
+    Args:
+        path: The file or directory.
+        named: Name of the format.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    format = next((one for one in FORMATS if one.name == named), None)
+    if format is None or path.is_dir():
+        return "its name, and the names of the files in it" if path.is_dir() else "its name"
+    begin = head(path, HEAD)
+    if format.matches(plain(path), begin):
+        return _by_beginning(plain(path), begin, format)
+    return _by_rest(path, begin) if format is console else _NAMED.format(named)
+
+
+_NAMED = "you named it: its beginning fits no format, so it is read as {}"
+
+
+def _by_beginning(path: Path, begin: bytes, format: Format) -> str:
+    if format.matches(path, b""):
+        return f"its name: {one_line(path.name)}"
+    name = "" if format.matches(path.with_name("a"), begin) else ", and its name"
+    if b"\0" in begin[:_BINARY]:
+        return f"its first bytes: {begin[:_BYTES].hex(' ')}{name}"
+    lines = begin.splitlines(keepends=True)
+    low, high = 1, len(lines)
+    while low < high:
+        middle = (low + high) // 2
+        if format.matches(path, b"".join(lines[:middle])):
+            high = middle
+        else:
+            low = middle + 1
+    if not format.matches(path, b"".join(lines[:low])):
+        return f"its first {len(begin):,} bytes{name}"
+    shown = _excerpt(lines[low - 1])
+    if format.matches(path, lines[low - 1]):
+        return f"line {low:,}: {shown}{name}"
+    return f"lines 1 to {low:,} together, of which the last is: {shown}{name}"
+
+
+def _by_rest(path: Path, begin: bytes) -> str:
+    """Return why a file is a console though its beginning has no step."""
+    data = head(path, DEEPEST)
+    at = 0
+    for number, line in enumerate(data.splitlines(keepends=True), 1):
+        at += len(line)
+        if at > len(begin) and console.matches(path, line):
+            return f"line {number:,}: {_excerpt(line)}"
+    for sign, words in (
+        (first_signs.begins, "the first lines of a training"),
+        (first_signs.bar, "a progress bar"),
+    ):
+        if sign(data):
+            return f"{words}, and no step so far"
+    if first_signs.failed(data, f"{path.parent.name}/{path.name}"):
+        return "a start that failed, and no step"
+    if len(data) == DEEPEST:
+        return f"a step behind its first {DEEPEST:,} bytes"
+    return _NAMED.format(console.name)
+
+
+def _excerpt(line: bytes) -> str:
+    return f"`{hide(one_line(line.decode('utf-8', 'replace'), _SHOWN))}`"

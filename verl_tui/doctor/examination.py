@@ -1,0 +1,130 @@
+"""What was found at some paths, how it was recognised, how much was read, and what is wrong."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from verl_tui.check import NOTHING_READABLE, exit_code, report
+from verl_tui.config import Config
+from verl_tui.doctor.evidence import evidence
+from verl_tui.runs.views.state import state
+from verl_tui.sources.discovery import passed_over
+from verl_tui.text import one_line
+from verl_tui.words import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from verl_tui.monitor import Monitor
+    from verl_tui.runs.run import Run
+    from verl_tui.runs.source_state import SourceState
+
+VERSION = 1
+"""Version of the report's schema: grows when a field is removed or changes its meaning."""
+FINE, WRONG = 0, 1
+_MOST_LINES = 3
+"""Unreadable lines named of each source, the last ones."""
+_USUAL = frozenset(
+    {passed_over.NO_LOG, passed_over.UNKNOWN, passed_over.UNSURE, passed_over.NO_STEP}
+)
+"""Reasons for which files are passed over without anything being wrong."""
+
+
+def examine(monitor: Monitor, now: float) -> dict[str, Any]:
+    """Return what was found, and why it is read as it is.
+
+    Args:
+        monitor: Has read.
+        now: Seconds since the epoch.
+    """
+    return {
+        "runs": [_run(run, now) for run in monitor.runs.values()],
+        "passed_over": [one._asdict() for one in monitor.passed],
+        "not_found": list(monitor.problems),
+        "waiting": [*(one.sentence for one in monitor.unreached), *monitor.waiting],
+    }
+
+
+def changes(config: Config) -> dict[str, Any]:
+    """Return the settings that differ from their defaults."""
+    usual = Config()
+    values = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
+    return {name: _plain(one) for name, one in values.items() if one != getattr(usual, name)}
+
+
+def wrong(found: Mapping[str, Any]) -> list[str]:
+    """Return a sentence for everything in a report that is wrong."""
+    parts = ("config", "notices")
+    sentences = [f"{part}: {found[part]['problem']}" for part in parts if found[part]["problem"]]
+    sentences += found["not_found"]
+    sentences += [
+        f"{one['path']}: {one['reason']}"
+        for one in found["passed_over"]
+        if one["reason"] not in _USUAL
+    ]
+    for run in found["runs"]:
+        sentences += [sentence for source in run["sources"] for sentence in _faults(source)]
+    return sentences
+
+
+def exit_of(found: Mapping[str, Any], monitor: Monitor | None, now: float) -> int:
+    """Return 0 for fine, 1 for something wrong, 3 for paths with nothing readable."""
+    if monitor is not None and exit_code(report(monitor, now)) == NOTHING_READABLE:
+        return NOTHING_READABLE
+    return WRONG if found["wrong"] else FINE
+
+
+def _faults(source: Mapping[str, Any]) -> Iterator[str]:
+    if source["problem"]:
+        yield f"{source['path']}: {source['problem']}"
+    if source["unreadable"]:
+        lines = source["unreadable_lines"]
+        last = f", the last is line {lines[-1]['line']}: {lines[-1]['reason']}" if lines else ""
+        yield f"{source['path']}: {counted(source['unreadable'], 'unreadable line')}{last}"
+
+
+def _run(run: Run, now: float) -> dict[str, Any]:
+    return {
+        "name": run.name,
+        "state": state(run, now).value,
+        "step": run.step,
+        "sources": [_source(one) for one in run.sources.values()],
+    }
+
+
+def _source(source: SourceState) -> dict[str, Any]:
+    status = source.status
+    kept: Sequence[Any] = list(source.unreadable)[-_MOST_LINES:]
+    return {
+        "path": status.path,
+        "format": status.format,
+        "program": status.program,
+        "evidence": _evidence(status.path, status.format),
+        "records": status.records,
+        "unreadable": status.unreadable,
+        "unreadable_lines": [{"line": one.line, "reason": one.reason} for one in kept],
+        "bytes_read": status.bytes_read,
+        "size": status.size,
+        "problem": status.problem,
+        "note": status.note,
+    }
+
+
+def _evidence(path: str, format: str) -> str:
+    """Return why a source is read so; of an address, that it answers so."""
+    file = Path(path)
+    if "*" in file.name:
+        return "the names of these files, and their lines"
+    try:
+        return evidence(file, format) if file.exists() else "what it answers, or what was piped in"
+    except (OSError, ValueError) as error:
+        return f"cannot be told any more: {one_line(str(error))}"
+
+
+def _plain(value: Any) -> Any:
+    """Return a setting as JSON has it."""
+    if hasattr(value, "items"):
+        return {key: _plain(one) for key, one in value.items()}
+    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value

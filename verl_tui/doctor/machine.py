@@ -1,0 +1,119 @@
+"""The machine and the terminal that verl-tui runs on, as far as it depends on them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from verl_tui.rendering.charts.braille import keeps_to_ascii
+from verl_tui.sources.host.gpus import GpuSource
+from verl_tui.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from verl_tui.config import Config
+
+_INOTIFY = Path("/proc/sys/fs/inotify")
+_LIMITS = ("max_user_watches", "max_user_instances", "max_queued_events")
+_VARIABLES = ("TERM", "COLORTERM", "TERM_PROGRAM", "NO_COLOR", "LANG", "LC_ALL")
+_COLOURS: Mapping[str | None, str] = {
+    None: "none",
+    "standard": "16",
+    "256": "256",
+    "truecolor": "16 million",
+    "windows": "16",
+}
+
+
+def terminal(config: Config, environment: Mapping[str, str] = os.environ) -> dict[str, Any]:
+    """Return what the terminal can show, and what it is asked to."""
+    from rich.console import Console
+
+    size = shutil.get_terminal_size()
+    system = Console(force_terminal=True, legacy_windows=False, _environ=environment).color_system
+    dumb = environment.get("TERM") in ("dumb", "unknown")
+    return {
+        "is_terminal": sys.stdin.isatty() and sys.stdout.isatty() if sys.stdin else False,
+        "columns": size.columns,
+        "rows": size.lines,
+        "colours": "none" if dumb or environment.get("NO_COLOR") else _COLOURS[system],
+        "characters": "ASCII" if keeps_to_ascii(config.ascii, environment) else "Unicode, braille",
+        "mouse": "reported" if config.mouse and not dumb else "left to the terminal",
+        "inside": _inside(environment),
+        "variables": {name: environment[name] for name in _VARIABLES if name in environment},
+    }
+
+
+def _inside(environment: Mapping[str, str]) -> str | None:
+    """Return the multiplexer in which it runs, and whether that lets notifications through."""
+    if environment.get("TMUX"):
+        passes = _tmux("allow-passthrough")
+        return "tmux" + (f", allow-passthrough {passes}" if passes else "")
+    return "screen" if environment.get("STY") else None
+
+
+def _tmux(option: str) -> str:
+    try:
+        done = subprocess.run(
+            ["tmux", "show", "-gv", option], capture_output=True, timeout=2, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return one_line(done.stdout.decode("utf-8", "replace"), 40)
+
+
+def nvml(now: float) -> dict[str, Any]:
+    """Return the NVIDIA driver and devices, or why there are none."""
+    source = GpuSource()
+    reading = source.read(now)
+    driver = _driver() if reading.problem is None else None
+    source.close()
+    devices = [{"index": gpu.index, "name": gpu.name} for gpu in reading.gpus]
+    return {"problem": reading.problem, "driver": driver, "devices": devices}
+
+
+def _driver() -> str | None:
+    import pynvml
+
+    try:
+        return one_line(str(pynvml.nvmlSystemGetDriverVersion()), 40)
+    except pynvml.NVMLError:
+        return None
+
+
+def notices_folder(paths: Sequence[str]) -> Path:
+    """Return the directory in which notices are tried: the first of the paths that is one, or its
+    parent.
+    """
+    for path in map(Path, paths):
+        if path.exists():
+            return path if path.is_dir() else path.parent
+    return Path()
+
+
+def notices(folder: Path) -> dict[str, Any]:
+    """Return whether the file system tells of changes in a directory, and the limits on that."""
+    import watchfiles
+
+    limits = {name: value for name in _LIMITS if (value := _limit(name)) is not None}
+    problem = None
+    try:
+        watching = watchfiles.watch(
+            folder, rust_timeout=1, yield_on_timeout=True, debounce=1, step=1, recursive=False
+        )
+        next(watching)
+    except (OSError, RuntimeError, ValueError) as error:
+        problem = f"{one_line(str(error), 200)}; files are looked at once a second instead"
+    return {"problem": problem, "limits": limits}
+
+
+def _limit(name: str) -> int | None:
+    try:
+        return int((_INOTIFY / name).read_text())
+    except (OSError, ValueError):
+        return None
