@@ -12,7 +12,10 @@ from verl_tui.cli import build_parser, main
 from verl_tui.commands.completion import SHELLS, script
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+
+    from verl_tui.commands.arguments import CommandParser
 
 
 class Completed(NamedTuple):
@@ -141,3 +144,15 @@ def test_scripts_know_every_command(shell: str, capsys: pytest.CaptureFixture[st
     assert all(name in printed for name in build_parser().commands)
     assert "print-completion" in printed
     assert printed == f"{script(build_parser(), shell)}\n"
+
+
+def test_every_argument_that_is_a_path_completes_to_paths() -> None:
+    def missing(parser: CommandParser) -> Iterator[str]:
+        for one in parser._actions:
+            named = str(one.metavar or "").partition("|")[0].partition(".")[0]
+            if named in ("FILE", "DIR", "PATH") and not hasattr(one, "complete"):
+                yield f"{parser.prog} {one.metavar}"
+        for command in parser.commands.values():
+            yield from missing(command)
+
+    assert [*missing(build_parser())] == []
