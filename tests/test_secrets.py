@@ -31,6 +31,8 @@ HF = "hf_" + "aB3" * 11
         ("token", "abc"),
         ("db.password", "hunter2"),
         ("judge_secret", "x y"),
+        ("SLACK_WEBHOOK_URL", "https://chat.example/hooks/x"),
+        ("VERL_TUI_NOTIFY_URL", "https://chat.example/hooks/x"),
         ("AWS_ACCESS_KEY_ID", "AKIA"),
         ("judge.key", HEX),
         ("anything", HF),

@@ -27,7 +27,7 @@ HIDDEN = "***"
 _NAMES = (
     r"(?:api|access|secret|private|auth|account|wandb|swanlab|comet|license)[_-]?key"
     r"|(?:api|hub|hf|hugging[_-]?face|auth|access|wandb|swanlab|github|gitlab|bearer|session|refresh|bot|login)[_-]?token"
-    r"|secret|password|passwd|passphrase|credentials?"
+    r"|secret|password|passwd|passphrase|credentials?|(?:web[_-]?hook|notify)[_-]?url"
 )
 _NAME = re.compile(rf"(?:.*[._/-])?(?:\w*(?:{_NAMES})(?:_id)?|token)", re.IGNORECASE)
 _MAYBE = re.compile(r".*(?:key|token|wandb|swanlab|comet|login)", re.IGNORECASE)
