@@ -207,7 +207,9 @@ def test_what_was_held_back_is_summed_up_by_a_later_check(tmp_path: Path) -> Non
     other = replace(KL, id="entropy", key="entropy")
     assert check(path, settings, KL, other, now=NOW) == ["finding kl-high"]
     assert check(path, settings, KL, other, now=NOW + 600) == []
-    assert check(path, settings, KL, other, now=NOW + HOUR) == ["summary None"]
+    assert check(path, settings, KL, other, now=NOW + HOUR, fails=True) == []
+    assert check(path, settings, KL, other, now=NOW + 2 * HOUR) == ["summary None"]
+    assert check(path, settings, KL, other, now=NOW + 3 * HOUR) == []
 
 
 @pytest.mark.parametrize(

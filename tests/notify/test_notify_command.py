@@ -147,6 +147,17 @@ def test_a_check_whose_messages_fail_keeps_its_exit_code(
     assert "T0P-SECRET" not in err
 
 
+def test_the_guard_tells_of_a_finding_before_the_command_that_it_set_off(
+    server: Webhook, broken: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    os.utime(broken)
+    assert main(["guard", str(broken), "--", sys.executable, "-c", "pass"]) == 2
+    told = [one.data["event"] for one in server.received]
+    assert told[0] == "finding"
+    assert told[1:3] == ["guard", "guard"]
+
+
 def test_the_guard_sends_by_itself(
     server: Webhook,
     broken: Path,

@@ -55,9 +55,7 @@ async def test_what_is_found_meanwhile_is_told_and_nothing_else(tmp_path: Path) 
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.pause()
         said = notices(app)
-        assert said == [
-            "news goes to the webhook from VERL_TUI_NOTIFY_URL; nothing is sent of what is here already"
-        ]
+        assert said == ["notifications are on, for what is new from now"]
         app._tick()
         steps = range(31, 41)
         rows = MetricRows(("ppo/kl_div",), steps, ([0.3] * 10,), steps)

@@ -123,16 +123,19 @@ def _follow(
     from verl_tui.guard import follow
 
     notifier = notifier_for(config, "guard")
+    events: list[Mapping[str, object]] = []
 
     def write(event: Mapping[str, object]) -> None:
         _write_event(event)
-        if notifier is not None:
-            notifier.tell(event, time.time())
+        events.append(event)
 
     def looked(monitor: Monitor, now: float) -> None:
         if notifier is not None:
             notifier.look(monitor, now)
+            for event in events:  # a finding first, then the command that it set off
+                notifier.tell(event, now)
             print_messages(filter(None, (notifier.news(),)))
+        events.clear()
 
     try:
         return follow(paths, config, orders, clock=time.time, write=write, stop=stop, looked=looked)

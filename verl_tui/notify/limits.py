@@ -50,6 +50,8 @@ class Limits:
         self.held: list[Message] = []
         self.more = 0
         """Further messages held back, of which only the number is kept."""
+        self._summed: tuple[str, list[Message], int] = ("", [], 0)
+        """Id of the last summary, and what it stands for."""
 
     @property
     def held_back(self) -> int:
@@ -68,14 +70,23 @@ class Limits:
         is_quiet = self._quiet is not None and self._quiet.hold(self._minute(now))
         out: list[Message] = []
         if self.held and not is_quiet and self._room > 0:
-            out.append(self._last(summary(self.held, self.more, now), now))
+            summed = summary(self.held, self.more, now)
+            self._summed = (summed.id, self.held, self.more)
             self.held, self.more = [], 0
+            out.append(self._last(summed, now))
         for one in messages:
             if self._passes(one, is_quiet=is_quiet):
                 out.append(self._last(one, now))
             else:
                 self._hold(one)
         return out
+
+    def take_back(self, message: Message) -> None:
+        """Hold back again what a summary stands for that could not be sent."""
+        id, held, more = self._summed
+        if message.id == id:
+            self.held, self.more = [*held, *self.held], self.more + more
+            self._summed = ("", [], 0)
 
     def _passes(self, message: Message, *, is_quiet: bool) -> bool:
         critical = self._critical_passes and message.severity is Severity.CRITICAL

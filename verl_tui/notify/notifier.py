@@ -54,7 +54,7 @@ class Notifier:
     @property
     def greeting(self) -> str:
         """Sentence for the beginning, where only what is new is told."""
-        return f"news goes to {self.to.name}; nothing is sent of what is here already"
+        return "notifications are on, for what is new from now"
 
     def look(
         self,
@@ -89,6 +89,7 @@ class Notifier:
         self.sender.close(patience)
         for message in self.sender.unsent:
             self.changes.forget(message)
+            self.limits.take_back(message)
         held = 0 if keeps_held else self.limits.held_back
         why = f"{_messages(held)} held back by quiet hours or the hourly limit, and not sent"
         self._said = unsent = len(self.sender.unsent)
