@@ -96,6 +96,16 @@ def test_topics_say_all_that_there_is(
     assert [word for word in words if word.lower() not in text] == []
 
 
+@pytest.mark.parametrize("topic", TOPICS)
+def test_ascii_is_enough(
+    topic: str, surroundings: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    surroundings.write_text("ascii = true\n", encoding="utf-8")
+    text = said(capsys, topic)
+    assert text.isascii()
+    assert "???" not in text
+
+
 def test_keys_are_those_of_the_user(surroundings: Path, capsys: pytest.CaptureFixture[str]) -> None:
     surroundings.write_text('[keys]\n"look.log" = "ctrl+g"\nnonsense = "x"\n', encoding="utf-8")
     text = said(capsys, "keys")

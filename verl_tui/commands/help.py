@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from verl_tui.commands.arguments import CommandError, completes_words
 from verl_tui.commands.options import config_option, configuration, finding_ids, indicator_ids
 from verl_tui.commands.output import print_message
-from verl_tui.commands.topics import TOPICS, describe_indicator
+from verl_tui.commands.topics import TOPICS, ascii_only, describe_indicator
 from verl_tui.config import Config, ConfigError
 
 if TYPE_CHECKING:
@@ -35,8 +35,17 @@ def run(options: argparse.Namespace) -> int:
     """Show a page; return the exit code."""
     from verl_tui.commands.paging import show
 
-    show(_text(options.topic, options.parser.program, _config(options)))
+    config = _config(options)
+    text = _text(options.topic, options.parser.program, config)
+    show(_in_ascii(text) if ascii_only(config) else text)
     return 0
+
+
+def _in_ascii(text: str) -> str:
+    """Return a text with signs of ASCII for others, or question marks."""
+    from verl_tui.rendering.text.ascii_table import LIKE
+
+    return "".join(sign if sign.isascii() else LIKE.get(sign) or "?" for sign in text)
 
 
 def _config(options: argparse.Namespace) -> Config:

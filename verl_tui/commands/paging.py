@@ -40,7 +40,7 @@ def show(text: str) -> None:
         print(text, end="")
         return
     with suppress(BrokenPipeError, KeyboardInterrupt):
-        paging.communicate(text.encode())
+        paging.communicate(text.encode(sys.stdout.encoding or "utf-8", "replace"))
     while paging.poll() is None:  # ctrl+c is the pager's, which goes on
         with suppress(KeyboardInterrupt):
             paging.wait()

@@ -32,11 +32,16 @@ def _beside(folder: str) -> Callable[[Config], str]:
 
 
 def _keys(config: Config) -> str:
-    from verl_tui.rendering.charts.braille import ascii_locale
     from verl_tui.tui.all_keys import all_keys
 
-    ascii_only = ascii_locale() if config.ascii is None else config.ascii
-    return all_keys(config.keys, ascii_only=ascii_only)
+    return all_keys(config.keys, ascii_only=ascii_only(config))
+
+
+def ascii_only(config: Config) -> bool:
+    """Return whether pages are for a terminal that shows only ASCII."""
+    from verl_tui.rendering.charts.braille import ascii_locale
+
+    return ascii_locale() if config.ascii is None else config.ascii
 
 
 def _configuration(_config: Config) -> str:
