@@ -116,7 +116,7 @@ def test_a_chart_without_a_number_has_no_drawing(value: float) -> None:
 
 
 def test_noise_is_smoothed_with_the_values_behind_for_few_runs_only() -> None:
-    noisy = [0.5 + 0.3 * ((at * 7919) % 101 / 101 - 0.5) for at in range(2000)]
+    noisy = [0.5 + 0.3 * ((at * 7919) % 101 / 101 - 0.5) for at in range(600)]
     few = picture_of(report_of({name: {REWARD: noisy} for name in "ab"}).charts[0])
     many = picture_of(report_of({name: {REWARD: noisy} for name in "abcde"}).charts[0])
     assert few is not None

@@ -107,11 +107,12 @@ def _made(monitor: Monitor, options: argparse.Namespace, now: float) -> Report:
 
     from verl_tui import __version__
     from verl_tui.report.excerpts import excerpts_of
+    from verl_tui.report.masked import masked
     from verl_tui.report.record import Origin, make_report
 
     origin = Origin(
         version=__version__,
-        command=join(["verl-tui", *sys.argv[1:]]),
+        command=masked(join(["verl-tui", *sys.argv[1:]])),
         made=datetime.fromtimestamp(now).astimezone().strftime("%Y-%m-%d %H:%M:%S %z"),
         sentences=tuple(monitor.sentences),
     )

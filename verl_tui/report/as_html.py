@@ -71,14 +71,14 @@ def as_html(report: Report, drawn: Sequence[tuple[Chart, Picture | None]]) -> st
 
 
 def _head(report: Report, sections: dict[str, str]) -> Iterator[str]:
-    title = escape(f"Report: {report.title}")
+    title = escape(f"Report: {line(report.title)}")
     yield '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">\n'
     yield f'<meta http-equiv="Content-Security-Policy" content="{policy(PAGE_STYLE)}">\n'
     yield '<meta name="viewport" content="width=device-width,initial-scale=1">\n'
     yield '<meta name="referrer" content="no-referrer">\n'
     yield f"<title>{title}</title>\n<style>{PAGE_STYLE}</style></head>\n"
     origin = report.origin
-    yield f"<body><header><h1>{escape(report.title)}</h1>"
+    yield f"<body><header><h1>{escape(line(report.title))}</h1>"
     made = f"Training report, {origin.made}, by verl-tui {origin.version}"
     yield f'<p class="muted">{escape(made)}</p>'
     yield '<nav aria-label="Sections"><ul>'

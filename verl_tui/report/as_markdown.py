@@ -11,6 +11,7 @@ from verl_tui.comparison.as_text import escaped, markdown_table
 from verl_tui.comparison.table import Table
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.session.selection import LETTERS
+from verl_tui.report.masked import masked
 from verl_tui.report.words import (
     NO_CURVES,
     best_table,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from verl_tui.report.excerpts import Excerpt
     from verl_tui.report.record import Report, ReportedRun
     from verl_tui.report.run_charts import Chart
-    from verl_tui.report.words import WrittenFinding
+from verl_tui.report.words import WrittenFinding
 
 _SIZE = (76, 12)
 """Cells of a curve that is drawn in text."""
@@ -54,7 +55,7 @@ def as_markdown(
             text.
     """
     blocks = [
-        f"# {escaped(report.title)}",
+        f"# {escaped(line(report.title))}",
         f"Training report, {report.origin.made}, by verl-tui {report.origin.version}",
         *_verdicts(report),
         *_comparison(report),
@@ -87,7 +88,9 @@ def _verdicts(report: Report) -> Iterator[str]:
 
 
 def _table(table: Table) -> Iterator[str]:
-    yield "\n".join(markdown_table(table))
+    rows = tuple(tuple(map(line, row)) for row in table.rows)
+    clean = table._replace(columns=tuple(map(line, table.columns)), rows=rows)
+    yield "\n".join(markdown_table(clean))
     yield escaped(line(table.note))
 
 
@@ -134,7 +137,7 @@ def _in_text(chart: Chart) -> str:
     lettered = tuple(one for one in chart.curves if one.place is not None) or chart.curves[:1]
     data = replace(replace(chart, curves=lettered).overlaid, envelope=None, spread=())
     rows = ChartRenderer().rows(data, *_SIZE)
-    return "\n".join("".join(text for text, _ in row).rstrip() for row in rows)
+    return masked("\n".join("".join(text for text, _ in row).rstrip() for row in rows))
 
 
 def _fenced(text: str) -> str:

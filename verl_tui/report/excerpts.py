@@ -8,9 +8,8 @@ from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.records import Sample
-from verl_tui.secrets import hide
+from verl_tui.report.masked import masked
 from verl_tui.sources.folders.dump_file import DumpFile
-from verl_tui.text import safe
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
@@ -130,7 +129,7 @@ def _excerpt(why: str, at: int, found: _Candidates) -> Excerpt:
 
 def shortened(text: str, longest: int = LONGEST) -> str:
     """Return a text with its middle left out where it is long, and how much that is."""
-    clean = "\n".join(hide(line) for line in safe(text).split("\n"))
+    clean = masked(text)
     if len(clean) <= longest:
         return clean
     head = int(longest * _HEAD)

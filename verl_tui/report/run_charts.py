@@ -187,7 +187,8 @@ def _of_findings(
 
 
 def _of_key(planned: PlannedChart) -> tuple[str, ...]:
-    return (one_line(planned.key),)
+    beside = (f"joined points: {one_line(key)}" for key in planned.points)
+    return (one_line(planned.key), *beside)
 
 
 def _keys_of_findings(monitor: Monitor, runs: Iterable[Run]) -> list[str]:

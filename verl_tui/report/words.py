@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.comparison.table import Table
 from verl_tui.comparison.tables import tables
-from verl_tui.secrets import hide
+from verl_tui.report.masked import masked
 from verl_tui.text import one_line
 from verl_tui.words import counted, number
 
@@ -43,8 +43,8 @@ class WrittenFinding(NamedTuple):
 
 
 def line(text: str) -> str:
-    """Return foreign text in one line, without what gives access."""
-    return hide(one_line(text, LONGEST))
+    """Return foreign text in one line, without what gives access and without homes."""
+    return masked(one_line(text, LONGEST))
 
 
 def findings_of(run: ReportedRun) -> list[WrittenFinding]:
@@ -111,7 +111,7 @@ def best_table(report: Report) -> Table:
     columns = ("run", "best", "value", "at step", "checkpoint", "newest checkpoint")
     if not any(row[-1] for row in rows):
         rows = [row[:4] for row in rows]
-        return Table("", columns[:4], tuple(rows), "no checkpoint is known")
+        return Table("", columns[:4], tuple(rows), "no checkpoint is known", numbers=False)
     return Table("", columns, tuple(rows), numbers=False)
 
 
@@ -128,7 +128,8 @@ def _saved(best: Best) -> tuple[str, str]:
 
 def heading(chart: Chart) -> str:
     """Return the name of a chart as a heading; keys stay as the log has them."""
-    return line(chart.title if chart.indicator is None else capital(chart.title))
+    is_key = any(sign in chart.title for sign in "/_")
+    return line(chart.title if is_key else capital(chart.title))
 
 
 def capital(text: str) -> str:
