@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from verl_tui.comparison.bands import Against
-    from verl_tui.health.finding import Episode, Finding
+    from verl_tui.health.finding import Episode
     from verl_tui.monitor import Monitor
     from verl_tui.records import SourceStatus
     from verl_tui.runs.run import Run
@@ -96,27 +96,13 @@ def _run(run: Run, monitor: Monitor, now: float, by: BestBy) -> dict[str, Any]:
         "last_record_age_s": None if quiet is None else round(quiet, 3),
         "last_record_by": None if quiet is None else "file" if run.dated_by_file else "record",
         "indicators": _indicators(run),
-        "findings": [_finding(finding) for finding in verdict.findings],
+        "findings": [finding.as_data() for finding in verdict.findings],
         "not_judged": [{"id": rule.id, "reason": rule.reason} for rule in verdict.not_judged],
         "sources": [_source(source.status) for source in run.sources.values()],
         "best": _best(run, by),
         "targets": [_target(target) for target in targets_of(run, monitor.config.targets)],
         "history": [_episode(episode) for episode in verdict.history],
         "identity": dict(as_data(identity(run))),
-    }
-
-
-def _finding(finding: Finding) -> dict[str, Any]:
-    return {
-        "id": finding.id,
-        "severity": finding.severity.word,
-        "step": finding.step,
-        "since_step": finding.since_step,
-        "message": finding.message,
-        "evidence": list(finding.evidence),
-        "advice": finding.advice,
-        "source": finding.source,
-        "consequence_of": finding.consequence_of,
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,6 +46,20 @@ class Finding:
     """The log's own key of the metric that was judged, so that a chart can mark it."""
     consequence_of: str | None = None
     """Rule of the finding that this one follows from, None if it is a cause itself."""
+
+    def as_data(self) -> dict[str, Any]:
+        """Return it as in the machine output."""
+        return {
+            "id": self.id,
+            "severity": self.severity.word,
+            "step": self.step,
+            "since_step": self.since_step,
+            "message": self.message,
+            "evidence": list(self.evidence),
+            "advice": self.advice,
+            "source": self.source,
+            "consequence_of": self.consequence_of,
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from verl_tui.records import Batch
     from verl_tui.sources.discovery.found import FoundFile, FoundRun
+    from verl_tui.sources.source import Source
 
 _POLL = 1.0
 """Seconds between checks of the files' sizes: network file systems send no notices."""
@@ -52,6 +53,7 @@ class Feed:
         *,
         poll_interval: float | None = None,
         scrape_engines: bool = False,
+        source_of: Callable[[FoundFile, int], Source] = source_of,
     ) -> None:
         """Look for nothing yet.
 
@@ -60,7 +62,11 @@ class Feed:
             watch: Knows who writes the files.
             poll_interval: Seconds between two questions to an address, None for what suits it.
             scrape_engines: Whether to ask the engines that consoles name for their figures.
+            source_of: Makes the source of a file, given its place among the run's sources.
         """
+        self._source_of = source_of
+        self._only: str | None = None
+        """The run that is read, None for all."""
         self._finder = Finder([spec for spec in specs if not addresses.is_meant(spec)])
         self._served = Served(
             [spec for spec in specs if addresses.is_meant(spec)], every=poll_interval
@@ -94,6 +100,16 @@ class Feed:
             unreached=self._served.unreached,
         )
         return self.discovery
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the runs that have been found."""
+        return tuple(dict.fromkeys(name for name, _ in self._readers))
+
+    def keep(self, name: str) -> None:
+        """Read one run only, by its name."""
+        self._only = name
+        self._readers = {key: one for key, one in self._readers.items() if key[0] == name}
 
     def settle(self) -> None:
         """Poll all addresses once and wait for the answers: for a single look."""
@@ -285,11 +301,13 @@ class Feed:
     def _add(self, run: FoundRun) -> None:
         """Start to read the files of a run that are not read yet."""
         name = self._name(run)
+        if self._only not in (None, name):
+            return
         own = [file for file in run.files if self._names.get(file.path, name) == name]
         for file in own:
             key = (name, by_step.source_path(file))
             if key not in self._readers:
-                source = source_of(file, self._ordinal(name, file))
+                source = self._source_of(file, self._ordinal(name, file))
                 format = file.format.name if file.format is not None else "settings"
                 self._readers[key] = SourceReader(name, source, file.path, format, self._watch)
         if any(file.format is not None and file.format.anchor for file in own):

@@ -128,6 +128,14 @@ class StepTracker:
         """A field that looked like a step and was none."""
 
     @property
+    def relative(self) -> bool:
+        """True if steps depend on records before: counted, told by a field that rises, or within
+        epochs.
+        """
+        rising = bool(self._measured or self._no_step)
+        return bool(self._counting.records or rising or self._offset)
+
+    @property
     def note(self) -> str | None:
         """Say how many records were counted, and why."""
         count = self._counting.records

@@ -47,6 +47,11 @@ class LineReader:
         return self._patient.engines if self._patient is not None else ()
 
     @property
+    def counts_steps(self) -> bool:
+        """True if the steps of its records depend on those before."""
+        return bool(getattr(self._decoder, "counts_steps", False))
+
+    @property
     def reported(self) -> tuple[str, ...]:
         """The ids of the runs at W&B that it says it reports to, in their order."""
         return self._patient.reported if self._patient is not None else ()

@@ -132,6 +132,11 @@ class TutorialDecoder(JsonDecoder):
         return self._place.step
 
     @property
+    def counts_steps(self) -> bool:
+        """True if steps depend on the records before: they were counted, or count within epochs."""
+        return self._place.relative
+
+    @property
     def note(self) -> str | None:
         """Say that steps were counted, and that figures are means over ranks or devices."""
         ranks = {rank for rank, _ in self._workers} - {None}

@@ -160,6 +160,11 @@ class ConsoleDecoder:
         return self.decode(line, number)
 
     @property
+    def counts_steps(self) -> bool:
+        """True if steps depend on the lines before."""
+        return bool(self._dicts.counted)
+
+    @property
     def program(self) -> str | None:
         """The trainer that writes the console, None while unknown and for verl."""
         return self._dicts.program.name if not self._step_lines.schemas else None

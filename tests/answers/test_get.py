@@ -1,0 +1,365 @@
+"""`get`: each answer as a program gets it, equal to those of `check` and `export csv`, and one
+clear sentence where there is none.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import os
+import re
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from log_reading import read_run
+from test_real_logs import LOGS
+
+from verl_tui.answers import reading
+from verl_tui.answers.metrics import points_of, value_of
+from verl_tui.cli import build_parser, main
+from verl_tui.exporters.csv import write_csv
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+NOW = 1_800_000_000.0
+
+
+@pytest.fixture(autouse=True)
+def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text("", encoding="utf-8")
+    monkeypatch.setenv("VERL_TUI_CONFIG", str(config))
+
+
+@pytest.fixture
+def get(capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
+    """Return a function that asks for an answer as JSON."""
+
+    def ask(*words: str | Path) -> dict[str, Any]:
+        assert main(["get", *map(str, words), "--json"]) == 0
+        line = capsys.readouterr().out
+        assert line.count("\n") == 1
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    return ask
+
+
+@pytest.fixture
+def told(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Return a function that asks for an answer as text: exit code, output, messages."""
+
+    def ask(*words: str | Path) -> tuple[int, str, str]:
+        code = main(["get", *map(str, words)])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return ask
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """Return the directory of a run whose KL rises, with samples and a value that is no number."""
+    path = tmp_path / "logs" / "run_7"
+    path.mkdir(parents=True)
+    lines: list[dict[str, Any]] = []
+    for step in range(1, 41):
+        kl = 0.02 if step < 30 else 0.4
+        lines.append({"scope": "rollout", "step": step, "reward_mean": step / 4, "kl_div": kl})
+        for score in (0.5, -1.0, 2.0):
+            text = {"prompt": "why\x1b[31m?", "response": "y" * 600, "reward": score}
+            lines.append({"scope": "sample", "step": step, **text})
+    lines.append({"scope": "ppo", "step": 40, "policy_loss": float("nan")})
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    (path / "verl_logs.jsonl").write_text(text, encoding="utf-8")
+    return path
+
+
+def checked(path: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    """Return the report of `check --json` on a run."""
+    main(["check", "--json", str(path)])
+    (described,) = json.loads(capsys.readouterr().out)["runs"]
+    assert isinstance(described, dict)
+    return described
+
+
+def test_the_fields_of_each_answer(get: Callable[..., Any], run: Path) -> None:
+    read = ["version", "run", "read", "bytes_read"]
+    state = "state step total_steps progress remaining_s last_record_age_s last_record_by verdict"
+    assert list(get("state", run)) == [*read, *state.split(), "finding", "findings", "phase"]
+    findings = get("findings", run)
+    assert list(findings) == [*read, "total", "left_out", "not_judged", "findings"]
+    metrics = get("metrics", run)
+    assert list(metrics) == [*read, "total", "left_out", "metrics"]
+    assert list(metrics["metrics"][0]) == [
+        "key",
+        "indicator",
+        "step",
+        "value",
+        "count",
+        "min",
+        "max",
+    ]
+    points = get("metrics", run, "--metric", "policy_kl", "--last", "2")
+    assert list(points) == [*read, "key", "indicator", "total", "left_out", "points"]
+    assert points["points"] == [{"step": step, "value": 0.4, "time": None} for step in (39, 40)]
+    samples = get("samples", run)
+    order = "order step validation total left_out samples"
+    assert list(samples) == [*read, *order.split()]
+    log = get("log", run)
+    assert list(log) == [
+        "version",
+        "run",
+        "path",
+        "size",
+        "more_before",
+        "more_after",
+        "gave_up",
+        "lines",
+    ]
+
+
+def test_every_field_is_in_the_help(get: Callable[..., Any], run: Path) -> None:
+    asked = {
+        "state": [],
+        "findings": [],
+        "metrics": ["--metric", "reward"],
+        "samples": [],
+        "log": [],
+    }
+    for name, words in asked.items():
+        help = build_parser().commands["get"].commands[name].format_help()
+        assert "exit codes:" in help
+        assert "examples:" in help
+        for field in get(name, run, *words):
+            assert re.search(rf"\b{field}\b", help), (name, field)
+
+
+def test_a_value_that_is_no_number_is_null_and_said(get: Callable[..., Any], run: Path) -> None:
+    (point,) = get("metrics", run, "--metric", "ppo/policy_loss")["points"]
+    assert (point["value"], point["finite"]) == (None, False)
+    assert value_of(float("-inf")) == {"value": None, "finite": False}
+
+
+def test_points_around_a_step(get: Callable[..., Any], run: Path) -> None:
+    found = get("metrics", run, "--metric", "rollout/kl_div", "--around", "30", "--last", "4")
+    assert [point["step"] for point in found["points"]] == [28, 29, 30, 31]
+    assert (found["total"], found["left_out"]) == (40, 36)
+    near = get("metrics", run, "--metric", "rollout/kl_div", "--around", "900", "--last", "2")
+    assert [point["step"] for point in near["points"]] == [39, 40]
+
+
+def test_metrics_are_filtered_by_their_keys(get: Callable[..., Any], run: Path) -> None:
+    found = get("metrics", run, "--filter", "rollout/*")
+    assert [one["key"] for one in found["metrics"]] == ["rollout/reward_mean", "rollout/kl_div"]
+    assert found["left_out"] == found["total"] - 2
+    reward = found["metrics"][0]
+    assert (reward["count"], reward["min"], reward["max"]) == (40, 0.25, 10.0)
+
+
+def test_the_worst_and_the_best_samples_of_a_step(get: Callable[..., Any], run: Path) -> None:
+    worst = get("samples", run, "--worst", "2")
+    assert [(one["step"], one["score"]) for one in worst["samples"]] == [(40, -1.0), (40, 0.5)]
+    assert (worst["total"], worst["left_out"]) == (3, 1)
+    best = get("samples", run, "--best", "1", "--around", "7")
+    assert [(one["step"], one["score"]) for one in best["samples"]] == [(7, 2.0)]
+
+
+def test_texts_are_cut_and_their_lengths_said(get: Callable[..., Any], run: Path) -> None:
+    (cut,) = get("samples", run, "--last", "1")["samples"]
+    assert (len(cut["response"]), cut["response_length"]) == (500, 600)
+    (full,) = get("samples", run, "--last", "1", "--full")["samples"]
+    assert len(full["response"]) == 600
+
+
+def test_no_escape_sequence_reaches_the_terminal(
+    told: Callable[..., tuple[int, str, str]], run: Path
+) -> None:
+    for words in (["samples"], ["log"], ["log", "--grep", "why"]):
+        code, out, _ = told(words[0], run, *words[1:])
+        assert code == 0
+        assert "why" in out
+        assert "\x1b" not in out
+
+
+def test_samples_in_dumps_are_those_of_the_step(get: Callable[..., Any], run: Path) -> None:
+    dumps = run / "rollouts"
+    dumps.mkdir()
+    rows = [{"input": "q", "output": f"a{at}", "score": at % 5, "step": 50} for at in range(20)]
+    text = "".join(json.dumps(row) + "\n" for row in rows) + "{broken\n"
+    (dumps / "50.jsonl").write_text(text, encoding="utf-8")
+    found = get("samples", run, "--best", "3")
+    assert [one["response"] for one in found["samples"]] == ["a4", "a9", "a14"]
+    last = get("samples", run, "--last", "2")["samples"]
+    assert last[0]["response"] == "a19"
+    assert last[1]["unreadable"] is True
+
+
+@pytest.fixture
+def crashed(tmp_path: Path) -> Path:
+    """Return a console of verl that ends with an error in the middle."""
+    steps = "".join(
+        f"step:{step} - actor/ppo_kl:0.1 - actor/pg_loss:0.2 - critic/rewards/mean:0.3 - perf/x:1\n"
+        f"noise {step}\n"
+        for step in range(1, 60)
+    )
+    error = (
+        "Traceback (most recent call last):\n"
+        '  File "main.py", line 1, in <module>\n'
+        "RuntimeError: CUDA error: out of luck\n"
+    )
+    after = "".join(f"clean-up {at}\n" for at in range(30))
+    path = tmp_path / "train.log"
+    path.write_text(steps + error + after, encoding="utf-8")
+    os.utime(path, (1_700_000_000, 1_700_000_000))
+    return path
+
+
+def test_the_log_of_a_crashed_run_opens_at_its_error(
+    get: Callable[..., Any], crashed: Path
+) -> None:
+    found = get("log", crashed, "--error", "--last", "6")
+    (marked,) = [line for line in found["lines"] if line.get("mark")]
+    assert marked["text"] == "RuntimeError: CUDA error: out of luck"
+    assert len(found["lines"]) == 6
+    assert (found["more_before"], found["more_after"]) == (True, True)
+    assert found["lines"] == get("log", crashed)["lines"][7:13]
+
+
+def test_the_last_lines_and_those_around_a_step(get: Callable[..., Any], crashed: Path) -> None:
+    last = get("log", crashed, "--last", "2")
+    assert [line["text"] for line in last["lines"]] == ["clean-up 28", "clean-up 29"]
+    assert (last["more_before"], last["more_after"]) == (True, False)
+    around = get("log", crashed, "--around", "5", "--last", "3")["lines"]
+    assert [line["text"][:7] for line in around] == ["noise 4", "step:5 ", "noise 5"]
+    everything = get("log", crashed, "--last", "5000")
+    assert "".join(line["text"] + "\n" for line in everything["lines"]) == crashed.read_text()
+    assert everything["more_before"] is False
+
+
+def test_lines_that_match(get: Callable[..., Any], crashed: Path) -> None:
+    found = get("log", crashed, "--grep", "noise [1-3]$")
+    assert [line["text"] for line in found["lines"]] == ["noise 1", "noise 2", "noise 3"]
+    few = get("log", crashed, "--grep", "noise", "--last", "2")
+    assert [line["text"] for line in few["lines"]] == ["noise 58", "noise 59"]
+    assert few["more_before"] is True
+
+
+def test_an_expression_that_takes_too_long_is_given_up(
+    get: Callable[..., Any], tmp_path: Path
+) -> None:
+    path = tmp_path / "train.log"
+    step = "step:1 - actor/ppo_kl:0.1 - actor/pg_loss:0.2 - critic/rewards/mean:0.3 - perf/x:1\n"
+    path.write_text(step + "a" * 16_000 + "\n", encoding="utf-8")
+    found = get("log", path, "--grep", ".*a.*a.*a.*b")
+    assert found["gave_up"] is True
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (["state", "logs"], 64, "2 runs: run_7, run_8; name one with --run"),
+        (["state", "logs", "--run", "run"], 64, "in the names of several runs: run_7, run_8"),
+        (["state", "logs", "--run", "none"], 64, "none of the runs: run_7, run_8"),
+        (["state", "nothing"], 3, "nothing: no such file or directory"),
+        (["metrics", "logs/run_7", "--metric", "rewrd"], 64, "no metric rewrd; alike: reward"),
+        (["metrics", "logs/run_7", "--around", "3"], 64, "--around needs the metric"),
+        (["metrics", "logs/run_7", "--metric", "x", "--filter", "y"], 64, "--metric names one"),
+        (["samples", "logs/run_7", "--validation"], 3, "run_7 has no validation samples"),
+        (["log", "logs/run_7", "--around", "999"], 64, "no line of step 999"),
+        (["log", "logs/run_7", "--error"], 64, "no error has ended run_7"),
+        (["log", "logs/run_7", "--grep", "("], 64, "missing )"),
+        (["findings"], 64, "name a log"),
+        ([], 64, "name a command: findings, log, metrics, runs, samples, state"),
+    ],
+)
+def test_one_sentence_where_there_is_no_answer(
+    told: Callable[..., tuple[int, str, str]],
+    run: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: list[str],
+    code: int,
+    sentence: str,
+) -> None:
+    other = run.parent / "run_8"
+    other.mkdir()
+    (other / "verl_logs.jsonl").write_text('{"scope": "ppo", "step": 1, "policy_loss": 1}\n')
+    monkeypatch.chdir(run.parent.parent)
+    found, out, err = told(*words)
+    assert (found, out) == (code, "")
+    assert sentence in err
+    assert err.count("\n") == 1
+
+
+def test_one_of_several_runs_is_named(get: Callable[..., Any], run: Path) -> None:
+    other = run.parent / "run_8"
+    other.mkdir()
+    (other / "verl_logs.jsonl").write_text('{"scope": "ppo", "step": 1, "policy_loss": 1}\n')
+    assert get("runs", run.parent) == {"version": 1, "runs": ["run_7", "run_8"]}
+    assert get("state", run.parent, "--run", "run_8")["step"] == 1
+    assert get("state", run.parent, "--run", "7")["step"] == 40
+
+
+REAL = (
+    "KotoHanon__VERL-Maze/verl_demo.log",
+    "HanlinDu__verl/verl_examples__gsm8k.jsonl",
+    "made-with-verl-0.9.1/run_7",
+    "hykun1989__360-LLaMA-Factory-grpo/trainer_log.jsonl",
+)
+needs_logs = pytest.mark.skipif(not LOGS.is_dir(), reason=f"{LOGS} is not here")
+
+
+@needs_logs
+@pytest.mark.parametrize("name", REAL)
+def test_real_logs_are_answered_as_by_check(
+    get: Callable[..., Any], capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    path = LOGS / name
+    described = checked(path, capsys)
+    state = get("state", path)
+    for field in ("state", "step", "total_steps", "last_record_by"):
+        assert state[field] == described[field]
+    assert state["finding"] == next((one["id"] for one in described["findings"]), None)
+    findings = get("findings", path)
+    assert findings["findings"] == described["findings"]
+    assert findings["not_judged"] == len(described["not_judged"])
+    for id, expected in described["indicators"].items():
+        (point,) = get("metrics", path, "--metric", id, "--last", "1")["points"]
+        assert {**expected, **point} == {**point, **expected}
+
+
+@needs_logs
+@pytest.mark.parametrize("name", REAL)
+def test_real_logs_have_the_points_of_the_exported_table(
+    get: Callable[..., Any], name: str
+) -> None:
+    path = LOGS / name
+    run = read_run(path)
+    text = io.StringIO()
+    write_csv(run, text)
+    rows = list(csv.DictReader(io.StringIO(text.getvalue())))
+    for key in [key for key in run.keys if key != "step"][::7]:
+        table = [(int(row["step"]), float(row[key])) for row in rows if row[key]]
+        exported = [point for point in table if point[0] <= (run.end or point[0])]
+        found = get("metrics", path, "--metric", key, "--last", "1000000")["points"]
+        assert [point["step"] for point in found] == [step for step, _ in exported]
+        assert [point["value"] for point in found] == [
+            value if math.isfinite(value) else None for _, value in exported
+        ]
+
+
+@needs_logs
+@pytest.mark.parametrize("name", REAL)
+def test_the_end_of_real_logs_has_the_points_of_the_whole(name: str) -> None:
+    path = str(LOGS / name)
+    for key in reading.whole([path], None, NOW).run.keys[::5]:
+        answer = partial(points_of, metric=key, count=3)
+        found = reading.from_end([path], None, NOW, answer, least=0, first=30_000)
+        whole = answer(reading.whole([path], None, NOW))
+        assert whole is not None
+        assert found["points"] == whole["points"]

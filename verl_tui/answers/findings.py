@@ -1,0 +1,54 @@
+"""What a run's judge finds now."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from verl_tui.health import Judge, Severity
+from verl_tui.text import one_line
+from verl_tui.words import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from verl_tui.answers.reading import Reading
+    from verl_tui.health import Guide
+
+
+def findings_of(reading: Reading, guide: Guide, now: float, least: str = "info") -> dict[str, Any]:
+    """Return the findings on a run, the worst first.
+
+    Args:
+        reading: The run, all of it read.
+        guide: The rules in force.
+        now: Seconds since the epoch.
+        least: The least severity that is told.
+    """
+    verdict = Judge(guide, reading.run).verdict(now)
+    told = [one for one in verdict.findings if one.severity >= Severity[least.upper()]]
+    return {
+        "run": reading.run.name,
+        **reading.part,
+        "total": len(verdict.findings),
+        "left_out": len(verdict.findings) - len(told),
+        "not_judged": len(verdict.not_judged),
+        "findings": [finding.as_data() for finding in told],
+    }
+
+
+def findings_lines(found: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the answer as lines of text."""
+    if not found["findings"]:
+        of = (
+            f" ({counted(found['left_out'], 'finding')} of less weight)"
+            if found["left_out"]
+            else ""
+        )
+        yield f"{one_line(found['run'])}: no findings{of}"
+    for one in found["findings"]:
+        since = "" if one["since_step"] is None else f" since step {one['since_step']}"
+        follows = f", follows from {one['consequence_of']}" if one["consequence_of"] else ""
+        yield f"{one['severity']} {one['id']}{since}{follows}: {one_line(one['message'], 1000)}"
+        yield from (f"  - {one_line(evidence, 1000)}" for evidence in one["evidence"])
+        if one["advice"]:
+            yield f"  advice: {one_line(one['advice'], 1000)}"

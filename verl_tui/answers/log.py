@@ -1,0 +1,196 @@
+"""Lines of a run's log, read at the place that is asked for."""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_left
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from verl_tui.answers.reading import NothingError, RunError
+from verl_tui.on_demand.log.blocks import BLOCK, LogFile, read_block
+from verl_tui.on_demand.log.line_search import SearchJob, search_next
+from verl_tui.rendering.log.line_kinds import StepLine, TextQuery
+from verl_tui.rendering.log.target import error_target, texts
+from verl_tui.sources.files.compressed import plain
+from verl_tui.sources.files.tail import CHUNK, opened
+from verl_tui.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from verl_tui.answers.reading import Reading
+    from verl_tui.on_demand.log.blocks import LogLine
+    from verl_tui.rendering.text.search import Search
+
+LONG = 2 * 2**20
+"""Bytes from which on only the end of a log is read for its last lines."""
+SHOWN = 1000
+"""Characters of a line, unless all are asked for."""
+
+
+class LogPlace(NamedTuple):
+    """Which lines are wanted; the last ones where nothing is set."""
+
+    step: int | None = None
+    """Around the line of this step."""
+    error: bool = False
+    """Around the line that tells how the run ended."""
+    grep: Search | None = None
+    """The last lines that match."""
+
+
+def log_of(reading: Reading, count: int, place: LogPlace, *, full: bool = False) -> dict[str, Any]:
+    """Return lines of the run's log.
+
+    Args:
+        reading: The run; only where its files are and how it ended is needed.
+        count: Most lines.
+        place: Where to look.
+        full: Whether lines are given in full, up to the 16 KiB that are read of one.
+
+    Raises:
+        NothingError: It has no log as text, or it cannot be read.
+        RunError: The log has no such line.
+    """
+    path = _path(reading, place)
+    try:
+        with opened(path) as raw:
+            file = LogFile(raw.fileno())
+            lines, mark, before, after = _lines(file, reading, path, count, place)
+            size = file.size
+    except OSError as error:
+        why = os.strerror(error.errno).lower() if error.errno else str(error)
+        raise NothingError(f"{one_line(str(path))}: {why}") from error
+    return {
+        "run": reading.run.name,
+        "path": str(path),
+        "size": size,
+        "more_before": before,
+        "more_after": after,
+        "gave_up": place.grep is not None and place.grep.given_up,
+        "lines": [_described(line, mark, full=full) for line in lines],
+    }
+
+
+def _path(reading: Reading, place: LogPlace) -> Path:
+    """Return the log that is meant: the one with the error, or the first that can be read."""
+    target = error_target(reading.run).path if place.error else None
+    known = [Path(one.path) for one in texts(reading.run) if one.format != "settings"]
+    path = Path(target) if target is not None else next(iter(known), None)
+    if path is None:
+        raise NothingError(f"{one_line(reading.run.name)} has no log as text")
+    if plain(path) != path:
+        raise NothingError(f"{one_line(str(path))}: compressed, unpack it to look at its text")
+    return path
+
+
+_Found = tuple["list[LogLine]", "int | None", bool, bool]
+"""Lines, the start of the one looked for, and whether there are more before and after them."""
+
+
+def _lines(file: LogFile, reading: Reading, path: Path, count: int, place: LogPlace) -> _Found:
+    if place.grep is not None:
+        return _matching(file, place.grep, count)
+    if place.step is not None:
+        start = _last_match(file, StepLine(place.step))
+        if start is None:
+            raise RunError(f"{one_line(str(path))} has no line of step {place.step}")
+        return _around(file, start, count)
+    line = error_target(reading.run).line if place.error else None
+    if line is not None:
+        start = _line_start(file, line, reading.starts.get(str(path), 0))
+        return _around(file, start, count)
+    found = _before(file, file.size, count)
+    return found, None, bool(found) and found[0].start > 0, False
+
+
+def _matching(file: LogFile, search: Search, count: int) -> _Found:
+    """Return the last lines that match."""
+    found: list[LogLine] = []
+    origin = file.size
+    while (
+        len(found) <= count and (start := _last_match(file, TextQuery(search), origin)) is not None
+    ):
+        found.append(next(_from(file, start)))
+        origin = start
+    return found[:count][::-1], None, len(found) > count, False
+
+
+def _last_match(
+    file: LogFile, query: StepLine | TextQuery, origin: int | None = None
+) -> int | None:
+    search = SearchJob(query, file.size if origin is None else origin, -1, file.size)
+    while not search.done and file.size:
+        search_next(file, search)
+    return search.found
+
+
+def _around(file: LogFile, start: int, count: int) -> _Found:
+    """Return lines on both sides of one."""
+    before = _before(file, start, count // 2)
+    after: list[LogLine] = []
+    for line in _from(file, start):
+        if len(after) >= count - len(before):
+            break
+        after.append(line)
+    before = _before(file, start, count - len(after))
+    more = bool(after) and after[-1].end < file.size
+    first = (before or after)[:1]
+    return [*before, *after], start, bool(first) and first[0].start > 0, more
+
+
+def _before(file: LogFile, end: int, count: int) -> list[LogLine]:
+    """Return the last lines that begin before a position."""
+    found: list[LogLine] = []
+    number = (end - 1) // BLOCK
+    while number >= 0 and len(found) < count:
+        block = read_block(file, number)
+        found[:0] = [line for line in block.lines if line.start < end]
+        number = block.before
+    return found[-count:] if count else []
+
+
+def _from(file: LogFile, start: int) -> Iterator[LogLine]:
+    """Yield the lines from one on."""
+    number = start // BLOCK
+    while number * BLOCK < file.size:
+        block = read_block(file, number)
+        first = bisect_left([line.start for line in block.lines], start)
+        yield from block.lines[first:]
+        number = block.after
+
+
+def _line_start(file: LogFile, number: int, base: int) -> int:
+    """Return the start of a line by its number, from 1, counted from a position on."""
+    at, lacking = base, number - 1
+    while lacking > 0 and (data := file.read(at, CHUNK)):
+        count = data.count(b"\n")
+        if count < lacking:
+            lacking -= count
+            at += len(data)
+            continue
+        end = -1
+        for _ in range(lacking):
+            end = data.find(b"\n", end + 1)
+        return at + end + 1
+    return min(at, max(0, file.size - 1))
+
+
+def _described(line: LogLine, mark: int | None, *, full: bool) -> dict[str, Any]:
+    text = line.text if full else line.text[:SHOWN]
+    described: dict[str, Any] = {"byte": line.start, "text": text}
+    if len(text) < len(line.text):
+        described["length"] = len(line.text)
+    if mark is not None and line.start == mark:
+        described["mark"] = True
+    return described
+
+
+def log_lines(found: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the answer as lines of text; the line looked for begins with `>`."""
+    marked = any(line.get("mark") for line in found["lines"])
+    for line in found["lines"]:
+        sign = "" if not marked else "> " if line.get("mark") else "  "
+        cut = f"… [{line['length'] - len(line['text']):,} more]" if "length" in line else ""
+        yield f"{sign}{line['text']}{cut}"

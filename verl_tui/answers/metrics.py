@@ -1,0 +1,160 @@
+"""The metrics of a run: a line on each, or the points of one."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+from verl_tui.answers.reading import RunError
+from verl_tui.indicators import INDICATORS, factor
+from verl_tui.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from verl_tui.answers.reading import Reading
+    from verl_tui.runs.run import Run
+    from verl_tui.runs.series import Series
+
+LONG = 2 * 2**20
+"""Bytes from which on a log is read from its end for the newest points."""
+
+
+def metrics_of(reading: Reading, pattern: str | None = None) -> dict[str, Any]:
+    """Return a line on each metric, in the order of first appearance.
+
+    Args:
+        reading: The run, all of it read.
+        pattern: A glob for the keys that are told, None for all.
+    """
+    run = reading.run
+    means = {key: id for id, key in run.indicators.items()}
+    told = [key for key in run.keys if pattern is None or fnmatchcase(key, pattern)]
+    metrics = [
+        _summary(series, means.get(key)) for key in told if (series := run.present(key)) is not None
+    ]
+    return {
+        "run": run.name,
+        **reading.part,
+        "total": len(run.keys),
+        "left_out": len(run.keys) - len(metrics),
+        "metrics": metrics,
+    }
+
+
+def _summary(series: Series, indicator: str | None) -> dict[str, Any]:
+    finite = [value for value in series.values if math.isfinite(value)]
+    return {
+        "key": series.key,
+        "indicator": indicator,
+        "step": series.steps[-1],
+        **value_of(series.values[-1]),
+        "count": len(series),
+        "min": min(finite, default=None),
+        "max": max(finite, default=None),
+    }
+
+
+def value_of(value: float) -> dict[str, Any]:
+    """Return a value for JSON, which knows neither NaN nor infinity."""
+    return {"value": value} if math.isfinite(value) else {"value": None, "finite": False}
+
+
+def points_of(
+    reading: Reading, metric: str, count: int, around: int | None = None
+) -> dict[str, Any] | None:
+    """Return points of a metric, ascending in step; None if more of the run has to be read.
+
+    Args:
+        reading: The run.
+        metric: The log's own key, or an indicator.
+        count: Most points.
+        around: The step to which they are nearest, None for the last.
+
+    Raises:
+        RunError: The run has no such metric.
+    """
+    run = reading.run
+    key = metric if metric in run.keys else run.indicators.get(metric, metric)
+    series = run.present(key)
+    if series is None:
+        if reading.searched is not None:
+            raise RunError(_unknown(run, metric, reading.searched))
+        return None
+    begin = _known_from(series, reading)
+    start, stop = _window(series, count, around)
+    # A step that is asked for may lie before what was read.
+    if begin is None or (not reading.whole and (start < begin or stop - start < count)):
+        return None
+    times = factor(metric, series.key) if metric in INDICATORS and key != metric else 1
+    total = len(series) if reading.whole else None
+    return {
+        "run": run.name,
+        **reading.part,
+        "key": series.key,
+        "indicator": next((id for id, one in run.indicators.items() if one == key), None),
+        "total": total,
+        "left_out": None if total is None else total - (stop - start),
+        "points": [_point(series, at, times) for at in range(start, stop)],
+    }
+
+
+def _known_from(series: Series, reading: Reading) -> int | None:
+    """Return the index of the first point from which on none is missing, None where there is no
+    such.
+    """
+    if reading.whole:
+        return 0
+    if reading.complete_from is None:
+        return None
+    return bisect_left(series.steps, reading.complete_from)
+
+
+def _window(series: Series, count: int, around: int | None) -> tuple[int, int]:
+    """Return the first index and the one after the last."""
+    size = len(series)
+    if around is None:
+        return max(0, size - count), size
+    at = bisect_left(series.steps, around)
+    start = max(0, min(at - count // 2, size - count))
+    return start, min(size, start + count)
+
+
+def _point(series: Series, at: int, times: float) -> dict[str, Any]:
+    value, time = series.values[at], series.times[at]
+    value = value if times == 1 else value * times
+    return {
+        "step": series.steps[at],
+        **value_of(value),
+        "time": None if math.isnan(time) else time,
+    }
+
+
+def _unknown(run: Run, metric: str, where: str) -> str:
+    near = get_close_matches(metric, [*run.keys, *run.indicators], n=3, cutoff=0.5)
+    within = [key for key in run.keys if metric in key][:3]
+    like = list(dict.fromkeys([*within, *near]))[:3]
+    hint = f"; alike: {', '.join(one_line(one, 80) for one in like)}" if like else ""
+    return f"{one_line(run.name)} has no metric {one_line(metric, 80)}{where}{hint}"
+
+
+def metrics_lines(found: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a line on each metric: key, step, value, count, min, max, apart by tabs."""
+    yield "key\tstep\tvalue\tcount\tmin\tmax"
+    for one in found["metrics"]:
+        numbers = (_number(one[name]) for name in ("step", "value", "count", "min", "max"))
+        yield "\t".join([one_line(one["key"], 300), *numbers])
+
+
+def points_lines(found: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a line on each point: step and value, apart by a tab."""
+    yield f"step\t{one_line(found['key'], 300)}"
+    for point in found["points"]:
+        yield f"{point['step']}\t{_number(point['value'])}"
+
+
+def _number(value: float | None) -> str:
+    return "not finite" if value is None else f"{value:.10g}"

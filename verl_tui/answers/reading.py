@@ -1,0 +1,248 @@
+"""Read one run, whole or from the end of its long logs, as far as an answer needs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from verl_tui.runs.run import Run
+from verl_tui.sources.discovery.passed_over import sentences
+from verl_tui.sources.end_source import FORMATS, EndSource
+from verl_tui.sources.feed import Feed
+from verl_tui.sources.files.compressed import plain
+from verl_tui.sources.source_reader import source_of
+from verl_tui.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from verl_tui.records import Batch
+    from verl_tui.sources.discovery.found import FoundFile
+    from verl_tui.sources.source import Source
+
+AnswerT = TypeVar("AnswerT")
+
+FIRST = 2**20
+"""Bytes read at the end of a long log in the first attempt."""
+_FURTHER = 4
+"""How many times as much is read in each further attempt, so that all together cost at most a third
+more than the last.
+"""
+DEEP = 16 * 2**20
+"""Bytes at the end of a long log that have to hold at least one value or sample of what is asked
+for, else it is taken for a mistake: a heuristic, hundreds of steps of the wordiest logs.
+"""
+_NAMED = 8
+"""Most runs named in a sentence."""
+
+
+class RunError(Exception):
+    """The run that is asked for cannot be told; the text is one sentence."""
+
+
+class NothingError(Exception):
+    """There is nothing to answer from; the text is one sentence."""
+
+
+class Reading(NamedTuple):
+    """A run that has been read, whole or in part."""
+
+    run: Run
+    complete_from: int | None
+    """The first step from which on the numbers are complete, None where that is not known; 0 where
+    all was read.
+    """
+    needs_all: bool
+    """True if no part of it answers anything: its steps depend on the beginning of a log."""
+    whole: bool
+    bytes_read: int
+    """Bytes read in all attempts, without what tells the formats of files."""
+    sentences: tuple[str, ...]
+    """What was passed over or is missing, one sentence each."""
+    starts: dict[str, int]
+    """Path -> the byte at which the part that was read begins, 0 where it is not in here."""
+    wanted: int | None
+    """Bytes that were read at the end of each long log, None if all."""
+
+    @property
+    def searched(self) -> str | None:
+        """The part that was searched, in words, where it was all or enough to tell that something
+        is not in the log; None where it was less.
+        """
+        if self.whole:
+            return ""
+        if self.wanted is None or self.wanted < DEEP:
+            return None
+        return f" in the last {self.wanted >> 20} MiB of its log (--whole reads all)"
+
+    @property
+    def part(self) -> dict[str, object]:
+        """How much was read, as fields of an answer."""
+        return {"read": "whole" if self.whole else "end", "bytes_read": self.bytes_read}
+
+
+def names(specs: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names of the runs behind paths, and what was passed over; no log is read."""
+    feed = Feed(specs)
+    discovery = feed.scan()
+    said = (*discovery.problems, *discovery.waiting, *sentences(discovery.passed))
+    return feed.names, said
+
+
+def whole(specs: Sequence[str], name: str | None, now: float) -> Reading:
+    """Return one run, all of it read.
+
+    Raises:
+        RunError: There are several and none of them is named, or none has this name.
+        NothingError: There is none.
+    """
+    return _read(specs, name, now, None, 0, 0)
+
+
+def glance(specs: Sequence[str], name: str | None, now: float, *, least: int) -> Reading:
+    """Return one run with a little read of the end of each long log: enough for how it ended.
+
+    Raises:
+        RunError: See `whole`.
+        NothingError: See `whole`.
+    """
+    return _read(specs, name, now, FIRST, least, 0)
+
+
+def from_end(
+    specs: Sequence[str],
+    name: str | None,
+    now: float,
+    answer: Callable[[Reading], AnswerT | None],
+    *,
+    least: int,
+    first: int = FIRST,
+) -> AnswerT:
+    """Return an answer from as much of the end of long logs as it takes.
+
+    Args:
+        specs: Paths.
+        name: The run, None where there is only one.
+        now: Seconds since the epoch.
+        answer: Returns None where it takes more than has been read; never of a whole run.
+        least: Bytes from which on a log is long.
+        first: Bytes read at the end of a long log in the first attempt.
+
+    Raises:
+        RunError: See `whole`.
+        NothingError: See `whole`.
+    """
+    wanted: int | None = first
+    spent = 0
+    while True:
+        reading = _read(specs, name, now, wanted, least, spent)
+        found = None if reading.needs_all else answer(reading)
+        if found is not None:
+            return found
+        assert not reading.whole, "a whole run is answered from"
+        spent = reading.bytes_read
+        wanted = None if wanted is None or reading.needs_all else wanted * _FURTHER
+
+
+def _read(
+    specs: Sequence[str], name: str | None, now: float, wanted: int | None, least: int, spent: int
+) -> Reading:
+    """Read a run once.
+
+    Args:
+        specs: Paths.
+        name: The run.
+        now: Seconds since the epoch.
+        wanted: Bytes at the end of long logs, None for all.
+        least: Bytes from which on a log is long.
+        spent: Bytes that earlier attempts have read.
+    """
+    ends: list[EndSource] = []
+
+    def chosen(file: FoundFile, ordinal: int) -> Source:
+        if wanted is None or not _is_long(file, max(least, wanted)):
+            return source_of(file, ordinal)
+        assert file.format is not None
+        ends.append(EndSource(file.path, file.format, ordinal, wanted))
+        return ends[-1]
+
+    feed = Feed(specs, source_of=chosen)
+    feed.settle()
+    discovery = feed.scan()
+    said = (*discovery.problems, *discovery.waiting, *sentences(discovery.passed))
+    run = Run(_chosen(feed, name, said))
+    for batch in _batches(feed, run.name, now):
+        run.apply(batch, now)
+    ends = [end for end in ends if str(end.path) in run.sources]
+    partial = {str(end.path): end for end in ends if end.start}
+    read = sum(
+        state.status.bytes_read if path not in partial else partial[path].cost
+        for path, state in run.sources.items()
+    )
+    return Reading(
+        run,
+        _complete_from(run, list(partial.values())),
+        any(end.needs_beginning for end in partial.values()),
+        not partial,
+        spent + read,
+        said,
+        {path: end.start for path, end in partial.items()},
+        wanted,
+    )
+
+
+def _batches(feed: Feed, name: str, now: float) -> Iterator[Batch]:
+    feed.keep(name)
+    yield from feed.read()
+    yield from feed.finish()
+    yield from feed.update_writers(now)
+
+
+def _is_long(file: FoundFile, least: int) -> bool:
+    """Return whether a file is read from its end: long, and of a format whose lines tell enough."""
+    if file.format is None or file.format.name not in FORMATS or plain(file.path) != file.path:
+        return False
+    try:
+        return file.path.stat().st_size > least
+    except OSError:
+        return False
+
+
+def _complete_from(run: Run, ends: Sequence[EndSource]) -> int | None:
+    """Return the first step from which on the numbers are complete.
+
+    A log that has gone back to an earlier step within the part that was read is complete from that
+    step on.
+    """
+    if not ends:
+        return 0
+    found: list[int] = []
+    for end in ends:
+        if not end.has_rows:
+            continue
+        if end.complete_from is None:
+            return None
+        back = [mark.step for mark in run.restarts if mark.path == str(end.path)]
+        found.append(min([end.complete_from, *back]))
+    return max(found, default=None)
+
+
+def _chosen(feed: Feed, name: str | None, said: Sequence[str]) -> str:
+    """Return the name of the run that is asked for."""
+    known = feed.names
+    if name is not None:
+        meant = [one for one in known if one == name] or [one for one in known if name in one]
+        if len(meant) == 1:
+            return meant[0]
+        words = "none of the runs" if not meant else "in the names of several runs"
+        raise RunError(f"--run {one_line(name)}: {words}: {_list(meant or known)}")
+    if len(known) > 1:
+        raise RunError(f"{len(known)} runs: {_list(known)}; name one with --run")
+    if not known:
+        raise NothingError("; ".join(said) or "no run found")
+    return known[0]
+
+
+def _list(known: Sequence[str]) -> str:
+    shown = [one_line(one, 80) for one in known[:_NAMED]]
+    more = [f"and {len(known) - _NAMED} more"] if len(known) > _NAMED else []
+    return ", ".join([*shown, *more]) or "there is none"

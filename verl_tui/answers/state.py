@@ -1,0 +1,101 @@
+"""How a run is, in one line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from verl_tui.health import Judge
+from verl_tui.runs.views.signs_of_life import phase
+from verl_tui.runs.views.state import State, remaining, silence, state
+from verl_tui.text import one_line
+from verl_tui.times import age, duration
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from verl_tui.answers.reading import Reading
+    from verl_tui.health import Guide, Verdict
+    from verl_tui.runs.run import Run
+
+LONG = 64 * 2**20
+"""Bytes from which on a log is read from its end: the verdict takes all of it."""
+
+
+def state_of(reading: Reading, guide: Guide, now: float) -> dict[str, Any] | None:
+    """Return how a run is; None if more of it has to be read.
+
+    Args:
+        reading: The run.
+        guide: The rules in force.
+        now: Seconds since the epoch.
+    """
+    run = reading.run
+    if not reading.whole and run.step is None:
+        return None
+    quiet, left, total = silence(run, now), remaining(run, now), run.total_steps
+    verdict = Judge(guide, run).verdict(now) if reading.whole else None
+    worst = next(iter(verdict.findings), None) if verdict is not None else None
+    known = run.step is not None and total
+    return {
+        "run": run.name,
+        **reading.part,
+        "state": state(run, now).value,
+        "step": run.step,
+        "total_steps": total,
+        "progress": min(1.0, (run.step or 0) / (total or 1)) if known else None,
+        "remaining_s": None if left is None else round(left, 3),
+        "last_record_age_s": None if quiet is None else round(quiet, 3),
+        "last_record_by": None if quiet is None else "file" if run.dated_by_file else "record",
+        "verdict": _word(run, guide, verdict),
+        "finding": None if worst is None else worst.id,
+        "findings": None if verdict is None else len(verdict.findings),
+        "phase": _phase(reading, now),
+    }
+
+
+def _phase(reading: Reading, now: float) -> str | None:
+    """Return what the run is or was at; None once it has finished, and where only a line number in
+    an unread part would tell.
+    """
+    run = reading.run
+    staged = any(source.stage is not None for source in run.sources.values())
+    if state(run, now) is State.FINISHED or (staged and not reading.whole):
+        return None
+    return phase(run)
+
+
+def _word(run: Run, guide: Guide, verdict: Verdict | None) -> str | None:
+    """Return `critical`, `warning`, `healthy`, or None where there is nothing to judge by."""
+    if verdict is None:
+        return None
+    found = {finding.severity.word for finding in verdict.findings}
+    for severity in ("critical", "warning"):
+        if severity in found:
+            return severity
+    judged = {rule.id for rule in guide.rules} - {rule.id for rule in verdict.not_judged}
+    return "healthy" if found or (judged and run.indicators) else None
+
+
+def state_line(found: Mapping[str, Any]) -> str:
+    """Return the answer as a line of text."""
+    step, total, progress = (found[key] for key in ("step", "total_steps", "progress"))
+    parts = [found["state"]]
+    if step is not None:
+        of = f" of {total} ({int(100 * progress)}%)" if progress is not None else ""
+        parts.append(f"step {step}{of}")
+    if found["remaining_s"] is not None:
+        parts.append(f"about {duration(found['remaining_s'])} left")
+    if found["last_record_age_s"] is not None:
+        ago = age(found["last_record_age_s"])
+        parts.append("last record just now" if ago == "now" else f"last record {ago} ago")
+    parts.append(_judged(found))
+    if found["phase"]:
+        parts.append(found["phase"])
+    return f"{one_line(found['run'])}: {', '.join(parts)}"
+
+
+def _judged(found: Mapping[str, Any]) -> str:
+    if found["read"] == "end":
+        return "not judged (only the end was read: --whole)"
+    worst = f" ({found['finding']})" if found["finding"] else ""
+    return f"{found['verdict'] or 'no verdict yet'}{worst}"

@@ -1,0 +1,98 @@
+"""Options and output that all answers of `verl-tui get` share."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from verl_tui.commands.arguments import CommandError
+from verl_tui.commands.options import paths_argument, paths_of
+from verl_tui.commands.output import EXIT_NOTHING, print_messages
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from verl_tui.answers.reading import Reading
+    from verl_tui.commands.arguments import CommandParser
+
+VERSION = 1
+"""Version of the answers: grows when a field is removed or changes its meaning."""
+CODES = """exit codes:
+  0    answered
+  3    nothing readable, or nothing of this kind in the run
+  64   wrong usage: several runs and no --run, no such run, metric or step
+  130, 141  interrupted; the reader of the output has gone"""
+_FIELDS = """fields of the JSON object, on one line:
+  version     1; grows when a field changes its meaning or goes
+  run         name of the run"""
+READ = """  read        "whole", or "end" if only the end of a long log was read
+  bytes_read  bytes of logs that were read for it"""
+
+
+def answer_options(parser: CommandParser, fields: str, *examples: str) -> None:
+    """Add the options of all answers and the reference below them.
+
+    Args:
+        parser: The command's parser.
+        fields: The JSON fields, a line each.
+        examples: Command lines.
+    """
+    parser.add_argument("--run", metavar="NAME", dest="named", help="which of several runs")
+    parser.add_argument("--json", action="store_true", help="write one JSON object on one line")
+    paths_argument(parser, help="directory, log, quoted glob or address of a run")
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    shown = "".join(f"\n  {one}" for one in examples)
+    parser.epilog = f"{_FIELDS}\n{fields}\n\n{CODES}\n\nexamples:{shown}"
+
+
+def whole_option(parser: CommandParser) -> None:
+    """Add the option that reads long logs from their beginning."""
+    help = "read long logs whole, not only as much of their end as the answer takes"
+    parser.add_argument("--whole", action="store_true", help=help)
+
+
+def run_paths(options: argparse.Namespace) -> Sequence[str]:
+    """Return the paths that were named."""
+    return paths_of(options, "verl-tui get state logs/run_7")
+
+
+@contextmanager
+def answering() -> Iterator[None]:
+    """Turn what stands in the way of an answer into a sentence and an exit code."""
+    from verl_tui.answers.reading import NothingError, RunError
+
+    try:
+        yield
+    except RunError as error:
+        raise CommandError(str(error)) from error
+    except NothingError as error:
+        raise CommandError(str(error), EXIT_NOTHING) from error
+
+
+def report_missing(reading: Reading) -> None:
+    """Say on standard error what was passed over or is missing; refuse a run without a record.
+
+    Raises:
+        CommandError: Nothing of the run is readable.
+    """
+    print_messages(reading.sentences)
+    run = reading.run
+    if not any(source.status.records for source in run.sources.values()):
+        raise CommandError(f"nothing readable so far in {run.name}", EXIT_NOTHING)
+
+
+def write_answer(
+    found: Mapping[str, Any], lines: Iterable[str], options: argparse.Namespace
+) -> None:
+    """Write an answer to standard output as JSON, or as lines of text."""
+    if options.json:
+        import json
+
+        lines = [json.dumps({"version": VERSION, **found}, allow_nan=False)]
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(newline="\n")
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    sys.stdout.flush()

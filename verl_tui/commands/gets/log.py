@@ -1,0 +1,88 @@
+"""`verl-tui get log`: lines of a run's log."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from verl_tui.commands.answering import answer_options, answering, run_paths, write_answer
+from verl_tui.commands.arguments import CommandError, count, step
+from verl_tui.commands.output import print_message, print_messages
+
+if TYPE_CHECKING:
+    import argparse
+
+    from verl_tui.answers.log import LogPlace
+    from verl_tui.answers.reading import Reading
+    from verl_tui.commands.arguments import CommandParser
+
+NAME = "log"
+HELP = "lines of the log: the last, around a step or the error, or those that match"
+_LINES = 20
+_FIELDS = """  path        the log: the run's console, or another log as text where it has none
+  size        its size in bytes
+  more_before, more_after
+              true if the log, or the search, has more lines before or after these
+  gave_up     true if --grep gave lines up that took too long to search
+  lines       list of {"byte": where the line begins, "text"}, with "length" in characters if the
+              text is cut (to 1000, unless --full), and "mark": true for the line of the step or
+              error
+
+Of a progress bar only its last state is given. Escape sequences are removed. Without --last,
+--around, --error or --grep: around the error if the run has crashed, else the last lines. Only
+as much is read as the lines take; a search goes from the end to the beginning."""
+
+
+def options(parser: CommandParser) -> None:
+    """Add its options."""
+    last = f"at most N lines ({_LINES})"
+    parser.add_argument("--last", type=count, metavar="N", help=last)
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--around", type=step, metavar="STEP", help="around the line of a step")
+    which.add_argument("--error", action="store_true", help="around the error that ended the run")
+    grep = "the last lines that match a regular expression; case counts if it has a capital"
+    which.add_argument("--grep", metavar="REGEX", help=grep)
+    parser.add_argument("--full", action="store_true", help="lines in full, up to 16 KiB")
+    answer_options(
+        parser,
+        _FIELDS,
+        "verl-tui get log logs/run_7 --last 50",
+        "verl-tui get log logs/run_7 --around 120",
+        "verl-tui get log logs/run_7 --grep 'CUDA|NCCL' --json",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the answer; return the exit code."""
+    from verl_tui.answers.log import LONG, log_lines, log_of
+    from verl_tui.answers.reading import glance
+
+    now = time.time()
+    with answering():
+        reading = glance(run_paths(options), options.named, now, least=LONG)
+        print_messages(reading.sentences)
+        place = _place(options, reading, now)
+        found = log_of(reading, options.last or _LINES, place, full=options.full)
+    if found["gave_up"]:
+        print_message(
+            f"--grep {options.grep}: some lines took too long to search, and were left out"
+        )
+    write_answer(found, log_lines(found), options)
+    return 0
+
+
+def _place(options: argparse.Namespace, reading: Reading, now: float) -> LogPlace:
+    from verl_tui.answers.log import LogPlace
+    from verl_tui.rendering.text.search import Search
+    from verl_tui.runs.views.state import State, state
+
+    if options.grep is not None:
+        try:
+            return LogPlace(grep=Search(options.grep))
+        except ValueError as error:
+            raise CommandError(f"--grep: {error}") from error
+    if options.error and reading.run.outcome is None:
+        raise CommandError(f"--error: no error has ended {reading.run.name}")
+    unasked = options.around is None and options.last is None
+    crashed = unasked and state(reading.run, now) is State.CRASHED
+    return LogPlace(step=options.around, error=options.error or crashed)

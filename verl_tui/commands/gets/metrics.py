@@ -1,0 +1,99 @@
+"""`verl-tui get metrics`: which metrics there are, or the values of one."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from verl_tui.commands.answering import (
+    READ,
+    answer_options,
+    answering,
+    report_missing,
+    run_paths,
+    whole_option,
+    write_answer,
+)
+from verl_tui.commands.arguments import CommandError, count, step
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from verl_tui.commands.arguments import CommandParser
+
+NAME = "metrics"
+HELP = "a line on each metric; with --metric, the values of one"
+_POINTS = 20
+_FIELDS = f"""{READ}
+  total       without --metric: number of metrics; with it: of its points, null if read is "end"
+  left_out    how many of them are not in the list, null if that is not known
+without --metric, all of the log is read:
+  metrics     list of {{"key", "indicator": id or null, "step", "value": the last one, "count",
+              "min", "max"}}
+with --metric:
+  key, indicator
+              the log's own key, and what it means in `check --json`, or null
+  points      list of {{"step", "value", "time": seconds since the epoch or null}}, by step
+A value that is not finite is null, with "finite": false beside it. Of a step that was logged
+twice the newest value holds; steps from before a restart that lie ahead are not given.
+Logs above 2 MiB are read from their end, as far as the points lie back. A metric that does not
+occur in the last 16 MiB is refused; --whole looks for it in all of the log."""
+
+
+def options(parser: CommandParser) -> None:
+    """Add its options."""
+    metric = "the log's own key, or an indicator such as reward or policy_kl"
+    parser.add_argument("--metric", metavar="KEY", help=metric)
+    keys = "only metrics whose key matches a quoted glob such as 'actor/*'"
+    parser.add_argument("--filter", metavar="GLOB", help=keys)
+    last = f"the last N points ({_POINTS}); with --around, how many in all"
+    parser.add_argument("--last", type=count, metavar="N", default=_POINTS, help=last)
+    parser.add_argument("--around", type=step, metavar="STEP", help="the points around a step")
+    whole_option(parser)
+    answer_options(
+        parser,
+        _FIELDS,
+        "verl-tui get metrics logs/run_7 --filter 'critic/*'",
+        "verl-tui get metrics logs/run_7 --metric reward --last 5 --json",
+        "verl-tui get metrics logs/run_7 --metric actor/ppo_kl --around 120",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the answer; return the exit code."""
+    from verl_tui.answers.metrics import metrics_lines, metrics_of, points_lines
+    from verl_tui.answers.reading import whole
+
+    now, paths = time.time(), run_paths(options)
+    if options.metric is not None:
+        if options.filter is not None:
+            raise CommandError("--filter chooses among all metrics, --metric names one")
+        found = _points(options, paths, now)
+        write_answer(found, points_lines(found), options)
+        return 0
+    if options.around is not None:
+        raise CommandError("--around needs the metric: --metric KEY")
+    with answering():
+        reading = whole(paths, options.named, now)
+    report_missing(reading)
+    found = metrics_of(reading, options.filter)
+    write_answer(found, metrics_lines(found), options)
+    return 0
+
+
+def _points(options: argparse.Namespace, paths: Sequence[str], now: float) -> dict[str, Any]:
+    from verl_tui.answers.metrics import LONG, points_of
+    from verl_tui.answers.reading import Reading, from_end, whole
+
+    def answer(reading: Reading) -> dict[str, Any] | None:
+        if reading.whole:
+            report_missing(reading)
+        return points_of(reading, options.metric, options.last, options.around)
+
+    with answering():
+        if not options.whole:
+            return from_end(paths, options.named, now, answer, least=LONG)
+        found = answer(whole(paths, options.named, now))
+    assert found is not None, "a whole run has an answer"
+    return found

@@ -1,0 +1,47 @@
+"""`verl-tui get runs`: the names of the runs behind paths."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from verl_tui.commands.answering import CODES, run_paths, write_answer
+from verl_tui.commands.arguments import CommandError
+from verl_tui.commands.options import paths_argument
+from verl_tui.commands.output import EXIT_NOTHING, print_messages
+from verl_tui.text import one_line
+
+if TYPE_CHECKING:
+    from verl_tui.commands.arguments import CommandParser
+
+NAME = "runs"
+HELP = "names of the runs behind paths, for --run; no log is read"
+_EPILOG = f"""fields of the JSON object, on one line:
+  version     1; grows when a field changes its meaning or goes
+  runs        list of names, in the order in which they were found
+
+{CODES}
+
+examples:
+  verl-tui get runs logs
+  verl-tui get state logs --run run_7"""
+
+
+def options(parser: CommandParser) -> None:
+    """Add its options."""
+    parser.add_argument("--json", action="store_true", help="write one JSON object on one line")
+    paths_argument(parser, help="directory, log, quoted glob or address")
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _EPILOG
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the names; return the exit code."""
+    from verl_tui.answers.reading import names
+
+    found, sentences = names(run_paths(options))
+    print_messages(sentences)
+    if not found:
+        raise CommandError("no run found", EXIT_NOTHING)
+    write_answer({"runs": list(found)}, map(one_line, found), options)
+    return 0

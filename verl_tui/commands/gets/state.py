@@ -1,0 +1,78 @@
+"""`verl-tui get state`: how a run is, in one line."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from verl_tui.commands.answering import (
+    READ,
+    answer_options,
+    answering,
+    report_missing,
+    run_paths,
+    whole_option,
+    write_answer,
+)
+from verl_tui.commands.options import config_option, configuration
+
+if TYPE_CHECKING:
+    import argparse
+
+    from verl_tui.answers.reading import Reading
+    from verl_tui.commands.arguments import CommandParser
+
+NAME = "state"
+HELP = "state, step, time left, verdict and worst finding, in one line"
+_FIELDS = f"""{READ}
+  state       waiting, running, stalled, finished, crashed, ended?, unknown, no training
+  step        newest step, or null
+  total_steps, progress
+              steps planned and the share of them that is done (0..1), or null
+  remaining_s seconds from the newest record to the last step, or null
+  last_record_age_s, last_record_by
+              seconds since the newest record, and "record" or "file" for whose time that is
+  verdict     "critical", "warning", "healthy", or null: too early to tell, or read is "end"
+  finding     id of the worst finding, or null
+  findings    number of findings, null if read is "end"
+  phase       what the run is at, in words, or null
+
+A log above 64 MiB is read from its end, and not judged; --whole reads and judges all of it."""
+
+
+def options(parser: CommandParser) -> None:
+    """Add its options."""
+    whole_option(parser)
+    config_option(parser)
+    answer_options(
+        parser,
+        _FIELDS,
+        "verl-tui get state logs/run_7",
+        "verl-tui get state logs/run_7 --json | jq -r .verdict",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the answer; return the exit code."""
+    from verl_tui.answers.reading import from_end, whole
+    from verl_tui.answers.state import LONG, state_line, state_of
+    from verl_tui.health import load_guide
+
+    now = time.time()
+    guide = load_guide(configuration(options).guide)
+
+    def answer(reading: Reading) -> dict[str, Any] | None:
+        found = state_of(reading, guide, now)
+        if found is not None:
+            report_missing(reading)
+        return found
+
+    paths, name = run_paths(options), options.named
+    with answering():
+        if options.whole:
+            found = state_of(whole(paths, name, now), guide, now)
+            assert found is not None, "a whole run has a state"
+        else:
+            found = from_end(paths, name, now, answer, least=LONG)
+    write_answer(found, [state_line(found)], options)
+    return 0
