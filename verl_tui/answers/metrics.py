@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.answers.reading import RunError
-from verl_tui.indicators import INDICATORS, factor
+from verl_tui.indicators import factor
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -84,33 +84,28 @@ def points_of(
         if reading.searched is not None:
             raise RunError(_unknown(run, metric, reading.searched))
         return None
-    begin = _known_from(series, reading)
     start, stop = _window(series, count, around)
-    # A step that is asked for may lie before what was read.
-    if begin is None or (not reading.whole and (start < begin or stop - start < count)):
+    if not _holds(series, reading, start, stop - start >= count):
         return None
-    times = factor(metric, series.key) if metric in INDICATORS and key != metric else 1
+    times = factor(metric, series.key) if key != metric else 1
     total = len(series) if reading.whole else None
     return {
         "run": run.name,
         **reading.part,
         "key": series.key,
-        "indicator": next((id for id, one in run.indicators.items() if one == key), None),
+        "indicator": {key: id for id, key in run.indicators.items()}.get(key),
         "total": total,
         "left_out": None if total is None else total - (stop - start),
         "points": [_point(series, at, times) for at in range(start, stop)],
     }
 
 
-def _known_from(series: Series, reading: Reading) -> int | None:
-    """Return the index of the first point from which on none is missing, None where there is no
-    such.
-    """
+def _holds(series: Series, reading: Reading, start: int, enough: bool) -> bool:
+    """Return whether the points from an index on are those of the whole log."""
     if reading.whole:
-        return 0
-    if reading.complete_from is None:
-        return None
-    return bisect_left(series.steps, reading.complete_from)
+        return True
+    begin = reading.complete_from
+    return enough and begin is not None and start >= bisect_left(series.steps, begin)
 
 
 def _window(series: Series, count: int, around: int | None) -> tuple[int, int]:

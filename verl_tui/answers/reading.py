@@ -159,9 +159,8 @@ def _read(
     ends: list[EndSource] = []
 
     def chosen(file: FoundFile, ordinal: int) -> Source:
-        if wanted is None or not _is_long(file, max(least, wanted)):
+        if wanted is None or file.format is None or not _is_long(file, max(least, wanted)):
             return source_of(file, ordinal)
-        assert file.format is not None
         ends.append(EndSource(file.path, file.format, ordinal, wanted))
         return ends[-1]
 
@@ -172,22 +171,23 @@ def _read(
     run = Run(_chosen(feed, name, said))
     for batch in _batches(feed, run.name, now):
         run.apply(batch, now)
-    ends = [end for end in ends if str(end.path) in run.sources]
-    partial = {str(end.path): end for end in ends if end.start}
-    read = sum(
-        state.status.bytes_read if path not in partial else partial[path].cost
-        for path, state in run.sources.items()
-    )
+    partial = [end for end in ends if end.start and str(end.path) in run.sources]
     return Reading(
         run,
-        _complete_from(run, list(partial.values())),
-        any(end.needs_beginning for end in partial.values()),
+        _complete_from(run, partial),
+        any(end.needs_beginning for end in partial),
         not partial,
-        spent + read,
+        spent + _cost(run, partial),
         said,
-        {path: end.start for path, end in partial.items()},
+        {str(end.path): end.start for end in partial},
         wanted,
     )
+
+
+def _cost(run: Run, partial: Sequence[EndSource]) -> int:
+    """Return the bytes read of all sources."""
+    costs = {path: state.status.bytes_read for path, state in run.sources.items()}
+    return sum({**costs, **{str(end.path): end.cost for end in partial}}.values())
 
 
 def _batches(feed: Feed, name: str, now: float) -> Iterator[Batch]:
@@ -230,16 +230,21 @@ def _chosen(feed: Feed, name: str | None, said: Sequence[str]) -> str:
     """Return the name of the run that is asked for."""
     known = feed.names
     if name is not None:
-        meant = [one for one in known if one == name] or [one for one in known if name in one]
-        if len(meant) == 1:
-            return meant[0]
-        words = "none of the runs" if not meant else "in the names of several runs"
-        raise RunError(f"--run {one_line(name)}: {words}: {_list(meant or known)}")
+        return _meant(known, name)
     if len(known) > 1:
         raise RunError(f"{len(known)} runs: {_list(known)}; name one with --run")
     if not known:
         raise NothingError("; ".join(said) or "no run found")
     return known[0]
+
+
+def _meant(known: Sequence[str], name: str) -> str:
+    """Return the run with a name, or with this part of one."""
+    meant = [one for one in known if one == name] or [one for one in known if name in one]
+    if len(meant) == 1:
+        return meant[0]
+    words = "in the names of several runs" if meant else "none of the runs"
+    raise RunError(f"--run {one_line(name)}: {words}: {_list(meant or known)}")
 
 
 def _list(known: Sequence[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.answers.reading import NothingError
@@ -88,31 +89,47 @@ def samples_of(
     samples = reading.run.samples
     known = _places(reading, validation)
     if not known:
-        if reading.searched is not None and (reading.whole or not samples.places):
-            kind = {None: "", True: "validation ", False: "training "}[validation]
-            where = reading.searched
-            raise NothingError(f"{one_line(reading.run.name)} has no {kind}samples{where}")
+        _refuse(reading, validation)
         return None
-    if around is not None and not reading.whole and known[0].step > around:
+    place = known[-1] if around is None else min(known, key=partial(_distance, step=around))
+    step = _opened(samples, place)
+    chosen = _chosen_of(samples, known if around is None else (), step, count, order)
+    lacking = order == "last" and around is None and len(chosen) < count
+    if not reading.whole and (lacking or known[0].step > (around or place.step)):
         return None
-    place = known[-1] if around is None else min(known, key=lambda one: _distance(one, around))
-    steps = [_opened(samples, place)]
-    if order == "last":
-        chosen = _newest(samples, known, place, count, steps, several=around is None)
-        if not reading.whole and around is None and len(chosen) < count:
-            return None
-    else:
-        chosen = [(steps[0], at) for at in _by_score(steps[0], count, best=order == "best")]
     return {
         "run": reading.run.name,
         **reading.part,
         "order": order,
         "step": place.step,
         "validation": place.validation,
-        "total": len(steps[0]),
-        "left_out": max(0, len(steps[0]) - sum(one is steps[0] for one, _ in chosen)),
-        "samples": [_described(step, index, full=full) for step, index in chosen],
+        "total": len(step),
+        "left_out": len(step) - _count(step, chosen),
+        "samples": [_described(one, index, full=full) for one, index in chosen],
     }
+
+
+def _count(step: _Step, chosen: Sequence[tuple[_Step, int]]) -> int:
+    """Return how many of the chosen samples are of a step."""
+    return sum(one is step for one, _ in chosen)
+
+
+def _chosen_of(
+    samples: Samples, known: Sequence[Place], step: _Step, count: int, order: str
+) -> list[tuple[_Step, int]]:
+    """Return the samples of a step by their scores, or the last, also of the places before it."""
+    if order == "last":
+        before = known[: known.index(step.place)] if step.place in known else ()
+        return _newest(samples, step, before, count)
+    return [(step, at) for at in _by_score(step, count, best=order == "best")]
+
+
+def _refuse(reading: Reading, validation: bool | None) -> None:
+    """Raise NothingError if enough was read to tell that there are no samples."""
+    if reading.searched is not None and (reading.whole or not reading.run.samples.places):
+        kind = {None: "", True: "validation ", False: "training "}[validation]
+        where = reading.searched
+        raise NothingError(f"{one_line(reading.run.name)} has no {kind}samples{where}")
 
 
 def _places(reading: Reading, validation: bool | None) -> list[Place]:
@@ -122,14 +139,12 @@ def _places(reading: Reading, validation: bool | None) -> list[Place]:
         for place in reading.run.samples.places
         if validation is None or place.validation is validation
     )
-    if reading.whole:
-        return list(fitting)
-    begin = reading.complete_from
+    begin = 0 if reading.whole else reading.complete_from
     dumped = reading.run.samples.dump
     return [
         place
         for place in fitting
-        if dumped(place) is not None or (begin is not None and place.step >= begin)
+        if reading.whole or dumped(place) or (begin is not None and place.step >= begin)
     ]
 
 
@@ -146,23 +161,16 @@ def _opened(samples: Samples, place: Place) -> _Step:
 
 
 def _newest(
-    samples: Samples,
-    known: Sequence[Place],
-    place: Place,
-    count: int,
-    steps: list[_Step],
-    *,
-    several: bool,
+    samples: Samples, step: _Step, before: Sequence[Place], count: int
 ) -> list[tuple[_Step, int]]:
-    """Return the last samples of a place, and if they are too few of those before."""
-    found: list[tuple[_Step, int]] = []
-    before = known[: known.index(place)] if several else ()
-    for at in (place, *reversed(before)):
-        step = steps[0] if at == place else _opened(samples, at)
-        lacking = count - len(found)
-        found = [(step, i) for i in range(max(0, len(step) - lacking), len(step))] + found
+    """Return the last samples of a step, and if they are too few of those before."""
+    found = [(step, i) for i in range(max(0, len(step) - count), len(step))]
+    for place in reversed(before):
         if len(found) >= count:
             break
+        earlier, lacking = _opened(samples, place), count - len(found)
+        indices = range(max(0, len(earlier) - lacking), len(earlier))
+        found = [*((earlier, i) for i in indices), *found]
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.health import Judge
+from verl_tui.health import Judge, Severity
 from verl_tui.runs.views.signs_of_life import phase
 from verl_tui.runs.views.state import State, remaining, silence, state
 from verl_tui.text import one_line
@@ -32,24 +32,40 @@ def state_of(reading: Reading, guide: Guide, now: float) -> dict[str, Any] | Non
     run = reading.run
     if not reading.whole and run.step is None:
         return None
-    quiet, left, total = silence(run, now), remaining(run, now), run.total_steps
     verdict = Judge(guide, run).verdict(now) if reading.whole else None
-    worst = next(iter(verdict.findings), None) if verdict is not None else None
-    known = run.step is not None and total
+    findings = () if verdict is None else verdict.findings
     return {
         "run": run.name,
         **reading.part,
         "state": state(run, now).value,
         "step": run.step,
-        "total_steps": total,
-        "progress": min(1.0, (run.step or 0) / (total or 1)) if known else None,
-        "remaining_s": None if left is None else round(left, 3),
-        "last_record_age_s": None if quiet is None else round(quiet, 3),
-        "last_record_by": None if quiet is None else "file" if run.dated_by_file else "record",
+        "total_steps": run.total_steps,
+        "progress": _progress(run),
+        "remaining_s": _seconds(remaining(run, now)),
+        **_age(run, now),
         "verdict": _word(run, guide, verdict),
-        "finding": None if worst is None else worst.id,
-        "findings": None if verdict is None else len(verdict.findings),
+        "finding": findings[0].id if findings else None,
+        "findings": None if verdict is None else len(findings),
         "phase": _phase(reading, now),
+    }
+
+
+def _progress(run: Run) -> float | None:
+    total = run.total_steps
+    return min(1.0, run.step / total) if run.step is not None and total else None
+
+
+def _seconds(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)
+
+
+def _age(run: Run, now: float) -> dict[str, Any]:
+    """Return the age of the newest record, and whose time tells it."""
+    quiet = silence(run, now)
+    by = "file" if run.dated_by_file else "record"
+    return {
+        "last_record_age_s": _seconds(quiet),
+        "last_record_by": None if quiet is None else by,
     }
 
 
@@ -68,12 +84,11 @@ def _word(run: Run, guide: Guide, verdict: Verdict | None) -> str | None:
     """Return `critical`, `warning`, `healthy`, or None where there is nothing to judge by."""
     if verdict is None:
         return None
-    found = {finding.severity.word for finding in verdict.findings}
-    for severity in ("critical", "warning"):
-        if severity in found:
-            return severity
+    worst = max((finding.severity for finding in verdict.findings), default=None)
+    if worst is not None:
+        return "healthy" if worst is Severity.INFO else worst.word
     judged = {rule.id for rule in guide.rules} - {rule.id for rule in verdict.not_judged}
-    return "healthy" if found or (judged and run.indicators) else None
+    return "healthy" if judged and run.indicators else None
 
 
 def state_line(found: Mapping[str, Any]) -> str:

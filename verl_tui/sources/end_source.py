@@ -10,7 +10,7 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from verl_tui.records import MetricRows, Progress, Settings
+from verl_tui.records import MetricRows, Progress, Restart, Settings
 from verl_tui.sources.files.tail import CHUNK, Chunk, Tail, opened
 from verl_tui.sources.formats import HEAD, filelogger, tutorial
 from verl_tui.sources.formats.console import decoder as console
@@ -88,6 +88,8 @@ class EndSource(FileSource):
         self._steps: list[int] = []
         """The first different steps of its rows, in the order of the file."""
         self._estimated = False
+        self._torn = False
+        """True if the log went back to an earlier step where the end begins."""
 
     @property
     def start(self) -> int:
@@ -104,7 +106,8 @@ class EndSource(FileSource):
         """The first step of which nothing lies before the part that is read, None where that is
         not known.
         """
-        return self._steps[_BEGUN] if len(self._steps) > _BEGUN else None
+        known = len(self._steps) > _BEGUN and not self._torn
+        return self._steps[_BEGUN] if known else None
 
     @property
     def has_rows(self) -> bool:
@@ -133,12 +136,17 @@ class EndSource(FileSource):
         return records
 
     def _note_steps(self, records: Sequence[Record]) -> None:
-        rows = [record for record in records if isinstance(record, MetricRows) and record.progress]
-        self._estimated = self._estimated or any(one.estimated for one in rows)
+        for record in records:
+            if isinstance(record, MetricRows) and record.progress:
+                self._estimated = self._estimated or record.estimated
+                self._note_rows(record)
+            elif isinstance(record, Restart) and record.step is None:
+                self._torn = self._torn or len(self._steps) <= _BEGUN
+
+    def _note_rows(self, rows: MetricRows) -> None:
         if len(self._steps) > _BEGUN:
             return
-        ordered = sorted(pair for one in rows for pair in zip(one.orders, one.steps, strict=True))
-        for _, step in ordered:
+        for step in dict.fromkeys(rows.steps):
             if step not in self._steps:
                 self._steps.append(step)
 
