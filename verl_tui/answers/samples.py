@@ -94,8 +94,7 @@ def samples_of(
     place = known[-1] if around is None else min(known, key=partial(_distance, step=around))
     step = _opened(samples, place)
     chosen = _chosen_of(samples, known if around is None else (), step, count, order)
-    lacking = order == "last" and around is None and len(chosen) < count
-    if not reading.whole and (lacking or known[0].step > (around or place.step)):
+    if not reading.whole and not _is_enough(known, around, count, chosen, order):
         return None
     return {
         "run": reading.run.name,
@@ -107,6 +106,19 @@ def samples_of(
         "left_out": len(step) - _count(step, chosen),
         "samples": [_described(one, index, full=full) for one, index in chosen],
     }
+
+
+def _is_enough(
+    known: Sequence[Place],
+    around: int | None,
+    count: int,
+    chosen: Sequence[tuple[_Step, int]],
+    order: str,
+) -> bool:
+    """Return whether the end of a log holds all samples that are asked for."""
+    if around is not None:
+        return known[0].step <= around
+    return order != "last" or len(chosen) == count
 
 
 def _count(step: _Step, chosen: Sequence[tuple[_Step, int]]) -> int:
