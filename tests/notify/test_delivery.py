@@ -5,6 +5,8 @@ in an answer or in a sentence, and no sentence shows the address.
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from webhook_server import ENDLESS, HANGING, OK, answer, closed_port, webhook
 
 from verl_tui.health.finding import Severity
@@ -177,6 +179,23 @@ def test_a_refusal_in_a_good_answer_is_one(preset: str, body: bytes, sentence: s
     assert sender.problem == (
         f"the webhook from VERL_TUI_NOTIFY_URL refuses the message: {sentence}"
     )
+
+
+def outcome(url: str) -> str:
+    try:
+        return str(post(Request(url, b"{}", {}), now=NOW, deadline=5).status)
+    except NotSentError as error:
+        return str(error)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from([b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 429 Wait\r\nRetry-After: "]),
+    st.binary(max_size=60),
+)
+def test_any_bytes_are_an_answer_or_a_sentence(head: bytes, rest: bytes) -> None:
+    with webhook([head + rest or b"x"]) as server:
+        assert outcome(server.url).isprintable()
 
 
 def test_a_full_queue_gives_up_what_is_new_and_nobody_waits() -> None:

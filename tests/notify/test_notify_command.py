@@ -137,6 +137,17 @@ def test_the_next_check_sends_what_changed(
     assert capsys.readouterr().err == ""
 
 
+def test_a_state_that_cannot_be_kept_is_said(
+    server: Webhook, broken: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "nowhere" / "told.json"
+    assert main(["check", "--notify", "--state", str(path), str(broken)]) == 2
+    assert capsys.readouterr().err == (
+        f"verl-tui: {path}: no such file or directory; the next check sends the same again\n"
+    )
+    assert server.received
+
+
 def test_a_check_whose_messages_fail_keeps_its_exit_code(
     server: Webhook, broken: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

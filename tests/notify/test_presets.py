@@ -6,10 +6,13 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from verl_tui.health.finding import Finding, Severity
 from verl_tui.notify.destination import Destination
 from verl_tui.notify.message import Message, of_finding
+from verl_tui.notify.names import PRESETS
 from verl_tui.notify.presets import (
     dingtalk_signature,
     feishu_signature,
@@ -91,6 +94,13 @@ def test_ntfy_is_sent_to_the_root_and_names_the_topic() -> None:
 )
 def test_an_answer_is_read(preset: str, answer: bytes, why: str | None) -> None:
     assert refusal(preset, answer) == why
+
+
+@given(st.binary(max_size=80) | st.builds(lambda n: b"[" * n, st.integers(0, 65_000)))
+def test_any_bytes_are_read_as_an_answer(answer: bytes) -> None:
+    for preset in PRESETS:
+        why = refusal(preset, answer)
+        assert why is None or why.isprintable()
 
 
 def test_texts_of_logs_are_made_safe_and_keys_are_hidden() -> None:

@@ -22,7 +22,6 @@ from verl_tui.commands.output import (
     colour,
     print_message,
     print_messages,
-    unwritten,
 )
 
 if TYPE_CHECKING:
@@ -171,7 +170,8 @@ def _notify(notifier: Notifier, monitor: Monitor, state: Path | None, now: float
     try:
         write_told(state, notifier)
     except OSError as error:
-        print_message(f"{unwritten(error, state)}; the next check sends the same again")
+        why = (error.strerror or str(error)).lower()
+        print_message(f"{state}: {why}; the next check sends the same again")
 
 
 def _with_baseline(paths: Sequence[str], named: str | None) -> Sequence[str]:

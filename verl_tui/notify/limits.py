@@ -82,7 +82,8 @@ class Limits:
         return out
 
     def take_back(self, message: Message) -> None:
-        """Hold back again what a summary stands for that could not be sent."""
+        """Count a message as not sent; what a summary stands for is held back again."""
+        self.sent = self.sent[:-1]
         id, held, more = self._summed
         if message.id == id:
             self.held, self.more = [*held, *self.held], self.more + more

@@ -68,7 +68,7 @@ def refusal(preset: str, body: bytes) -> str | None:
         return None
     try:
         data = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):  # the latter where it is nested a thousand times
         return "answers with something other than JSON"
     if not isinstance(data, dict) or code not in data:
         return "answers without saying whether it took the message"

@@ -41,7 +41,7 @@ def read_told(path: Path, notifier: Notifier) -> bool:
         raise ToldError(f"{path}: {(error.strerror or str(error)).lower()}") from error
     try:
         _take(json.loads(text), notifier)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise ToldError(
             f"{path}: is not a file that `check --state` wrote: name another one, or remove it"
         ) from error
