@@ -14,7 +14,9 @@ from verl_tui.commands.arguments import (
     CommandError,
     CommandParser,
     ProgramParser,
+    add_debug_option,
 )
+from verl_tui.commands.debugging import debugging
 from verl_tui.commands.discovery import commands_of
 from verl_tui.commands.options import EXAMPLE
 from verl_tui.commands.output import EXIT_INTERRUPTED, EXIT_PIPE, close_stdout, print_message
@@ -37,8 +39,10 @@ def main(argv: Sequence[str] | None = None) -> int:
                 # A terminal that cannot show a character shows a question mark rather than a
                 # traceback.
                 stream.reconfigure(errors="replace")
-        options = build_parser().read(sys.argv[1:] if argv is None else list(argv))
-        code: int = options.run(options)
+        words = sys.argv[1:] if argv is None else list(argv)
+        options = build_parser().read(words)
+        with debugging(options.debug_log, words):
+            code: int = options.run(options)
         sys.stdout.flush()
     except (CommandError, ConfigError) as error:
         print_message(str(error))
@@ -70,6 +74,7 @@ def build_parser() -> CommandParser:
     )
     parser.set_defaults(run=_completion)
     watch.unnamed(parser)
+    add_debug_option(parser)
     parser.add_commands(commands_of(commands, first=DEFAULT))
     return parser
 

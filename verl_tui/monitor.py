@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from verl_tui import debug_log
 from verl_tui.health import Judge, load_guide
 from verl_tui.records import Batch, GpuReading
 from verl_tui.runs.run import Run
@@ -83,11 +84,12 @@ class Monitor:
     def judge(self, now: float) -> bool:
         """Judge the runs that changed or may have stalled; return whether a verdict changed."""
         changed = False
-        for name, judge in self._judges.items():
-            verdict = judge.verdict(now)
-            if verdict != self.verdicts.get(name):
-                self.verdicts[name] = verdict
-                changed = True
+        with debug_log.timed("judged", runs=len(self._judges)):
+            for name, judge in self._judges.items():
+                verdict = judge.verdict(now)
+                if verdict != self.verdicts.get(name):
+                    self.verdicts[name] = verdict
+                    changed = True
         return changed
 
     def awake(self, now: float) -> None:

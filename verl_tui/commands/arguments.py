@@ -68,6 +68,8 @@ class CommandParser(argparse.ArgumentParser):
             added.set_defaults(run=command.run)
             added.program = self.program
             command.options(added)
+            if not added.commands:
+                add_debug_option(added)
             added.epilog = _ending(command, added.epilog)
             self.commands[command.NAME] = added
 
@@ -174,6 +176,12 @@ def _ending(command: CommandModule, more: str | None) -> str:
         f"exit codes: {codes}, {_ANY_EXITS}" if command.run is not None else "",
     )
     return "\n\n".join(part for part in parts if part)
+
+
+def add_debug_option(parser: argparse.ArgumentParser) -> None:
+    """Add the option, of every command, that writes down what it does."""
+    help = "write down what is read, how long it takes, and errors, for a report on verl-tui itself"
+    completes_paths(parser.add_argument("--debug-log", type=Path, metavar="FILE", help=help))
 
 
 def snapshot(text: str) -> Path:

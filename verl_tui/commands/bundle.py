@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import CommandError, completes_paths, count
+from verl_tui.commands.debugging import own_mask
 from verl_tui.commands.options import config_option, configuration, paths_argument, paths_of, piped
 from verl_tui.commands.output import EXIT_NOTHING, EXIT_OUTPUT, print_messages, unwritten
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from verl_tui.commands.arguments import CommandParser
     from verl_tui.monitor import Monitor
     from verl_tui.runs.run import Run
-    from verl_tui.secrets import Mask
 
 NAME = "bundle"
 HELP = "evidence for a bug report in one file, with secrets masked"
@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
     monitor = _loaded(paths_of(options, "verl-tui bundle logs/run_7 -o run_7.zip"), options, now)
     wanted = Wanted(options.lines, options.stacks, options.samples)
     found = gather(monitor, _chosen(monitor, options.named), now, wanted)
-    mask = _mask(options)
+    mask = own_mask(keep_names=options.keep_names)
     files = masked(found.pieces, mask, found.words)
     print_messages(map(mask.text, found.problems))
     data = packed(files)
@@ -126,19 +126,6 @@ def _only(runs: Sequence[Run]) -> Run:
         names = ", ".join(run.name for run in runs[:8]) + (", …" if len(runs) > 8 else "")
         raise CommandError(f"there are {len(runs)} runs: choose one with --run: {names}")
     return runs[0]
-
-
-def _mask(options: argparse.Namespace) -> Mask:
-    import getpass
-    import platform
-
-    from verl_tui.secrets import Mask
-
-    try:
-        user = getpass.getuser()
-    except (OSError, KeyError, ImportError):  # no name for this number, as in some containers
-        user = ""
-    return Mask(user=user, host=platform.node(), keep_names=options.keep_names)
 
 
 def _print_contents(files: Sequence[BundleFile], size: int) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from verl_tui import debug_log
 from verl_tui.sources.discovery import by_step
 from verl_tui.sources.discovery.finder import Discovery, Finder
 from verl_tui.sources.discovery.found import is_events, log_of
@@ -83,9 +84,9 @@ class Feed:
 
     def scan(self) -> Discovery:
         """Search for new runs and files; a run keeps its first name."""
-        discovery = self._finder.scan(
-            {one.file: one.status.reported for one in self._readers.values() if one.file}
-        )
+        known = {one.file: one.status.reported for one in self._readers.values() if one.file}
+        with debug_log.timed("searched"):
+            discovery = self._finder.scan(known)
         for run in discovery.runs:
             self._add(run)
         for name, source in self._served.sources():
@@ -233,6 +234,7 @@ class Feed:
         try:
             return self.scan()
         except Exception as error:  # noqa: BLE001 - a net at the border
+            debug_log.note_error("search", error)
             why = one_line(f"the search for new logs failed: {type(error).__name__}: {error}", 200)
             return replace(last or Discovery((), (), ()), problems=(why,))
 
@@ -310,6 +312,7 @@ class Feed:
                 source = self._source_of(file, self._ordinal(name, file))
                 format = file.format.name if file.format is not None else "settings"
                 self._readers[key] = SourceReader(name, source, file.path, format, self._watch)
+                debug_log.note("found", run=name, format=format, path=file.path)
         if any(file.format is not None and file.format.anchor for file in own):
             self._add_checkpoints(name, run.directory)
         self._set_homes(name, run)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from verl_tui import debug_log
 from verl_tui.records import Batch, SourceStatus
 from verl_tui.sources import pipe
 from verl_tui.sources.discovery.page_runs import is_page
@@ -78,6 +79,14 @@ class SourceReader:
         if not records and self.status == self.delivered:
             return None, more
         self.delivered = self.status
+        debug_log.note(
+            "batch",
+            records=len(records),
+            read=self.status.bytes_read,
+            size=self.status.size,
+            live=live,
+            path=self.status.path,
+        )
         return Batch(self.run, self.status, records, live), more
 
     def finish(self) -> Batch | None:
@@ -109,6 +118,7 @@ class SourceReader:
         )
 
     def _down(self, error: Exception) -> Batch:
+        debug_log.note_error(f"reading {self.status.path}", error)
         self._broken = self.caught_up = True
         why = one_line(f"cannot be read any further: {type(error).__name__}: {error}", 200)
         # The size is set to what was read: nothing more is to come.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from textual import on
 from textual.message import Message
 
+from verl_tui import debug_log
 from verl_tui.monitor import Monitor
 from verl_tui.reading import ReadingThreads
 from verl_tui.records import Batch, GpuReading
@@ -250,7 +251,8 @@ class MonitorApp(TerminalApp):
         """Judge, and have every screen in sight show the newest state."""
         now = self._clock()
         self._judge(now)
-        self._draw(now)
+        with debug_log.timed("frame"):
+            self._draw(now)
 
     @abstractmethod
     def _draw(self, now: float) -> None:

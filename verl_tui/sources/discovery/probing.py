@@ -13,6 +13,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from verl_tui import debug_log
 from verl_tui.sources.discovery import naming
 from verl_tui.sources.discovery.name_classes import NameClass, classify_name, suffix_of
 from verl_tui.sources.files.compressed import head, plain
@@ -121,6 +122,7 @@ class Probe:
         """Note why a path that may be a log could not be read."""
         if not isinstance(error, OSError) or error.errno not in _GONE:
             self.closed[path] = reason_of(error)
+            debug_log.note_error(f"looking at {path}", error)
 
     def known(self, path: Path, *, doubted: bool = False) -> Recognised | None:
         """Return the format of a file, None if it has none (yet).

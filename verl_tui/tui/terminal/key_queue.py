@@ -16,6 +16,7 @@ from textual.app import ReturnType
 from textual.events import Key, Paste
 from textual.message import Message
 
+from verl_tui import debug_log
 from verl_tui.tui.terminal.output import TerminalOutput
 
 if TYPE_CHECKING:
@@ -48,6 +49,10 @@ class KeyQueue(TerminalOutput[ReturnType]):
         """Keys that wait for it."""
         self._typed_watch: Timer | None = None
         """Checks, while keys wait, whether the one before is lost."""
+
+    def _handle_exception(self, error: Exception) -> None:
+        debug_log.note_error("app", error)
+        super()._handle_exception(error)
 
     async def on_event(self, event: Event) -> None:
         """Handle a key, or keep it until the one before is done; forwarded keys pass."""

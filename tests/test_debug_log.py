@@ -1,0 +1,123 @@
+"""`--debug-log`: what is done is written down, masked and bounded, in a file for its owner only."""
+
+from __future__ import annotations
+
+import stat
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from verl_tui import debug_log
+from verl_tui.cli import main
+from verl_tui.secrets import Mask
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+STEPS = "".join(f"step:{at} - actor/pg_loss:0.{at} - critic/score/mean:0.5\n" for at in range(1, 6))
+
+
+def test_a_command_writes_down_what_it_read(tmp_path: Path) -> None:
+    folder = tmp_path / "home" / "mallory"
+    folder.mkdir(parents=True)
+    log, out = folder / "train.log", tmp_path / "debug.log"
+    log.write_text(STEPS)
+    main(["check", str(log), "--debug-log", str(out)])
+    said = out.read_text()
+    assert stat.S_IMODE(out.stat().st_mode) == 0o600
+    assert "command line: check ~/train.log" in said
+    size = len(STEPS)
+    assert f" read={size} size={size} live=False path=~/train.log" in said
+    assert "judged ms=" in said
+    assert said.endswith("done\n")
+    assert "mallory" not in said
+
+
+def test_the_app_writes_down_its_frames(tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text(STEPS)
+    out = tmp_path / "debug.txt"
+    words = [
+        "--debug-log",
+        str(out),
+        str(tmp_path / "train.log"),
+        "--snapshot",
+        str(tmp_path / "a.txt"),
+    ]
+    assert main(words) == 0
+    assert "frame ms=" in out.read_text()
+
+
+def test_errors_come_with_their_tracebacks(tmp_path: Path) -> None:
+    out = tmp_path / "debug.log"
+
+    def failing() -> None:
+        with debug_log.recording(out, Mask({})):
+            try:
+                raise OSError("token=abcdef123")
+            except OSError as error:
+                debug_log.note_error("reading x", error)
+            raise ValueError("odd")
+
+    with pytest.raises(ValueError, match="odd"):
+        failing()
+    said = out.read_text()
+    assert "reading x: Traceback (most recent call last):" in said
+    assert "OSError: token=***" in said
+    assert "ended by: Traceback" in said
+    assert "ValueError: odd" in said
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_the_end_of_a_thread_is_written_down(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "debug.log"
+
+    def fail() -> None:
+        raise ValueError("in a thread")
+
+    with debug_log.recording(out, Mask({})):
+        thread = threading.Thread(target=fail)
+        thread.start()
+        thread.join()
+    assert "ValueError: in a thread" in out.read_text()
+    assert "ValueError: in a thread" in capsys.readouterr().err
+
+
+def test_it_is_bounded_and_its_last_line_says_so(tmp_path: Path) -> None:
+    out = tmp_path / "debug.log"
+    with debug_log.recording(out, Mask({}), most=500):
+        for at in range(100):
+            debug_log.note("batch", number=at)
+    assert out.read_text().splitlines()[-1] == "no more is written: this log has its full size"
+    assert out.stat().st_size < 600
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_no_file_is_overwritten_nor_written_through_a_link(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], link: bool
+) -> None:
+    out = tmp_path / "debug.log"
+    if link:
+        out.symlink_to(tmp_path / "elsewhere")
+    else:
+        out.write_text("mine")
+    assert main(["guide", "--debug-log", str(out)]) == 73
+    assert "exists already, and is not overwritten" in capsys.readouterr().err
+    assert not (tmp_path / "elsewhere").exists()
+    assert link or out.read_text() == "mine"
+
+
+def test_a_file_that_cannot_be_made_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["guide", "--debug-log", str(tmp_path / "no" / "x.log")]) == 73
+    assert "no such file or directory" in capsys.readouterr().err
+
+
+def test_without_the_option_nothing_is_noted(tmp_path: Path) -> None:
+    debug_log.note("nothing")
+    with debug_log.timed("nothing"):
+        pass
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,69 @@
+"""Writes down what a command does, where `--debug-log FILE` asks for it."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from verl_tui import debug_log
+from verl_tui.commands.arguments import CommandError
+from verl_tui.commands.output import EXIT_OUTPUT, unwritten
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from verl_tui.secrets import Mask
+
+
+@contextmanager
+def debugging(path: Path | None, words: Sequence[str]) -> Iterator[None]:
+    """Write what is done meanwhile into a new file, if one is named.
+
+    Args:
+        path: The file, None for none.
+        words: The words of the command line, which are written down first.
+
+    Raises:
+        CommandError: The file exists or cannot be made.
+    """
+    if path is None:
+        yield
+        return
+    from contextlib import ExitStack
+
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(debug_log.recording(path, own_mask()))
+        except FileExistsError as error:
+            sentence = f"{path}: exists already, and is not overwritten"
+            raise CommandError(sentence, EXIT_OUTPUT) from error
+        except OSError as error:
+            raise unwritten(error, path) from error
+        _note_start(words)
+        yield
+        debug_log.note("done")
+
+
+def own_mask(*, keep_names: bool = False) -> Mask:
+    """Return what hides this environment's secrets, its user and its host."""
+    import getpass
+    import platform
+
+    from verl_tui.secrets import Mask
+
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError, ImportError):  # no name for this number, as in some containers
+        user = ""
+    return Mask(user=user, host=platform.node(), keep_names=keep_names)
+
+
+def _note_start(words: Sequence[str]) -> None:
+    import platform
+
+    from verl_tui import __version__
+
+    python, system = platform.python_version(), platform.system()
+    debug_log.note(f"verl-tui {__version__}, Python {python}, {system}")
+    debug_log.note("command line: " + " ".join(words))
