@@ -112,6 +112,17 @@ def test_a_chart_in_a_file_of_its_own_has_its_style_and_the_names_of_the_runs() 
     assert desc.text == "reward over steps 1 to 60; one ends at 0.69; two ends at 0.69."
 
 
+@pytest.mark.parametrize(("steps", "apart"), [(60, 12), (30, 0)])
+def test_letters_at_the_ends_of_curves_give_way_to_their_neighbours(steps: int, apart: int) -> None:
+    runs = {"one": {REWARD: [0.5, *[0.4] * 59]}, "two": {REWARD: [0.4] * steps}}
+    (chart, picture), *_ = drawn(report_of(runs))
+    assert picture is not None
+    root = ElementTree.fromstring(svg(chart, picture, "reward", alone=True))
+    texts = [one for one in root.iter("{http://www.w3.org/2000/svg}text") if one.text in ("A", "B")]
+    heights = sorted(float(one.attrib["y"]) for one in texts)
+    assert heights[1] - heights[0] == pytest.approx(apart)
+
+
 def test_the_data_have_no_number_that_json_does_not_know() -> None:
     values = [*rising(), nan, inf]
     found = json.loads(form(report_of({"a": {REWARD: values}}), "json"))

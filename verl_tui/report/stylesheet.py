@@ -89,6 +89,7 @@ stroke-linejoin:round;stroke-linecap:round}
 .chart .behind.critical,.chart .behind.warning{stroke-width:1.4px;opacity:.5}
 .chart .grid{stroke:var(--grid);stroke-width:1px}
 .chart .axis{stroke:var(--edge);stroke-width:1px}
+.chart .ground{fill:var(--ground)}
 .chart .band{fill:var(--band)}
 .chart .target{stroke:var(--healthy);stroke-width:1.3px;stroke-dasharray:7 4}
 .chart .restart{stroke:var(--muted);stroke-width:1px;stroke-dasharray:2 3}
@@ -161,7 +162,8 @@ body{padding:18px 12px 40px}th,td{padding:5px 8px}dl{display:block}
 dd{margin-bottom:6px}}
 @media print{body{max-width:none;padding:0;font-size:11px}nav{display:none}
 .scroll{overflow:visible}.charts{grid-template-columns:1fr 1fr}h2,h3{break-after:avoid}
-table.numbers td,thead th{white-space:normal}th,td{padding:3px 5px}}
+table.numbers td,thead th{white-space:normal}th,td{padding:3px 5px;min-width:0;
+overflow-wrap:anywhere}}
 """
 
 CHART_STYLE = _variables("svg") + _roles() + _CHART

@@ -13,7 +13,7 @@ from verl_tui.report.words import described, line
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from verl_tui.report.drawing import Picture, Stroke
+    from verl_tui.report.drawing import LineEnd, Picture, Stroke
     from verl_tui.report.run_charts import Chart
 
 WIDTH, HEIGHT = 480, 236
@@ -51,6 +51,7 @@ def svg(chart: Chart, picture: Picture, name: str, *, alone: bool = False) -> st
     ]
     if alone:
         parts.append(f"<style>{CHART_STYLE}</style>")
+        parts.append(f'<rect class="ground" width="{WIDTH}" height="{height}"/>')
     parts += [*_grid(picture, chart), *_curves(picture), *_signs(picture)]
     for at, (place, run) in enumerate(runs):
         label = escape(f"{LETTERS[place]}  {line(run)[:70]}")
@@ -184,10 +185,20 @@ def _signs(picture: Picture) -> Iterator[str]:
 
 
 def _letters(picture: Picture) -> Iterator[str]:
-    """Yield the letters of the runs at the right, apart from each other."""
-    free = float(_TOP)
-    ends = sorted(picture.ends, key=lambda end: -end.y)
-    places = []
+    """Yield the letters of the runs at the ends of their curves."""
+    near: list[LineEnd] = []
+    for end in sorted(picture.ends, key=lambda end: end.x):
+        if near and _x(end.x, picture) - _x(near[-1].x, picture) >= _LETTER:
+            yield from _stacked(near, picture)
+            near = []
+        near.append(end)
+    yield from _stacked(near, picture)
+
+
+def _stacked(near: Sequence[LineEnd], picture: Picture) -> Iterator[str]:
+    """Yield letters that stand side by side, apart from each other."""
+    free, places = float(_TOP), []
+    ends = sorted(near, key=lambda end: -end.y)
     for end in ends:
         free = max(free, _y(end.y) + 4)
         places.append(free)
