@@ -88,14 +88,20 @@ def names(specs: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return feed.names, said
 
 
-def whole(specs: Sequence[str], name: str | None, now: float) -> Reading:
+def whole(specs: Sequence[str], name: str | None, now: float, *, alive: bool = False) -> Reading:
     """Return one run, all of it read.
+
+    Args:
+        specs: Paths.
+        name: The run, None where there is only one.
+        now: Seconds since the epoch.
+        alive: Whether to look up which processes write its logs, by which its state is judged.
 
     Raises:
         RunError: There are several and none of them is named, or none has this name.
         NothingError: There is none.
     """
-    return _read(specs, name, now, None, 0, 0)
+    return _read(specs, name, now, _How(None, 0, alive), 0)
 
 
 def glance(specs: Sequence[str], name: str | None, now: float, *, least: int) -> Reading:
@@ -105,7 +111,7 @@ def glance(specs: Sequence[str], name: str | None, now: float, *, least: int) ->
         RunError: See `whole`.
         NothingError: See `whole`.
     """
-    return _read(specs, name, now, FIRST, least, 0)
+    return _read(specs, name, now, _How(FIRST, least, alive=True), 0)
 
 
 def from_end(
@@ -116,6 +122,7 @@ def from_end(
     *,
     least: int,
     first: int = FIRST,
+    alive: bool = False,
 ) -> AnswerT:
     """Return an answer from as much of the end of long logs as it takes.
 
@@ -126,6 +133,7 @@ def from_end(
         answer: Returns None where it takes more than has been read; never of a whole run.
         least: Bytes from which on a log is long.
         first: Bytes read at the end of a long log in the first attempt.
+        alive: See `whole`.
 
     Raises:
         RunError: See `whole`.
@@ -134,7 +142,7 @@ def from_end(
     wanted: int | None = first
     spent = 0
     while True:
-        reading = _read(specs, name, now, wanted, least, spent)
+        reading = _read(specs, name, now, _How(wanted, least, alive), spent)
         found = None if reading.needs_all else answer(reading)
         if found is not None:
             return found
@@ -143,19 +151,28 @@ def from_end(
         wanted = None if wanted is None or reading.needs_all else wanted * _FURTHER
 
 
-def _read(
-    specs: Sequence[str], name: str | None, now: float, wanted: int | None, least: int, spent: int
-) -> Reading:
+class _How(NamedTuple):
+    """How a run is read."""
+
+    wanted: int | None
+    """Bytes at the end of long logs, None for all."""
+    least: int
+    """Bytes from which on a log is long."""
+    alive: bool
+    """Whether to look up which processes write its logs."""
+
+
+def _read(specs: Sequence[str], name: str | None, now: float, how: _How, spent: int) -> Reading:
     """Read a run once.
 
     Args:
         specs: Paths.
         name: The run.
         now: Seconds since the epoch.
-        wanted: Bytes at the end of long logs, None for all.
-        least: Bytes from which on a log is long.
+        how: What is read of it.
         spent: Bytes that earlier attempts have read.
     """
+    wanted, least, alive = how
     ends: list[EndSource] = []
 
     def chosen(file: FoundFile, ordinal: int) -> Source:
@@ -169,7 +186,7 @@ def _read(
     discovery = feed.scan()
     said = (*discovery.problems, *discovery.waiting, *sentences(discovery.passed))
     run = Run(_chosen(feed, name, said))
-    for batch in _batches(feed, run.name, now):
+    for batch in _batches(feed, run.name, now, alive=alive):
         run.apply(batch, now)
     partial = [end for end in ends if end.start and str(end.path) in run.sources]
     return Reading(
@@ -190,11 +207,12 @@ def _cost(run: Run, partial: Sequence[EndSource]) -> int:
     return sum({**costs, **{str(end.path): end.cost for end in partial}}.values())
 
 
-def _batches(feed: Feed, name: str, now: float) -> Iterator[Batch]:
+def _batches(feed: Feed, name: str, now: float, *, alive: bool) -> Iterator[Batch]:
     feed.keep(name)
     yield from feed.read()
     yield from feed.finish()
-    yield from feed.update_writers(now)
+    if alive:
+        yield from feed.update_writers(now)
 
 
 def _is_long(file: FoundFile, least: int) -> bool:

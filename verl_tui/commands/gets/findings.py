@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     now = time.time()
     guide = load_guide(configuration(options).guide)
     with answering():
-        reading = whole(run_paths(options), options.named, now)
+        reading = whole(run_paths(options), options.named, now, alive=True)
     report_missing(reading)
     found = findings_of(reading, guide, now, options.severity)
     write_answer(found, findings_lines(found), options)

@@ -70,9 +70,9 @@ def run(options: argparse.Namespace) -> int:
     paths, name = run_paths(options), options.named
     with answering():
         if options.whole:
-            found = state_of(whole(paths, name, now), guide, now)
+            found = state_of(whole(paths, name, now, alive=True), guide, now)
             assert found is not None, "a whole run has a state"
         else:
-            found = from_end(paths, name, now, answer, least=LONG)
+            found = from_end(paths, name, now, answer, least=LONG, alive=True)
     write_answer(found, [state_line(found)], options)
     return 0
