@@ -185,6 +185,28 @@ def test_the_guard_sends_by_itself(
     assert len(server.received) == sent
 
 
+def test_the_app_sends_unless_it_is_a_page_or_is_not_to(
+    server: Webhook, broken: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notifiers: list[object] = []
+
+    def watch(*_what: object, notifier: object, **_how: object) -> int:
+        notifiers.append(notifier)
+        return 0
+
+    monkeypatch.setattr("verl_tui.tui.watch", watch)
+    monkeypatch.setattr("verl_tui.commands.watch.need_terminal", lambda _paths: None)
+    monkeypatch.delenv("TEXTUAL_DRIVER", raising=False)
+    assert main([str(broken)]) == 0
+    monkeypatch.setenv("TEXTUAL_DRIVER", "textual_serve")
+    assert main([str(broken)]) == 0
+    monkeypatch.delenv("TEXTUAL_DRIVER")
+    (tmp_path / "config.toml").write_text('[notify]\ncommands = ["guard"]\n')
+    assert main([str(broken)]) == 0
+    assert [one is not None for one in notifiers] == [True, False, False]
+    assert server.received == []
+
+
 class Apprise:
     """Stands for the library; notes what it is given."""
 
