@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from verl_tui.notify.settings import Choice, NotifySettings
     from verl_tui.runs.run import Run
 
-_Name = tuple[str, str, str | None]
-"""Run, rule and metric, which identify a finding while its numbers change."""
+_Name = tuple[str, str | None]
+"""Rule and metric, which identify a finding of a run while its numbers change."""
 
 _SAME = {"crash": State.CRASHED, "hang": State.STALLED}
 """Finding -> the state that says the same: one of the two is told."""
@@ -55,7 +55,8 @@ class Changes:
 
     def __init__(self, settings: NotifySettings) -> None:
         self._settings = settings
-        self._told: dict[_Name, _Told] = {}
+        self._told: dict[str, dict[_Name, _Told]] = {}
+        """Run -> what was told of its findings."""
         self._states: dict[str, tuple[str, int | None]] = {}
         """Run -> its state at the last look, and the step."""
 
@@ -87,8 +88,9 @@ class Changes:
 
     def forget(self, message: Message) -> None:
         """Take back that a message was told: it could not be sent."""
-        for name in [name for name in self._told if _is_of(message, name)]:
-            del self._told[name]
+        for run, told in self._told.items():
+            for name in [name for name in told if _is_of(message, run, name)]:
+                del told[name]
         if message.event == "state":
             for run in [run for run in self._states if safe_name(run) == message.run]:
                 del self._states[run]
@@ -107,13 +109,13 @@ class Changes:
     def _of_finding(
         self, run: str, finding: Finding, current: State, now: float
     ) -> Iterator[Message]:
-        name = (run, finding.id, finding.key)
-        known = self._told.get(name)
+        told, name = self._told.setdefault(run, {}), (finding.id, finding.key)
+        known = told.get(name)
         is_new = known is None or known.is_other(finding)
         is_due = known is not None and known.is_due(now, self._settings.repeat_after)
         if not is_new and not is_due:
             return
-        self._told[name] = _Told(finding.since_step, finding.severity, now, silent=False)
+        told[name] = _Told(finding.since_step, finding.severity, now, silent=False)
         by_state = _SAME.get(finding.id) is current and self._was_told(run, current)
         if is_due or not by_state:
             yield of_finding(run, finding, now, repeated=not is_new)
@@ -126,13 +128,14 @@ class Changes:
     def _cleared(
         self, run: Run, findings: Sequence[Finding], choice: Choice, now: float
     ) -> Iterator[Message]:
-        present = {(run.name, one.id, one.key) for one in findings}
-        for name in [one for one in self._told if one[0] == run.name and one not in present]:
-            told = self._told[name]
-            if told.since is None or choice.cleared:
-                del self._told[name]  # a step tells other findings from those that blink
-            if choice.cleared and not told.silent:
-                yield _over(run, name, told.since, now)
+        told = self._told.get(run.name, {})
+        present = {(one.id, one.key) for one in findings}
+        for name in [one for one in told if one not in present]:
+            known = told[name]
+            if known.since is None or choice.cleared:
+                del told[name]  # a step tells other findings from those that blink
+            if choice.cleared and not known.silent:
+                yield _over(run, name, known.since, now)
 
     def _of_state(self, run: Run, current: State, choice: Choice, now: float) -> Iterator[Message]:
         known = self._states.get(run.name)
@@ -141,7 +144,7 @@ class Changes:
         self._states[run.name] = (current.value, run.step)
         if current.value not in choice.states:
             return
-        if any(_SAME.get(id) is current for of, id, _ in self._told if of == run.name):
+        if any(_SAME.get(id) is current for id, _ in self._told.get(run.name, ())):
             return
         yield Message(
             "state",
@@ -154,14 +157,15 @@ class Changes:
         )
 
     def _silence(self, run: str) -> None:
-        for name, told in self._told.items():
-            told.silent = told.silent or name[0] == run
+        for told in self._told.get(run, {}).values():
+            told.silent = True
 
     def as_data(self) -> dict[str, Any]:
         """Return what was told, for a file."""
         told = [
-            [*name, one.since, int(one.severity), one.at, one.silent]
-            for name, one in self._told.items()
+            [run, *name, one.since, int(one.severity), one.at, one.silent]
+            for run, findings in self._told.items()
+            for name, one in findings.items()
         ]
         return {"findings": told, "states": {run: list(one) for run, one in self._states.items()}}
 
@@ -172,9 +176,10 @@ class Changes:
             KeyError, TypeError, ValueError: It is something else.
         """
         for run, id, key, since, severity, at, silent in data["findings"]:
-            name = (str(run), str(id), None if key is None else str(key))
+            name = (str(id), None if key is None else str(key))
             first = None if since is None else int(since)
-            self._told[name] = _Told(first, Severity(severity), float(at), bool(silent))
+            known = _Told(first, Severity(severity), float(at), bool(silent))
+            self._told.setdefault(str(run), {})[name] = known
         for run, (value, step) in data["states"].items():
             self._states[run] = (State(value).value, None if step is None else int(step))
 
@@ -186,15 +191,15 @@ def _over(run: Run, name: _Name, since: int | None, now: float) -> Message:
         now,
         "the finding is over" + ("" if run.step is None else f" at step {run.step:,}"),
         run=safe_name(run.name),
-        finding=name[1],
-        key=None if name[2] is None else safe_name(name[2]),
+        finding=name[0],
+        key=None if name[1] is None else safe_name(name[1]),
         step=run.step,
         since_step=since,
     )
 
 
-def _is_of(message: Message, name: _Name) -> bool:
-    run, id, key = name
+def _is_of(message: Message, run: str, name: _Name) -> bool:
+    id, key = name
     return (message.run, message.finding) == (safe_name(run), id) and message.key == (
         None if key is None else safe_name(key)
     )
