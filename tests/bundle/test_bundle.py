@@ -108,6 +108,15 @@ def test_it_is_bounded_and_says_so(tmp_path: Path) -> None:
     assert lines == ['  File "~/train.py", line 3, in <module>', "ValueError: bad"]
 
 
+def test_a_run_without_a_step_is_summed_up_in_words(tmp_path: Path) -> None:
+    log, out = tmp_path / "train.log", tmp_path / "out.zip"
+    log.write_text("Total training steps: 30\nTraceback (most recent call last):\nOSError: x\n")
+    main(["bundle", str(log), "-o", str(out)])
+    summary = _read(out)["summary.md"]
+    assert "- state: crashed, no step so far of 30" in summary
+    assert "None" not in summary
+
+
 def test_listing_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = _log(tmp_path)
     assert main(["bundle", str(log), "--list"]) == 0

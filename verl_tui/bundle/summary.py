@@ -65,7 +65,7 @@ def summary(
     parts = [
         "### Training run",
         _fenced("\n".join(note.splitlines()[:_OPENING])),
-        f"- state: {run['state']}, step {run['step']} of {run['total_steps']}",
+        f"- state: {run['state']}, {_reached(run)}",
         f"- versions that the run states: {known or 'none'}",
         f"- seen by: verl-tui {here['verl-tui']}, Python {here['python']}, {here['platform']}",
         f"- sources: {_sources(run['sources'])}",
@@ -78,6 +78,12 @@ def summary(
     if error is not None:
         parts += ["", "**Last error**", "", _fenced("\n".join(error.splitlines()[-_ERROR_LINES:]))]
     return "\n".join(parts) + "\n"
+
+
+def _reached(run: Mapping[str, Any]) -> str:
+    """Return the step that a run has reached, and of how many, as far as it is known."""
+    step = "no step so far" if run["step"] is None else f"step {run['step']}"
+    return step if run["total_steps"] is None else f"{step} of {run['total_steps']}"
 
 
 def _sources(sources: Sequence[Mapping[str, Any]]) -> str:
