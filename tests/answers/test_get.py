@@ -296,6 +296,18 @@ def test_one_sentence_where_there_is_no_answer(
     assert err.count("\n") == 1
 
 
+@pytest.mark.parametrize("words", [["state"], ["metrics", "--metric", "policy_kl"], ["samples"]])
+def test_what_is_passed_over_is_said_of_a_long_log_too(
+    told: Callable[..., tuple[int, str, str]], run: Path, words: list[str]
+) -> None:
+    log = run / "verl_logs.jsonl"
+    log.write_text(log.read_text() * 32, encoding="utf-8")
+    (run / "odd.log").write_text("nothing that anybody knows\n" * 50, encoding="utf-8")
+    code, _, err = told(words[0], run, *words[1:])
+    assert code == 0
+    assert "odd.log" in err
+
+
 def test_one_of_several_runs_is_named(get: Callable[..., Any], run: Path) -> None:
     other = run.parent / "run_8"
     other.mkdir()

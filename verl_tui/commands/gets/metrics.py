@@ -89,7 +89,10 @@ def _points(options: argparse.Namespace, paths: Sequence[str], now: float) -> di
     def answer(reading: Reading) -> dict[str, Any] | None:
         if reading.whole:
             report_missing(reading)
-        return points_of(reading, options.metric, options.last, options.around)
+        found = points_of(reading, options.metric, options.last, options.around)
+        if found is not None and not reading.whole:
+            report_missing(reading)
+        return found
 
     with answering():
         if not options.whole:

@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
     def answer(reading: Reading) -> dict[str, Any] | None:
         if reading.whole:
             report_missing(reading)
-        return samples_of(
+        found = samples_of(
             reading,
             count,
             order=order,
@@ -89,6 +89,9 @@ def run(options: argparse.Namespace) -> int:
             validation=options.validation,
             full=options.full,
         )
+        if found is not None and not reading.whole:
+            report_missing(reading)
+        return found
 
     now, paths = time.time(), run_paths(options)
     with answering():
