@@ -123,6 +123,14 @@ def test_letters_at_the_ends_of_curves_give_way_to_their_neighbours(steps: int, 
     assert heights[1] - heights[0] == pytest.approx(apart)
 
 
+def test_points_have_markers_where_these_do_not_run_together() -> None:
+    runs = {"long": {REWARD: rising(2000, 0.001)}, "short": {REWARD: rising(12)}}
+    for one, markers in ((runs, 0), ({"short": runs["short"]}, 12)):
+        (chart, picture), *_ = drawn(report_of(one))
+        assert picture is not None
+        assert svg(chart, picture, "reward").count("<circle") == markers
+
+
 def test_the_data_have_no_number_that_json_does_not_know() -> None:
     values = [*rising(), nan, inf]
     found = json.loads(form(report_of({"a": {REWARD: values}}), "json"))

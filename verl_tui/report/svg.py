@@ -22,7 +22,9 @@ _PLOT = (WIDTH - _LEFT - _RIGHT, HEIGHT - _TOP - _BOTTOM)
 _FINE = 4
 """Parts of a unit that curves are drawn in, so that whole numbers are exact enough."""
 _FEW = 20
-"""Of so many points each gets a marker."""
+"""Of so many points each gets a marker, if they are far enough apart."""
+_SPACED = 8
+"""Columns from one to the next."""
 _ROW = 16
 """Height of a row of the legend."""
 _LETTER = 12
@@ -122,7 +124,9 @@ def _curves(picture: Picture) -> Iterator[str]:
 def _has_markers(stroke: Stroke) -> bool:
     """Return whether each point of a curve has a marker: of few points, none drawn over others."""
     over = stroke.behind or stroke.role in (*_SEVERITIES, "other-run")
-    return len(stroke.x) <= _FEW and not over
+    if over or not 0 < len(stroke.x) <= _FEW:
+        return False
+    return stroke.x[-1] - stroke.x[0] >= _SPACED * (len(stroke.x) - 1)
 
 
 def _dots(stroke: Stroke, picture: Picture) -> Iterator[str]:
