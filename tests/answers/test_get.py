@@ -135,7 +135,7 @@ def test_every_field_is_in_the_help(get: Callable[..., Any], run: Path) -> None:
     for name, words in asked.items():
         help = build_parser().commands["get"].commands[name].format_help()
         assert "exit codes:" in help
-        assert "examples:" in help
+        assert "for example:" in help
         for field in get(name, run, *words):
             assert re.search(rf"\b{field}\b", help), (name, field)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import io
 import sys
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from verl_tui.commands.options import paths_argument, paths_of
 from verl_tui.commands.output import EXIT_NOTHING, print_messages
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from verl_tui.answers.reading import Reading
@@ -20,11 +20,8 @@ if TYPE_CHECKING:
 
 VERSION = 1
 """Version of the answers: grows when a field is removed or changes its meaning."""
-CODES = """exit codes:
-  0    answered
-  3    nothing readable, or nothing of this kind in the run
-  64   wrong usage: several runs and no --run, no such run, metric or step
-  130, 141  interrupted; the reader of the output has gone"""
+CODES = "0 answered, 3 nothing readable or nothing of this kind in the run"
+_REFUSED = "Several runs and no --run, and no such run, metric or step, are wrong usage (64)."
 _FIELDS = """fields of the JSON object, on one line:
   version     1; grows when a field changes its meaning or goes
   run         name of the run"""
@@ -32,20 +29,17 @@ READ = """  read        "whole", or "end" if only the end of a long log was read
   bytes_read  bytes of logs that were read for it"""
 
 
-def answer_options(parser: CommandParser, fields: str, *examples: str) -> None:
+def answer_options(parser: CommandParser, fields: str) -> None:
     """Add the options of all answers and the reference below them.
 
     Args:
         parser: The command's parser.
         fields: The JSON fields, a line each.
-        examples: Command lines.
     """
     parser.add_argument("--run", metavar="NAME", dest="named", help="which of several runs")
     parser.add_argument("--json", action="store_true", help="write one JSON object on one line")
     paths_argument(parser, help="directory, log, quoted glob or address of a run")
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    shown = "".join(f"\n  {one}" for one in examples)
-    parser.epilog = f"{_FIELDS}\n{fields}\n\n{CODES}\n\nexamples:{shown}"
+    parser.epilog = f"{_FIELDS}\n{fields}\n\n{_REFUSED}"
 
 
 def whole_option(parser: CommandParser) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from difflib import get_close_matches
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -38,11 +39,11 @@ class _Paragraphs(argparse.HelpFormatter):
     """Wraps descriptions by paragraph; lines that begin with blanks stay as they are."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        fill = super()._fill_text
-        lines = (
-            line if line.startswith(" ") else fill(line, width, indent) for line in text.split("\n")
-        )
-        return "\n".join(lines)
+        parts = []
+        for plain, lines in groupby(text.split("\n"), lambda line: line[:1].strip() != ""):
+            words = "\n".join(lines)
+            parts.append(super()._fill_text(words, width, indent) if plain else words)
+        return "\n".join(parts)
 
 
 class CommandParser(argparse.ArgumentParser):

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 NAME = "get"
 HELP = "small answers on one run for scripts: state, findings, metrics, samples, log"
+EXAMPLES = ("verl-tui get state logs/run_7", "verl-tui get metrics logs/run_7 --json")
 
 
 def options(parser: CommandParser) -> None:

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.answering import (
+    CODES,
     READ,
     answer_options,
     answering,
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
 
 NAME = "findings"
 HELP = "findings of the health rules, the worst first; all of the log is read"
+EXAMPLES = (
+    "verl-tui get findings logs/run_7 --severity critical",
+    "verl-tui get findings logs/run_7 --json | jq -r '.findings[].id'",
+)
+EXITS = CODES
 _FIELDS = f"""{READ}
   total       number of findings
   left_out    those below --severity
@@ -36,12 +42,7 @@ def options(parser: CommandParser) -> None:
     levels = ("info", "warning", "critical")
     parser.add_argument("--severity", choices=levels, default="info", help=severity)
     config_option(parser)
-    answer_options(
-        parser,
-        _FIELDS,
-        "verl-tui get findings logs/run_7 --severity critical",
-        "verl-tui get findings logs/run_7 --json | jq -r '.findings[].id'",
-    )
+    answer_options(parser, _FIELDS)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.answering import answer_options, answering, run_paths, write_answer
+from verl_tui.commands.answering import CODES, answer_options, answering, run_paths, write_answer
 from verl_tui.commands.arguments import CommandError, count, step
 from verl_tui.commands.output import print_message, print_messages
 
@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 
 NAME = "log"
 HELP = "lines of the log: the last, around a step or the error, or those that match"
+EXAMPLES = (
+    "verl-tui get log logs/run_7 --last 50",
+    "verl-tui get log logs/run_7 --around 120",
+    "verl-tui get log logs/run_7 --grep 'CUDA|NCCL' --json",
+)
+EXITS = CODES
 _LINES = 20
 _FIELDS = """  path        the log: the run's console, or another log as text where it has none
   size        its size in bytes
@@ -43,13 +49,7 @@ def options(parser: CommandParser) -> None:
     grep = "the last lines that match a regular expression; case counts if it has a capital"
     which.add_argument("--grep", metavar="REGEX", help=grep)
     parser.add_argument("--full", action="store_true", help="lines in full, up to 16 KiB")
-    answer_options(
-        parser,
-        _FIELDS,
-        "verl-tui get log logs/run_7 --last 50",
-        "verl-tui get log logs/run_7 --around 120",
-        "verl-tui get log logs/run_7 --grep 'CUDA|NCCL' --json",
-    )
+    answer_options(parser, _FIELDS)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.commands.answering import (
+    CODES,
     READ,
     answer_options,
     answering,
@@ -24,6 +25,12 @@ if TYPE_CHECKING:
 
 NAME = "metrics"
 HELP = "a line on each metric; with --metric, the values of one"
+EXAMPLES = (
+    "verl-tui get metrics logs/run_7 --filter 'critic/*'",
+    "verl-tui get metrics logs/run_7 --metric reward --last 5 --json",
+    "verl-tui get metrics logs/run_7 --metric actor/ppo_kl --around 120",
+)
+EXITS = CODES
 _POINTS = 20
 _FIELDS = f"""{READ}
   total       without --metric: number of metrics; with it: of its points, null if read is "end"
@@ -51,13 +58,7 @@ def options(parser: CommandParser) -> None:
     parser.add_argument("--last", type=count, metavar="N", default=_POINTS, help=last)
     parser.add_argument("--around", type=step, metavar="STEP", help="the points around a step")
     whole_option(parser)
-    answer_options(
-        parser,
-        _FIELDS,
-        "verl-tui get metrics logs/run_7 --filter 'critic/*'",
-        "verl-tui get metrics logs/run_7 --metric reward --last 5 --json",
-        "verl-tui get metrics logs/run_7 --metric actor/ppo_kl --around 120",
-    )
+    answer_options(parser, _FIELDS)
 
 
 def run(options: argparse.Namespace) -> int:

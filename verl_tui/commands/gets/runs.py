@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.answering import CODES, run_paths, write_answer
@@ -12,26 +11,26 @@ from verl_tui.commands.output import EXIT_NOTHING, print_messages
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
+    import argparse
+
     from verl_tui.commands.arguments import CommandParser
 
 NAME = "runs"
 HELP = "names of the runs behind paths, for --run; no log is read"
-_EPILOG = f"""fields of the JSON object, on one line:
+EXAMPLES = (
+    "verl-tui get runs logs",
+    "verl-tui get state logs --run run_7",
+)
+EXITS = CODES
+_EPILOG = """fields of the JSON object, on one line:
   version     1; grows when a field changes its meaning or goes
-  runs        list of names, in the order in which they were found
-
-{CODES}
-
-examples:
-  verl-tui get runs logs
-  verl-tui get state logs --run run_7"""
+  runs        list of names, in the order in which they were found"""
 
 
 def options(parser: CommandParser) -> None:
     """Add its options."""
     parser.add_argument("--json", action="store_true", help="write one JSON object on one line")
     paths_argument(parser, help="directory, log, quoted glob or address")
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EPILOG
 
 

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.commands.answering import (
+    CODES,
     READ,
     answer_options,
     answering,
@@ -24,6 +25,12 @@ if TYPE_CHECKING:
 
 NAME = "samples"
 HELP = "prompts and responses: the newest, those of a step, the best and the worst by score"
+EXAMPLES = (
+    "verl-tui get samples logs/run_7 --worst 5",
+    "verl-tui get samples logs/run_7 --around 120 --best 1 --full",
+    "verl-tui get samples logs/run_7 --last 10 --json | jq '.samples[].score'",
+)
+EXITS = CODES
 _SAMPLES = 3
 _FIELDS = f"""{READ}
   order       "last", "best" or "worst"
@@ -61,13 +68,7 @@ def options(parser: CommandParser) -> None:
         )
     parser.add_argument("--full", action="store_true", help="texts in full")
     whole_option(parser)
-    answer_options(
-        parser,
-        _FIELDS,
-        "verl-tui get samples logs/run_7 --worst 5",
-        "verl-tui get samples logs/run_7 --around 120 --best 1 --full",
-        "verl-tui get samples logs/run_7 --last 10 --json | jq '.samples[].score'",
-    )
+    answer_options(parser, _FIELDS)
 
 
 def run(options: argparse.Namespace) -> int:

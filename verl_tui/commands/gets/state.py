@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.commands.answering import (
+    CODES,
     READ,
     answer_options,
     answering,
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
 
 NAME = "state"
 HELP = "state, step, time left, verdict and worst finding, in one line"
+EXAMPLES = (
+    "verl-tui get state logs/run_7",
+    "verl-tui get state logs/run_7 --json | jq -r .verdict",
+)
+EXITS = CODES
 _FIELDS = f"""{READ}
   state       waiting, running, stalled, finished, crashed, ended?, unknown, no training
   step        newest step, or null
@@ -44,12 +50,7 @@ def options(parser: CommandParser) -> None:
     """Add its options."""
     whole_option(parser)
     config_option(parser)
-    answer_options(
-        parser,
-        _FIELDS,
-        "verl-tui get state logs/run_7",
-        "verl-tui get state logs/run_7 --json | jq -r .verdict",
-    )
+    answer_options(parser, _FIELDS)
 
 
 def run(options: argparse.Namespace) -> int:
