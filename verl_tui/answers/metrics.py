@@ -84,9 +84,10 @@ def points_of(
         if reading.searched is not None:
             raise RunError(_unknown(run, metric, reading.searched))
         return None
-    start, stop = _window(series, count, around)
-    if not _holds(series, reading, start, stop - start >= count):
+    wanted = _window(series, count, around)
+    if not _holds(series, reading, wanted, around):
         return None
+    start, stop = max(0, wanted), min(len(series), max(0, wanted) + count)
     times = factor(metric, series.key) if key != metric else 1
     total = len(series) if reading.whole else None
     return {
@@ -100,22 +101,22 @@ def points_of(
     }
 
 
-def _holds(series: Series, reading: Reading, start: int, enough: bool) -> bool:
+def _holds(series: Series, reading: Reading, start: int, around: int | None) -> bool:
     """Return whether the points from an index on are those of the whole log."""
     if reading.whole:
         return True
     begin = reading.complete_from
-    return enough and begin is not None and start >= bisect_left(series.steps, begin)
+    if begin is None or (around is not None and around < begin):
+        return False
+    return start >= bisect_left(series.steps, begin)
 
 
-def _window(series: Series, count: int, around: int | None) -> tuple[int, int]:
-    """Return the first index and the one after the last."""
-    size = len(series)
+def _window(series: Series, count: int, around: int | None) -> int:
+    """Return the index of the first point; below 0 where there are fewer before than asked for."""
+    last = len(series) - count
     if around is None:
-        return max(0, size - count), size
-    at = bisect_left(series.steps, around)
-    start = max(0, min(at - count // 2, size - count))
-    return start, min(size, start + count)
+        return last
+    return min(bisect_left(series.steps, around) - count // 2, last)
 
 
 def _point(series: Series, at: int, times: float) -> dict[str, Any]:
@@ -129,6 +130,8 @@ def _point(series: Series, at: int, times: float) -> dict[str, Any]:
 
 
 def _unknown(run: Run, metric: str, where: str) -> str:
+    if metric in run.keys:
+        return f"{one_line(run.name)} has no value of {one_line(metric, 80)} up to step {run.step}"
     near = get_close_matches(metric, [*run.keys, *run.indicators], n=3, cutoff=0.5)
     within = [key for key in run.keys if metric in key][:3]
     like = list(dict.fromkeys([*within, *near]))[:3]
