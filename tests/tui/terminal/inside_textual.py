@@ -87,9 +87,7 @@ def _laid_out_behind() -> bool:
         behind: list[Any] = active_app.get().screen_stack[:-1]
     except (LookupError, ScreenStackError):  # no app is open any more
         return False
-    waiting = [
-        one for one in behind if (one._layout_required or one._callbacks) and one.is_current
-    ]
+    waiting = [one for one in behind if (one._layout_required or one._callbacks) and one.is_current]
     for screen in waiting:
         screen._on_timer_update()
     return bool(waiting)
