@@ -87,7 +87,7 @@ def _laid_out_behind() -> bool:
         behind: list[Any] = active_app.get().screen_stack[:-1]
     except (LookupError, ScreenStackError):  # no app is open any more
         return False
-    waiting = [one for one in behind if (one._layout_required or one._callbacks) and one.is_current]
+    waiting = [one for one in behind if one.is_current and _waits(one)]
     for screen in waiting:
         screen._on_timer_update()
     return bool(waiting)
@@ -99,17 +99,16 @@ def _painted() -> bool:
         screen: Any = active_app.get().screen
     except (LookupError, ScreenStackError):  # no app is open any more
         return False
-    waits = (
-        screen._layout_required
-        or screen._scroll_required
-        or screen._repaint_required
-        or screen._dirty_widgets
-        or screen._callbacks
-    )
+    waits = screen._scroll_required or screen._repaint_required or _waits(screen)
     if waits and screen.is_current and screen.is_running:
         screen._on_timer_update()
         return True
     return False
+
+
+def _waits(screen: Any) -> bool:
+    """Return whether a screen waits for its next painting with what it was asked for."""
+    return bool(screen._layout_required or screen._dirty_widgets or screen._callbacks)
 
 
 async def _threads_work() -> bool:
