@@ -192,7 +192,7 @@ async def test_help_can_be_read_in_a_side_pane(demo: Monitor) -> None:
         assert "All metrics" in text(app)
         strips = app.screen.query_one(Rows).strips
         said = " ".join(" ".join(strip.text for strip in strips).split())
-        assert "Configuration, difference to other runs" in said, "wrapped, not cut"
+        assert "Configuration, differences from other runs" in said, "wrapped, not cut"
         await press(pilot, "G")
         last = [strip.text.strip() for strip in strips if strip.text.strip()][-1]
         assert last in text(app)
