@@ -25,4 +25,4 @@ class Table(NamedTuple):
 
 def left_out(count: int) -> str:
     """Say how many rows are not shown, nothing for none."""
-    return f"{count:,} more in --json" if count > 0 else ""
+    return f"{count:,} more in the JSON form" if count > 0 else ""
