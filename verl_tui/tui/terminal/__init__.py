@@ -15,6 +15,7 @@ Each part below is as in Textual 8.2. Where one is missing, the app goes on as a
 `buffered_screen` (one paint for a screen that opens or closes, instead of several):
 - `Screen._post_register`: the size is taken on before the first styling.
 - `Screen._refresh_layout`, `_compositor._full_map`: widgets just shown are repainted.
+- `Widget._clear_arrangement_cache`: a grid whose rows change is laid out at once.
 - `Screen._compositor_refresh`, `_repaint_required`, `_compositor.update_widgets`: no paint before
   the screen is filled.
 - `Screen._on_timer_update`, `_screen_resized`, `App._prune`: no second layout, no waiting.

@@ -127,6 +127,12 @@ class BufferedScreen(Screen[ScreenResultType]):
 
         For such regions Textual drops the pending repaints of widgets on this screen.
         """
+        if layout:
+            # Textual keeps where a screen's widgets are for as long as its size is the same, though
+            # its own rules say otherwise by now.
+            forget = getattr(self, "_clear_arrangement_cache", None)
+            if forget is not None:
+                forget()
         return super().refresh(repaint=repaint, layout=layout, recompose=recompose)
 
     def _refresh_layout(self, size: Size | None = None, scroll: bool = False) -> None:
