@@ -104,7 +104,7 @@ def test_the_directory_of_that_run_is_one_run():
     run = read_run(LOGS / "made-with-verl-0.9.1/run_7")
     assert run.name == "run_7"
     assert {s.status.format for s in run.sources.values()} == {
-        "verl console",
+        "console",
         "verl file logger",
         "tensorboard events",
         "checkpoints",

@@ -266,7 +266,7 @@ class SourceStatus:
 
     path: str
     format: str
-    """Name of the format, e.g. `verl console`."""
+    """Name of the format, e.g. `console`."""
     rank: int = 0
     """Trust in the format, 0..15: where two sources give a value for one step, the higher rank
     holds.
@@ -288,7 +288,7 @@ class SourceStatus:
     doubt.
     """
     program: str | None = None
-    """The program that wrote it, if several use the format: `TRL console`."""
+    """The program that wrote it, if several use the format and it shows: `TRL console`."""
     engines: tuple[str, ...] = ()
     """Addresses of the engines that it names."""
     reported: tuple[str, ...] = ()

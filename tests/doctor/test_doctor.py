@@ -26,15 +26,15 @@ def _asked(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[s
 @pytest.mark.parametrize(
     ("name", "text", "format", "expected"),
     [
-        ("train.log", f"hello\nworld\n{STEPS}", "verl console", "line 3: `step:1 - actor"),
-        ("train.log", "x" * 80 + "\n" * 200_000 + STEPS, "verl console", "line 200,001: `step:1"),
+        ("train.log", f"hello\nworld\n{STEPS}", "console", "line 3: `step:1 - actor"),
+        ("train.log", "x" * 80 + "\n" * 200_000 + STEPS, "console", "line 200,001: `step:1"),
         (
             "train.log",
             "loading\n 3%|#  | 1/40 [00:01<00:39]\n",
-            "verl console",
+            "console",
             "a progress bar, and",
         ),
-        ("a.log", "nothing of the kind\n", "verl console", "you named it: its beginning fits no"),
+        ("a.log", "nothing of the kind\n", "console", "you named it: its beginning fits no"),
         ("a.jsonl", '{"step": 1, "data": {"loss": 1.0}}\n', "verl file logger", "line 1: `{"),
         ("m.csv", "step,loss\n1,0.5\n", "metrics CSV", "line"),
         ("events.out.tfevents.17.h.1.0", "", "tensorboard events", "its name: events.out"),
@@ -53,7 +53,7 @@ def test_the_line_that_decided_is_named(
 def test_a_deciding_line_shows_no_secret(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     path.write_text("step:1 - api_key=abcdefgh12345 - actor/pg_loss:0.5 - critic/score/mean:0.5\n")
-    assert "abcdefgh12345" not in evidence(path, "verl console")
+    assert "abcdefgh12345" not in evidence(path, "console")
 
 
 def test_a_run_without_a_fault_is_fine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

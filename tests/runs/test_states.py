@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from verl_tui.health import Verdict
 
 T = 1_800_000_000.0
-STATUS = SourceStatus("logs/train.log", "verl console", rank=3, modified=T)
+STATUS = SourceStatus("logs/train.log", "console", rank=3, modified=T)
 ALIVE = Writer(4711, "python train.py")
 HOUR = 3600.0
 
@@ -535,7 +535,7 @@ def test_what_a_source_said_of_the_end_before_a_start_is_of_another_process() ->
 
 # -- files that are no log -------------------------------------------------------------------------
 
-NOTES = SourceStatus("logs/INDEX.md", "verl console", bytes_read=900, size=900, modified=T)
+NOTES = SourceStatus("logs/INDEX.md", "console", bytes_read=900, size=900, modified=T)
 
 
 @pytest.mark.parametrize(

@@ -231,6 +231,12 @@ TRL_LINE = (
 FACTORY_LINE = (
     "[INFO|2026-11-22 17:51:29] llamafactory.hparams.parser:523 >> Process rank: 0, world size: 1\n"
 )
+START_OF_TRL = """\
+Traceback (most recent call last):
+  File "/opt/lib/python3.12/site-packages/trl/trainer/grpo_trainer.py", line 216, in __init__
+    raise ValueError("no reward")
+ValueError: no reward
+"""
 OLD_FACTORY_LINE = "11/22/2024 17:51:29 - INFO - llmtuner.hparams.parser - Process rank: 0\n"
 
 
@@ -247,7 +253,24 @@ OLD_FACTORY_LINE = "11/22/2024 17:51:29 - INFO - llmtuner.hparams.parser - Proce
         (OLD_FACTORY_LINE + BUFFERED, "LLaMA-Factory console"),
         (FACTORY_LINE, "LLaMA-Factory console"),
         ("we compare with llamafactory.\n" + BUFFERED, "Hugging Face console"),
-        (SLIME, "verl console"),
+        (SLIME, "slime console"),
+        (
+            "Global step 1: {'policy_loss': 0.5, 'reward': 0.25}\n",
+            "OpenRLHF console",
+        ),
+        (START_OF_TRL, "TRL console"),
+        (START_OF_TRL.replace("trl/trainer/grpo", "verl/trainer/ppo"), "verl console"),
+        (START_OF_TRL.replace("trl/trainer/grpo", "openrlhf/cli/train_ppo"), "OpenRLHF console"),
+        (START_OF_TRL.replace("trl/trainer/grpo", "swift/llm/train/rlhf"), "ms-swift console"),
+        (START_OF_TRL.replace("trl/trainer/grpo", "nemo_rl/algorithms/grpo"), "NeMo-RL console"),
+        (START_OF_TRL.replace("trl/trainer/grpo_", "transformers/"), "Hugging Face console"),
+        (START_OF_TRL.replace("trl/trainer/grpo", "mine/"), "console"),
+        ("(TaskRunner pid=7) starting\n" + START_OF_TRL, "verl console"),
+        (START_OF_TRL + BUFFERED, "TRL console"),
+        (
+            START_OF_TRL.replace("trl/trainer/grpo", "verl/trainer/ppo") + BUFFERED,
+            "Hugging Face console",
+        ),
         ("step:1 - actor/loss:1.0\n{'loss': 0.5, 'epoch': 0.1}\n", "verl console"),
         (FACTORY_LINE + "step:1 - actor/loss:1.0\n", "verl console"),
     ],
@@ -256,7 +279,7 @@ def test_a_console_is_called_its_trainers(tmp_path: Path, text: str, title: str)
     path = tmp_path / "train.log"
     path.write_text(text)
     status = read_run(path).sources[str(path)].status
-    assert (status.title, status.format) == (title, "verl console")
+    assert (status.title, status.format) == (title, "console")
 
 
 def test_dicts_among_which_bars_are_rare_are_counted_and_this_is_said(tmp_path: Path) -> None:

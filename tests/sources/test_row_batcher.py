@@ -64,9 +64,7 @@ def test_what_was_replaced_is_said_of_the_source(tmp_path: Path) -> None:
         "step:1 - actor/loss:1.0 - b:1\nstep:1 - actor/loss:2.0 - b:1\nstep:2 - actor/loss:2.0 - b:1\n"
     )
     (note,) = [
-        one.status.note
-        for one in read_run(path).sources.values()
-        if one.status.format == "verl console"
+        one.status.note for one in read_run(path).sources.values() if one.status.format == "console"
     ]
     assert (
         note

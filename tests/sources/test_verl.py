@@ -103,7 +103,7 @@ def test_all_that_verl_leaves_on_disk_is_one_run(tmp_path):
     assert wandb.settings["algorithm.adv_estimator"] == "grpo"
     together = read_run(tmp_path)
     formats = {state.status.format for state in together.sources.values()}
-    assert {"verl console", "verl file logger", "tensorboard events", "W&B run"} <= formats
+    assert {"console", "verl file logger", "tensorboard events", "W&B run"} <= formats
     assert values(together, "critic/score/mean") == {n: n / 10 for n in range(1, 6)}, (
         "the file logger holds"
     )

@@ -176,6 +176,7 @@ def _source(state: SourceState, wanted: Wanted) -> dict[str, Any]:
         kept = [replace(one, excerpt="") for one in kept]
     return {
         **status,
+        "format": state.status.title,
         "step": state.step,
         "segment": state.segment,
         "unreadable_lines": [asdict(one) for one in kept],

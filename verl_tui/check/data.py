@@ -79,7 +79,8 @@ def _health_code(runs: Sequence[Mapping[str, Any]]) -> int:
 
 def _is_log_with_records(source: Mapping[str, Any]) -> bool:
     """Return whether a source is a log, not settings or dumps beside one, and was readable."""
-    is_log = source["format"] in _LOG_FORMATS
+    # The format of a console is named after its program.
+    is_log = source["format"] in _LOG_FORMATS or source["program"] is not None
     return is_log and bool(source["records"])
 
 
@@ -120,7 +121,7 @@ def _episode(episode: Episode) -> dict[str, Any]:
 def _source(status: SourceStatus) -> dict[str, Any]:
     return {
         "path": status.path,
-        "format": status.format,
+        "format": status.title,
         "program": status.program,
         "records": status.records,
         "unreadable": status.unreadable,

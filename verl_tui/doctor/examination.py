@@ -99,7 +99,7 @@ def _source(source: SourceState) -> dict[str, Any]:
     kept: Sequence[Any] = list(source.unreadable)[-_MOST_LINES:]
     return {
         "path": status.path,
-        "format": status.format,
+        "format": status.title,
         "program": status.program,
         "evidence": _evidence(status.path, status.format),
         "records": status.records,

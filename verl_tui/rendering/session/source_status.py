@@ -78,7 +78,7 @@ def _so_far(status: SourceStatus, view: View, *, training: bool) -> str:
     name = one_line(PurePath(status.path).name, 80)
     if status.problem is not None:
         return f"{name}: {one_line(status.problem, 200)}"
-    format_name = status.format if training else "plain text"
+    format_name = status.title if training else "plain text"
     words = [f"{name}: {format_name}, {size_text(status.bytes_read)} read"]
     if status.bytes_read < status.size:
         words.append(f"of {size_text(status.size)}")

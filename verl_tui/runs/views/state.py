@@ -43,7 +43,7 @@ work: something is going on.
 """
 _OF_EVALUATIONS = frozenset({SAMPLES, "settings", "checkpoints"})
 """Formats of what may lie beside an evaluation."""
-_CONSOLE = "verl console"
+_CONSOLE = "console"
 """The format that text has which no other format knows."""
 _CTRL_C = re.compile(r"KeyboardInterrupt|SIGINT")
 _QUIET_CRASH = 60.0

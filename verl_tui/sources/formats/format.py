@@ -109,7 +109,7 @@ class Format(Protocol):
     """
 
     name: str
-    """The name that users see, e.g. `verl console`."""
+    """The name that users see, e.g. `tutorial JSONL`."""
     rank: int
     """Trust, 0..15: see `verl_tui.records.SourceStatus.rank`."""
     anchor: bool

@@ -28,6 +28,7 @@ from verl_tui.sources.formats.console.progress_lines import WHOLE_BAR, named_bar
 from verl_tui.sources.formats.console.sample_blocks import SampleBlock
 from verl_tui.sources.formats.console.settings_reader import SettingsReader
 from verl_tui.sources.formats.console.step_lines import STEP, SURE, StepLineReader
+from verl_tui.sources.formats.console.trainer_detector import VERL
 from verl_tui.sources.formats.console.word_search import any_of
 from verl_tui.sources.formats.lines import LineReader
 from verl_tui.sources.formats.trainer_state import FROM_ZERO, FROM_ZERO_NOTE
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
     from verl_tui.records import Record
 
-name = "verl console"
+name = "console"
 rank = 3
 anchor = True
 
@@ -166,8 +167,8 @@ class ConsoleDecoder:
 
     @property
     def program(self) -> str | None:
-        """The trainer that writes the console, None while unknown and for verl."""
-        return self._dicts.program.name if not self._step_lines.schemas else None
+        """The console's name after the trainer that writes it, None while nothing shows it."""
+        return self._dicts.program.name
 
     @property
     def engines(self) -> tuple[str, ...]:
@@ -258,7 +259,7 @@ class ConsoleDecoder:
         self, out: list[MetricRow | Record], prefix: bytes, part: bytes, number: int
     ) -> None:
         """Read a line that is neither metrics nor part of a sample."""
-        self._dicts.program.line(part, number)
+        self._dicts.program.line(prefix, part, number)
         if self._dicts.watching:
             self._add_dict(out, self._dicts.other())
         if self._table.holds(part):
@@ -302,6 +303,7 @@ class ConsoleDecoder:
         if found is None or row is None:
             return False
         self._reach(out, row.step)
+        self._dicts.program.metrics(VERL)
         if inside:
             self._sample.leave()
         self._read_progress(out, part[: found.start()])

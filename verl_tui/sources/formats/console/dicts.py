@@ -22,7 +22,7 @@ from verl_tui.records import Event, EventKind, Progress
 from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.formats.console.dict_steps import PrintedDict, StepResolver
 from verl_tui.sources.formats.console.progress_lines import elapsed
-from verl_tui.sources.formats.console.trainer_detector import TrainerDetector
+from verl_tui.sources.formats.console.trainer_detector import OPENRLHF, SLIME, TrainerDetector
 from verl_tui.text import one_line, safe
 
 if TYPE_CHECKING:
@@ -203,6 +203,7 @@ class DictReader:
             fits = any(key.startswith(_NAMES[what]) for key in metrics)
         if not fits:
             return ()
+        self.program.metrics(OPENRLHF if what == b"Global step" else SLIME)
         update = what == b"step"
         if what == b"rollout":
             self._rollout = step

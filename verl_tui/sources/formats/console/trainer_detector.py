@@ -1,11 +1,10 @@
-"""Tells apart the consoles of ms-swift, LLaMA-Factory, TRL and other Hugging Face trainers.
+"""Tells which trainer writes a console, by what the console itself shows.
 
-All of them print dicts.
-
-ms-swift's and LLaMA-Factory's loggers sign their lines (`[INFO:swift]`, `[INFO|2026-11-22 17:51:29]
-llamafactory.hparams.parser:523 >>`, before version 0.9 `- INFO - llamafactory.hparams.parser -`).
-TRL signs nothing, but its dicts have keys that Transformers' own lack. The other two use TRL's
-trainers, so their signature goes first.
+The shape of metrics is the best evidence: verl's step lines, slime's and OpenRLHF's named dicts,
+keys that only one trainer's dicts have. ms-swift's and LLaMA-Factory's loggers sign their lines
+(`[INFO:swift]`, `[INFO|2026-11-22 17:51:29] llamafactory.hparams.parser:523 >>`, before version 0.9
+`- INFO - llamafactory.hparams.parser -`); both use TRL's trainers, so their signature goes before
+TRL's keys. A log without metrics, such as a start that failed, has names of modules in it at least.
 """
 
 from __future__ import annotations
@@ -16,14 +15,42 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Container
 
+VERL, SLIME, OPENRLHF = "verl console", "slime console", "OpenRLHF console"
 SWIFT, FACTORY, TRL = "ms-swift console", "LLaMA-Factory console", "TRL console"
-OTHER = "Hugging Face console"
+NEMO, PRIME, OTHER = "NeMo-RL console", "prime-rl console", "Hugging Face console"
 _FIRST = 2000
-"""First lines in which a logger's name is looked for: both trainers print it at once."""
+"""First lines in which a trainer's name is looked for: all of them show it at once."""
 _SIGNED = re.compile(
     rb"(?P<swift>\[(?:DEBUG|INFO|WARNING|ERROR):swift\])"
     rb"|\b(?:llamafactory|llmtuner)(?:\.[a-z_]{1,40}){1,5}(?::\d{1,5} >>| - )"
 )
+_MENTIONED = re.compile(
+    rb"(?P<verl>\bverl[/.](?:trainer|workers|utils|single_controller|experimental|models|recipe)\b"
+    rb"|\bactor_rollout_ref\b|\((?:TaskRunner|main_task|WorkerDict) pid="
+    rb"|^ray init kwargs: \{|^validation generation end)"
+    rb"|(?P<swift>\bswift[/.](?:cli|llm|megatron|pipelines|plugin|rlhf_trainers|trainers)\b)"
+    rb"|(?P<factory>\b(?:llamafactory|llmtuner)[/.]"
+    rb"(?:chat|cli|data|extras|hparams|launcher|model|train)\b)"
+    rb"|(?P<openrlhf>\bopenrlhf[/.](?:cli|datasets|models|trainer|utils)\b)"
+    rb"|(?P<slime>\bslime[/.](?:backends|ray|rollout|utils)\b)"
+    rb"|(?P<nemo>\bnemo_rl[/.][a-z_])|(?P<prime>\bprime_rl[/.][a-z_])"
+    rb"|(?P<trl>\btrl[/.](?:core|data_utils|experimental|extras|import_utils|models|scripts|trainer)\b"
+    rb"|\bfrom trl import |No module named 'trl')"
+    rb"|(?P<other>\btransformers[/.]train\w{0,20}\b|\*{5} Running training \*{5})"
+)
+"""Modules of trainers, as tracebacks and loggers name them, and verl's own first lines."""
+_NAMES = {
+    "verl": VERL, "swift": SWIFT, "factory": FACTORY, "openrlhf": OPENRLHF, "slime": SLIME,
+    "nemo": NEMO, "prime": PRIME, "trl": TRL, "other": OTHER,
+}  # fmt: skip
+"""Trainers by the groups of `_MENTIONED`; those that build on others come before these."""
+_ON_TRANSFORMERS = (SWIFT, FACTORY, TRL)
+"""Trainers that print the dicts of transformers' trainer."""
+_WORDS = (
+    b"verl", b"actor_rollout_ref", b" pid=", b"ray init", b"validation generation", b"swift",
+    b"llamafactory", b"llmtuner", b"openrlhf", b"slime", b"nemo_rl", b"prime_rl", b"trl",
+    b"transformers", b"Running training",
+)  # fmt: skip
 _SWIFT_KEY = "global_step/max_steps"
 _TRL_KEYS = (
     # GRPO, RLOO
@@ -35,29 +62,44 @@ _TRL_KEYS = (
 
 
 class TrainerDetector:
-    """Detects which trainer writes a console."""
+    """Detects which trainer writes a console; what was read in which pieces makes no difference."""
 
     def __init__(self) -> None:
+        self._shown: str | None = None
+        """By metrics that only this trainer writes so."""
         self._signed: str | None = None
         self._likely: str | None = None
+        """By the keys of dicts."""
+        self._mentioned: set[str] = set()
 
     @property
     def name(self) -> str | None:
-        """Name of the console's format, None while unknown."""
-        return self._signed or self._likely
+        """Name of the console after its trainer, None while nothing shows it."""
+        possible = _NAMES.values() if self._likely is None else _ON_TRANSFORMERS
+        mentioned = (name for name in possible if name in self._mentioned)
+        likely = self._likely if self._likely == TRL else next(mentioned, self._likely)
+        return self._shown or self._signed or likely
 
-    def line(self, part: bytes, number: int) -> None:
-        """Look for a trainer's signature in a line that is no dict."""
-        if number > _FIRST or self._signed is not None:
+    def line(self, prefix: bytes, part: bytes, number: int) -> None:
+        """Look for a trainer's name in a line that holds no metrics, behind its prefix."""
+        if number > _FIRST or self._shown is not None or self._signed is not None:
             return
-        if (found := _SIGNED.search(part)) is not None:
-            self._signed = SWIFT if found["swift"] else FACTORY
+        line = prefix + part
+        if (signed := _SIGNED.search(line)) is not None:
+            self._signed = SWIFT if signed["swift"] else FACTORY
+        elif any(word in line for word in _WORDS):
+            self._mentioned.update(
+                _NAMES[found.lastgroup] for found in _MENTIONED.finditer(line) if found.lastgroup
+            )
+
+    def metrics(self, trainer: str) -> None:
+        """Note that there are metrics as only one trainer writes them."""
+        if self._shown != VERL:
+            self._shown = trainer
 
     def dict(self, keys: Container[str]) -> None:
         """Recognise a trainer by the keys of a dict of metrics."""
-        if self._signed is not None or self._likely == TRL:
-            return
         if _SWIFT_KEY in keys:
-            self._signed = SWIFT
-        else:
+            self._signed = self._signed or SWIFT
+        elif self._likely != TRL:
             self._likely = TRL if any(key in keys for key in _TRL_KEYS) else OTHER
