@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from verl_tui.runs.run import Run
 from verl_tui.sources.discovery.passed_over import sentences
-from verl_tui.sources.end_source import FORMATS, EndSource
+from verl_tui.sources.end_source import EndSource
 from verl_tui.sources.feed import Feed
 from verl_tui.sources.files.compressed import plain
+from verl_tui.sources.formats.format import PartedFormat
 from verl_tui.sources.source_reader import source_of
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
     from verl_tui.records import Batch
     from verl_tui.sources.discovery.found import FoundFile
@@ -176,7 +178,12 @@ def _read(specs: Sequence[str], name: str | None, now: float, how: _How, spent: 
     ends: list[EndSource] = []
 
     def chosen(file: FoundFile, ordinal: int) -> Source:
-        if wanted is None or file.format is None or not _is_long(file, max(least, wanted)):
+        if (
+            wanted is None
+            or not isinstance(file.format, PartedFormat)
+            or plain(file.path) != file.path
+            or not _is_long(file.path, max(least, wanted))
+        ):
             return source_of(file, ordinal)
         ends.append(EndSource(file.path, file.format, ordinal, wanted))
         return ends[-1]
@@ -191,7 +198,7 @@ def _read(specs: Sequence[str], name: str | None, now: float, how: _How, spent: 
     partial = [end for end in ends if end.start and str(end.path) in run.sources]
     return Reading(
         run,
-        _complete_from(run, partial),
+        _complete_from(partial),
         any(end.needs_beginning for end in partial),
         not partial,
         spent + _cost(run, partial),
@@ -215,22 +222,16 @@ def _batches(feed: Feed, name: str, now: float, *, alive: bool) -> Iterator[Batc
         yield from feed.update_writers(now)
 
 
-def _is_long(file: FoundFile, least: int) -> bool:
-    """Return whether a file is read from its end: long, and of a format whose lines tell enough."""
-    if file.format is None or file.format.name not in FORMATS or plain(file.path) != file.path:
-        return False
+def _is_long(path: Path, least: int) -> bool:
+    """Return whether a file has more bytes than so many."""
     try:
-        return file.path.stat().st_size > least
+        return path.stat().st_size > least
     except OSError:
         return False
 
 
-def _complete_from(run: Run, ends: Sequence[EndSource]) -> int | None:
-    """Return the first step from which on the numbers are complete.
-
-    A log that has gone back to an earlier step within the part that was read is complete from that
-    step on.
-    """
+def _complete_from(ends: Sequence[EndSource]) -> int | None:
+    """Return the first step from which on the numbers are complete."""
     if not ends:
         return 0
     found: list[int] = []
@@ -239,8 +240,7 @@ def _complete_from(run: Run, ends: Sequence[EndSource]) -> int | None:
             continue
         if end.complete_from is None:
             return None
-        back = [mark.step for mark in run.restarts if mark.path == str(end.path)]
-        found.append(min([end.complete_from, *back]))
+        found.append(end.complete_from)
     return max(found, default=None)
 
 

@@ -97,7 +97,7 @@ class FileSource:
     def read(self) -> tuple[tuple[Record, ...], bool]:
         """Return the records of the next bytes, and whether more wait."""
         try:
-            chunk = self._tail.read(self._chunk)
+            chunk = self._next()
         except OSError as error:
             self._problem = os.strerror(error.errno).lower() if error.errno else str(error)
             return (), False
@@ -130,6 +130,10 @@ class FileSource:
             engines=getattr(self._reader, "engines", ()),
             reported=getattr(self._reader, "reported", ()),
         )
+
+    def _next(self) -> Chunk:
+        """Read the next bytes; raise OSError where that cannot be done."""
+        return self._tail.read(self._chunk)
 
     def _counted(self, records: Sequence[Record]) -> tuple[Record, ...]:
         kept = []

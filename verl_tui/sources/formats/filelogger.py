@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from verl_tui.sources.fields.jsonl import Flaw, JsonDecoder, first_object, flatten, integer
 from verl_tui.sources.fields.lists import histograms, split
 from verl_tui.sources.fields.row_batcher import MetricRow
-from verl_tui.sources.formats.lines import LineReader
+from verl_tui.sources.formats.lines import LineParts, LineReader
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
@@ -62,3 +62,6 @@ class FileLoggerDecoder(JsonDecoder):
             *histograms(parts.found, step),
             *parts.flaws,
         )
+
+
+parts = LineParts(FileLoggerDecoder)

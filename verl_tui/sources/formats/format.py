@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from verl_tui.records import Record
@@ -103,6 +103,54 @@ class BufferingDecoder(Decoder, Protocol):
         ...
 
 
+class PartReader(Reader, Protocol):
+    """Reads a part of a file without all that lies before it."""
+
+    @property
+    def needs_beginning(self) -> bool:
+        """True if what it has returned depends on records before the part, so that it may differ
+        from what a reading of the whole file gives.
+        """
+        ...
+
+
+class Parts(Protocol):
+    """How to read a part of a file of one format."""
+
+    @property
+    def head(self) -> int:
+        """Bytes at the beginning of a file that are needed to read any part of it."""
+        ...
+
+    @property
+    def cut(self) -> int:
+        """Steps at the beginning of a part of which something may lie before it."""
+        ...
+
+    def begin(self, read: Callable[[int, int], bytes], at: int, stop: int) -> int | None:
+        """Return where the first record begins that can be told to be one.
+
+        Args:
+            read: Returns bytes of the file, given the place of the first and how many.
+            at: The place from which on it may begin, greater than 0.
+            stop: The place before which it has to begin.
+
+        Returns:
+            Its place; None where none is found.
+        """
+        ...
+
+    def reader(self, path: Path, head: bytes, at: int) -> PartReader:
+        """Return a fresh reader for a part.
+
+        Args:
+            path: The file.
+            head: The beginning of the file.
+            at: The place in it at which the part begins, as `begin` returns it.
+        """
+        ...
+
+
 class Format(Protocol):
     """One way of writing a log: one module in this folder, one line in
     `verl_tui.sources.FORMATS`.
@@ -123,4 +171,15 @@ class Format(Protocol):
         """Return a fresh reader for a file of this format; of lines, a
         `verl_tui.sources.formats.lines.LineReader`.
         """
+        ...
+
+
+@runtime_checkable
+class PartedFormat(Format, Protocol):
+    """A format of which parts can be read: its records state their steps."""
+
+    parts: Parts
+
+    def reader(self, path: Path) -> PartReader:
+        """Return a fresh reader for a file of this format."""
         ...

@@ -9,12 +9,17 @@ from verl_tui.sources.fields.row_batcher import RowBatcher, joined_notes
 from verl_tui.sources.formats.format import BufferingDecoder
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
     from verl_tui.sources.formats.format import Decoder
 
 LONGEST_LINE = 32 * 2**20
 """Bytes after which a line without an end is given up: no format writes such, a broken file
 might.
 """
+_WINDOW = 64 * 1024
+"""Bytes in which the next line is looked for at once."""
 
 
 class LineReader:
@@ -47,7 +52,7 @@ class LineReader:
         return self._patient.engines if self._patient is not None else ()
 
     @property
-    def counts_steps(self) -> bool:
+    def needs_beginning(self) -> bool:
         """True if the steps of its records depend on those before."""
         return bool(getattr(self._decoder, "counts_steps", False))
 
@@ -119,3 +124,33 @@ class LineReader:
 
     def _drop_partial(self) -> None:
         self._partial, self._partial_size = [], 0
+
+
+class LineParts:
+    """Reads parts of a text file, from a line on."""
+
+    head = 0
+
+    def __init__(self, decoder: Callable[[], Decoder], *, cut: int = 1) -> None:
+        """Describe a format.
+
+        Args:
+            decoder: Returns a fresh decoder.
+            cut: Steps at the beginning of a part of which something may lie before it.
+        """
+        self._decoder = decoder
+        self.cut = cut
+
+    def begin(self, read: Callable[[int, int], bytes], at: int, stop: int) -> int | None:
+        """Return where the first line begins, None where none does before `stop`."""
+        at -= 1
+        while at < stop - 1 and (data := read(at, min(_WINDOW, stop - 1 - at))):
+            found = data.find(b"\n")
+            if found >= 0:
+                return at + found + 1
+            at += len(data)
+        return None
+
+    def reader(self, path: Path, head: bytes, at: int) -> LineReader:  # noqa: ARG002
+        """Return a fresh reader for the lines of a part."""
+        return LineReader(self._decoder())

@@ -16,7 +16,7 @@ from verl_tui.records import Progress
 from verl_tui.sources.fields.jsonl import integer, unreadable
 from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.fields.steps import TRAINED, StepTracker, step_fields
-from verl_tui.sources.formats.lines import LineReader
+from verl_tui.sources.formats.lines import LineParts, LineReader
 from verl_tui.text import safe
 from verl_tui.times import parse_time
 
@@ -78,6 +78,11 @@ class CsvDecoder:
     def note(self) -> str | None:
         """Say how many steps were counted."""
         return self._place.note
+
+    @property
+    def counts_steps(self) -> bool:
+        """True if steps depend on the rows before: they were counted, or count within epochs."""
+        return self._place.relative
 
     def decode(self, line: bytes, number: int) -> Sequence[MetricRow | Record]:
         """Return the row of one line."""
@@ -172,3 +177,17 @@ def _number(field: str) -> float | None:
         return float(text)
     except ValueError:
         return _TRUTH.get(text.lower())
+
+
+class _CsvParts(LineParts):
+    """Reads rows by the header at the beginning of their file."""
+
+    def reader(self, path: Path, head: bytes, at: int) -> LineReader:  # noqa: ARG002
+        """Return a fresh reader for the rows of a part."""
+        decoder = CsvDecoder()
+        header = next(filter(bytes.strip, head.split(b"\n")), b"")
+        decoder.decode(header, 1)
+        return LineReader(decoder)
+
+
+parts = _CsvParts(CsvDecoder)

@@ -22,7 +22,7 @@ from verl_tui.sources.fields.steps import (
     stated_step,
     step_fields,
 )
-from verl_tui.sources.formats.lines import LineReader
+from verl_tui.sources.formats.lines import LineParts, LineReader
 from verl_tui.text import safe, strip_ansi
 from verl_tui.times import parse_elapsed, parse_time
 
@@ -259,3 +259,7 @@ def _json_part(line: bytes) -> bytes:
     line = strip_ansi(line)
     start = line.find(b'{"')
     return line[start:] if start > 0 else line
+
+
+parts = LineParts(TutorialDecoder, cut=2)
+"""Records that state no step have that of the one before."""

@@ -30,7 +30,7 @@ from verl_tui.sources.formats.console.settings_reader import SettingsReader
 from verl_tui.sources.formats.console.step_lines import STEP, SURE, StepLineReader
 from verl_tui.sources.formats.console.trainer_detector import VERL
 from verl_tui.sources.formats.console.word_search import any_of
-from verl_tui.sources.formats.lines import LineReader
+from verl_tui.sources.formats.lines import LineParts, LineReader
 from verl_tui.sources.formats.trainer_state import FROM_ZERO, FROM_ZERO_NOTE
 from verl_tui.text import one_line, strip_ansi
 from verl_tui.times import parse_time
@@ -379,3 +379,7 @@ class ConsoleDecoder:
         self._sample.trained()
         self._events.step()
         out.extend(self._settings.end())
+
+
+parts = LineParts(ConsoleDecoder, cut=2)
+"""Dicts that state no step have that of a bar around them."""

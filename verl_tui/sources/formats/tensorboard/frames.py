@@ -36,6 +36,10 @@ _POLYNOMIAL = 0x82F63B78
 _ALL = 0xFFFFFFFF
 SHIFT = 0xA282EAD8
 """Added to a checksum before it is written."""
+_HEADER = 12
+"""Bytes before the data of a record."""
+_WINDOW = 256 * 1024
+"""Bytes in which a record is looked for at once."""
 _PLAUSIBLE = re.compile(rb"(?!\0\0\0)(?=[\s\S]{2}[\0-\x3f]\0{5})")
 """Matches the length of a record that is neither empty nor too large."""
 
@@ -85,13 +89,45 @@ def length(header: bytes) -> int | None:
     return int.from_bytes(header[:8], "little") if len(header) == 12 and sound(header) else None
 
 
+def first_record(read: Callable[[int, int], bytes], at: int, stop: int) -> int | None:
+    """Return where the first record whose checksums are right begins.
+
+    Args:
+        read: Returns bytes of a file, given the place of the first and how many.
+        at: The place from which on it may begin.
+        stop: The place before which it has to begin.
+
+    Returns:
+        Its place; None where none is found.
+    """
+    while at < stop:
+        data = read(at, min(_WINDOW, stop + _HEADER - 1 - at))
+        for found in _PLAUSIBLE.finditer(data, 0, len(data)):
+            begin = found.start()
+            inside = length(data[begin : begin + _HEADER])
+            if inside is not None and _holds(read, at + begin + _HEADER, inside):
+                return at + begin
+        if len(data) < _HEADER:
+            break
+        at += len(data) - _HEADER + 1
+    return None
+
+
+def _holds(read: Callable[[int, int], bytes], at: int, inside: int) -> bool:
+    """Return whether so many bytes and their checksum stand at a place."""
+    record = read(at, inside + 4)
+    return len(record) == inside + 4 and sound(record)
+
+
 class RecordSplitter:
     """Splits a growing file into records; half a record waits for its rest.
 
     A wrong checksum is reported once; reading continues at the next complete record.
     """
 
-    def __init__(self, hold: Callable[[bytes], bool], take: Callable[[bytes], bool]) -> None:
+    def __init__(
+        self, hold: Callable[[bytes], bool], take: Callable[[bytes], bool], at: int = 0
+    ) -> None:
         """Begin a file; what is called is given the data of a record with their checksum at the
         end.
 
@@ -99,6 +135,7 @@ class RecordSplitter:
             hold: Takes a record whose checksum it will check before more is fed; false where it
                 takes it not.
             take: Takes a record; false where its checksum is wrong.
+            at: The place in the file of the first byte that will be fed.
         """
         self._hold = hold
         self._take = take
@@ -109,7 +146,7 @@ class RecordSplitter:
         self._wanted = 12
         """Bytes from which on there is something to be done."""
         self._skip = 0
-        self._next = 0
+        self._next = at
         """Place in the file of what waits, or is skipped next."""
         self._data = b""
         """The bytes that are being cut, or were cut last."""

@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING
 
 from verl_tui.records import Histogram, MetricRows, Restart, Unreadable
 from verl_tui.sources.fields.row_batcher import replaced_note
-from verl_tui.sources.formats.tensorboard.frames import RecordSplitter, length, sound
+from verl_tui.sources.formats.tensorboard.frames import (
+    RecordSplitter,
+    first_record,
+    length,
+    sound,
+)
 from verl_tui.sources.formats.tensorboard.scalars import STEPS, ScalarBatcher, Scalars
 from verl_tui.sources.formats.tensorboard.texts import read_texts
 from verl_tui.sources.formats.tensorboard.values import (
@@ -30,7 +35,7 @@ from verl_tui.sources.formats.tensorboard.values import (
 from verl_tui.text import one_line, safe
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from verl_tui.distributions import Distribution
@@ -75,12 +80,20 @@ class EventsReader:
         """
         return replaced_note(self._replaced)
 
-    def _begin(self) -> None:
+    @property
+    def needs_beginning(self) -> bool:
+        """True if a tensor was passed over that a record before its part may tell how to read."""
+        return self._unknown
+
+    def _begin(self, at: int = 0) -> None:
+        self._start = at
+        """The byte of the file at which it begins to read."""
         self._batcher = ScalarBatcher()
-        self._splitter = RecordSplitter(self._batcher.hold, self._take)
+        self._splitter = RecordSplitter(self._batcher.hold, self._take, at)
         self._scalars: dict[str, Scalars] = {}
         self._plugins: dict[str, str] = {}
         """Plugin by tag, which only the tag's first record has to name."""
+        self._unknown = False
         self._out: list[Record] = []
         self._wrong: list[Unreadable] = []
         self._replaced = 0
@@ -104,6 +117,12 @@ class EventsReader:
         """Return nothing: an incomplete record cannot be trusted."""
         return ()
 
+    def skip_to(self, at: int) -> None:
+        """Go on with the record at a later place in the file; tags keep what was said of them."""
+        plugins = self._plugins
+        self._begin(at)
+        self._plugins = plugins
+
     def restart(self, reason: str) -> Sequence[Record]:
         """Forget everything: the file starts again."""
         self._begin()
@@ -124,8 +143,8 @@ class EventsReader:
     def _read(self, record: bytes) -> None:
         data = record[:-4]
         event = read_event(data)
-        if self._splitter.number == 1 and not (event.version or "").startswith(_VERSION):
-            raise ValueError(f"the version is {one_line(event.version or 'missing', 40)}")
+        if self._splitter.number == 1 and not self._start:
+            _check_version(event)
         if event.summary is None:
             return
         if abs(event.step) >= STEPS:
@@ -158,6 +177,7 @@ class EventsReader:
             self._add_figures(event, value.tag, read_histogram(record, value.histogram))
         elif value.tensor is not None:
             plugin = self._plugins.get(value.tag, "")
+            self._unknown = self._unknown or (self._start > 0 and not plugin)
             if plugin in ("scalars", "histograms", "text"):
                 self._add_tensor(event, value.tag, plugin, read_tensor(record, value.tensor))
 
@@ -198,6 +218,37 @@ class EventsReader:
         if found is None:
             found = self._scalars[tag] = Scalars(safe(tag, _LONGEST_TAG))
         return found
+
+
+class _EventParts:
+    """Reads parts of an event file, from a record on whose checksums are right.
+
+    Its records state all that they say but for the plugins of tensors, which are those that the
+    beginning of the file names.
+    """
+
+    head = 0
+    cut = 2  # in case one of the first records counts something else than the trainer's steps
+
+    def begin(self, read: Callable[[int, int], bytes], at: int, stop: int) -> int | None:
+        """Return where the first record begins, None where none does before `stop`."""
+        return first_record(read, at, stop)
+
+    def reader(self, path: Path, head: bytes, at: int) -> EventsReader:
+        """Return a reader that knows the beginning and goes on with a part."""
+        reader = EventsReader(str(path))
+        reader.feed(head)
+        reader.skip_to(at)
+        return reader
+
+
+parts = _EventParts()
+
+
+def _check_version(event: LoggedEvent) -> None:
+    """Raise ValueError if an event is not the first one of a file."""
+    if not (event.version or "").startswith(_VERSION):
+        raise ValueError(f"the version is {one_line(event.version or 'missing', 40)}")
 
 
 def _rows(scalars: Scalars) -> MetricRows:

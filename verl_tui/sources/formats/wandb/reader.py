@@ -21,6 +21,7 @@ from verl_tui.sources.files.tail import opened
 from verl_tui.sources.formats.wandb.records import RecordDecoder
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from verl_tui.records import Record
@@ -92,6 +93,8 @@ class WandbReader:
         self._base = 0
         """Place in the file at which `_data` begins."""
         self._at = 0
+        self._start = 0
+        """The byte of the file at which it begins to read."""
         self._parts: list[bytes] | None = None
         """Chunks of a record whose last one is to come."""
         self._number = 0
@@ -112,10 +115,24 @@ class WandbReader:
         """A record that is cut off stays so: the run was killed."""
         return ()
 
+    @property
+    def needs_beginning(self) -> bool:
+        """True if its first rows have W&B's steps, while the part before them may have had the
+        trainer's.
+        """
+        return self._start > 0 and self._decoder.began_to_state
+
+    def skip_to(self, at: int) -> None:
+        """Go on with the record at a later place in the file."""
+        self._batcher = RowBatcher()
+        self._decoder.skip()
+        self._data, self._base, self._at, self._start = b"", at, 0, at
+        self._parts = None
+
     def restart(self, reason: str) -> tuple[Record, ...]:
         """Forget everything, the file starts anew."""
         self._decoder = RecordDecoder(self._origin)
-        self._data, self._base, self._at = b"", 0, 0
+        self._data, self._base, self._at, self._start = b"", 0, 0, 0
         self._parts, self._number = None, 0
         self._batcher.add((Restart(reason),))
         return self._batcher.take()
@@ -178,3 +195,47 @@ class WandbReader:
     def _odd(self, reason: str) -> None:
         where = f"at byte {self._base + self._at:,}"
         self._batcher.add((Unreadable(self._number + 1, f"{reason} {where}", ""),))
+
+
+class _WandbParts:
+    """Reads parts of a log, from the first record that begins in a block.
+
+    The beginning tells whose steps the records have. Where it does not go as far as the history,
+    only records that state the trainer's step have one, and those that follow them.
+    """
+
+    head = 2**20
+    cut = 1
+
+    def begin(self, read: Callable[[int, int], bytes], at: int, stop: int) -> int | None:
+        """Return where the first record begins in a block, None where none does before `stop`."""
+        for block in range(-(-at // BLOCK) * BLOCK, stop, BLOCK):
+            found = _first_record(read(block, BLOCK))
+            if found is not None:
+                return block + found if block + found < stop else None
+        return None
+
+    def reader(self, path: Path, head: bytes, at: int) -> WandbReader:
+        """Return a reader that knows the beginning and goes on with a part."""
+        reader = WandbReader(str(path))
+        reader.feed(head)
+        reader.skip_to(at)
+        return reader
+
+
+def _first_record(block: bytes) -> int | None:
+    """Return where in a block the first record begins, None where none does before damage."""
+    at = 0
+    while at + CHUNK.size <= len(block):
+        checksum, length, kind = CHUNK.unpack_from(block, at)
+        end = at + CHUNK.size + length
+        body = block[at + CHUNK.size - 1 : end]
+        if end > len(block) or zlib.crc32(body) != checksum:
+            return None
+        if kind in (FULL, FIRST):
+            return at
+        at = end
+    return None
+
+
+parts = _WandbParts()

@@ -88,6 +88,10 @@ class RecordDecoder:
         """Step that the history has reached, None if a part of it was lost."""
         self._stated = False
         """True once a record has stated the trainer's step."""
+        self._counted = False
+        """True once a record has had W&B's own step."""
+        self.began_to_state = False
+        """True if a record has stated the trainer's step after others had W&B's own."""
         self._number = 0
         """Number of the current record."""
         self._schemas: dict[frozenset[Any], tuple[tuple[Any, ...], tuple[str, ...]]] = {}
@@ -102,6 +106,14 @@ class RecordDecoder:
     def lose(self) -> None:
         """Note that a part of the log is lost: the step is unknown until a record states one."""
         self._step = None
+
+    def skip(self) -> None:
+        """Note that records are left out; where none before them told whose steps they have, only
+        the trainer's are taken.
+        """
+        self.lose()
+        self._stated = self._stated or not self._counted
+        self._counted = self.began_to_state = False
 
     def decode(self, record: bytes, number: int) -> Iterable[MetricRow | Record]:
         """Return the rows and other records of one message.
@@ -139,9 +151,11 @@ class RecordDecoder:
         steps = (integer(numbers.get(key)) for key in _STEPS)
         trainer = next((step for step in steps if step is not None), None)
         if trainer is not None:
+            self.began_to_state = self.began_to_state or (self._counted and not self._stated)
             self._step, self._stated = trainer, True
         elif not self._stated:
             self._step = integer(numbers.get("_step") if own is None else own)
+            self._counted = True
 
     def _stats(self, data: bytes, span: Span) -> Iterator[MetricRow]:
         """Yield system figures, at the step that the history has reached."""

@@ -1,0 +1,195 @@
+"""Parts of a long log, read without all that lies before them.
+
+A format says by its `parts` where a record begins and how to read on from there
+(`verl_tui.sources.formats.format.Parts`). To read a block of bytes somewhere in a log:
+
+    log = LogParts(path, format)
+    start = log.begin(offset, offset + size)  # the first record that begins there, None: none does
+    part = log.part(start, offset + size)  # the records that lie whole between the two places
+
+Of a part the first steps may lack something, what lies between its last record and the next is not
+told, and the orders of its rows count from its beginning.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from functools import cached_property
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.records import MetricRows, Progress, Restart, Settings
+from verl_tui.sources.files.tail import opened
+from verl_tui.sources.formats import HEAD
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from verl_tui.records import Record
+    from verl_tui.sources.formats.format import PartedFormat, PartReader
+
+
+class Part(NamedTuple):
+    """The records that lie whole in a block of bytes."""
+
+    start: int
+    stop: int
+    """The place behind the last byte that was read."""
+    records: tuple[Record, ...]
+    complete_from: int | None
+    """See `PartSteps.complete_from`."""
+    needs_beginning: bool
+    """True if its steps depend on records before the part: they are not to be shown."""
+
+
+class LogParts:
+    """A log of which parts are read. It is opened anew for each."""
+
+    def __init__(self, path: Path, format: PartedFormat) -> None:
+        """Read nothing yet."""
+        self.path = path
+        self._format = format
+
+    @property
+    def cut(self) -> int:
+        """Steps at the beginning of a part of which something may lie before it."""
+        return self._format.parts.cut
+
+    @cached_property
+    def head(self) -> bytes:
+        """The beginning of the log. Raises OSError where it cannot be read."""
+        with opened(self.path) as file:
+            return os.pread(file.fileno(), max(HEAD, self._format.parts.head), 0)
+
+    def begin(self, at: int, stop: int) -> int | None:
+        """Return where the first record begins at or behind a place, None where none does before
+        another.
+
+        Raises:
+            OSError: The log cannot be read.
+        """
+        if at <= 0:
+            return 0
+        with opened(self.path) as file:
+            descriptor = file.fileno()
+            return self._format.parts.begin(
+                lambda place, count: os.pread(descriptor, count, place), at, stop
+            )
+
+    def reader(self, start: int) -> PartReader:
+        """Return a reader of the bytes from a place on, at which a record begins.
+
+        Raises:
+            OSError: The beginning of the log cannot be read.
+        """
+        if not start:
+            return self._format.reader(self.path)
+        return self._format.parts.reader(self.path, self.head[:start], start)
+
+    def beginning(self, stop: int) -> Iterator[Record]:
+        """Yield what the beginning of the log says of the whole run: settings, and its length.
+
+        Args:
+            stop: The place before which it ends.
+
+        Raises:
+            OSError: It cannot be read.
+        """
+        for record in self._format.reader(self.path).feed(self.head[:stop]):
+            if isinstance(record, Settings):
+                yield record
+            elif isinstance(record, Progress) and (record.total or record.per_epoch):
+                yield replace(record, step=None, elapsed=None)
+
+    def part(self, start: int, stop: int) -> Part:
+        """Return the records that lie whole between two places.
+
+        Args:
+            start: Where a record begins: what `begin` returned.
+            stop: The place behind the last byte to be read.
+
+        Raises:
+            OSError: The log cannot be read.
+        """
+        reader = self.reader(start)
+        with opened(self.path) as file:
+            data = os.pread(file.fileno(), stop - start, start)
+        records = tuple(reader.feed(data))
+        steps = PartSteps(self.cut if start else 0)
+        steps.note(records)
+        unsure = steps.estimated or (start > 0 and reader.needs_beginning)
+        return Part(start, start + len(data), records, steps.complete_from, unsure)
+
+
+class PartSteps:
+    """Which steps of a part are whole."""
+
+    def __init__(self, cut: int) -> None:
+        """Begin a part.
+
+        Args:
+            cut: Steps at its beginning of which something may lie before it.
+        """
+        self._cut = cut
+        self._first: list[int] = []
+        """Its first different steps, in the order of the file."""
+        self._back: int | None = None
+        """The lowest step to which the log went back within it."""
+        self._torn = False
+        """True if the log went back to an earlier step where the part begins."""
+        self._anew = False
+        """True from a restart to the first row behind it."""
+        self.estimated = False
+        """True if some steps were found from what stands around the rows."""
+
+    @property
+    def any(self) -> bool:
+        """True if it has rows."""
+        return bool(self._first)
+
+    @property
+    def complete_from(self) -> int | None:
+        """The first step of which nothing lies before the part, None where that is not known.
+
+        A log that goes back to an earlier step within the part is complete from that step on.
+        """
+        if len(self._first) <= self._cut or self._torn:
+            return None
+        whole = max(self._first)
+        return whole if self._back is None else min(whole, self._back)
+
+    def note(self, records: Sequence[Record]) -> None:
+        """Note the steps of further records."""
+        for is_row, alike in groupby(records, key=_shows_progress):
+            if is_row:
+                self._note_rows([rows for rows in alike if isinstance(rows, MetricRows)])
+            elif any(isinstance(one, Restart) and one.step is None for one in alike):
+                self._torn = self._torn or len(self._first) <= self._cut
+                self._anew = True
+
+    def _note_rows(self, blocks: Sequence[MetricRows]) -> None:
+        self.estimated = self.estimated or any(rows.estimated for rows in blocks)
+        if self._anew:
+            lowest = min(min(rows.steps) for rows in blocks)
+            self._back = lowest if self._back is None else min(lowest, self._back)
+            self._anew = False
+        if len(self._first) > self._cut:
+            return
+        for step in _in_order(blocks):
+            if step not in self._first:
+                self._first.append(step)
+            if len(self._first) > self._cut:
+                return
+
+
+def _shows_progress(record: Record) -> bool:
+    return isinstance(record, MetricRows) and record.progress
+
+
+def _in_order(blocks: Iterable[MetricRows]) -> list[int]:
+    """Return the steps of rows in the order in which they were written."""
+    rows = [row for one in blocks for row in zip(one.orders, one.steps, strict=True)]
+    return [step for _, step in sorted(rows, key=itemgetter(0))]
