@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from log_writing import csv_log, event_log, wandb_log
 
 from verl_tui.answers import reading
 from verl_tui.answers.metrics import points_of
@@ -61,6 +62,14 @@ def console(steps: list[int]) -> str:
     return "".join(lines)
 
 
+BINARY = {
+    "events": ("events.out.tfevents.1.host", event_log),
+    "W&B": ("run-x.wandb", wandb_log),
+    "CSV": ("metrics.csv", csv_log),
+}
+"""Name and writer of a log, by its format."""
+
+
 def from_end(path: Path, answer: Any, first: int = 400) -> Any:
     return reading.from_end([str(path)], None, NOW, answer, least=0, first=first)
 
@@ -109,6 +118,51 @@ def test_points_from_the_end_are_those_of_the_whole_log(
                 continue  # its records state no step, see below
             answer = partial(points_of, metric=key, count=count, around=around)
             assert same(from_end(path, answer, first)) == same(whole(path, answer))
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    steps=steps_of_a_run(),
+    kind=st.sampled_from(sorted(BINARY)),
+    count=st.integers(1, 25),
+    around=st.none() | st.integers(0, 120),
+    first=st.integers(1, 20_000),
+)
+def test_points_from_the_end_of_events_wandb_and_csv_are_those_of_the_whole_log(
+    steps: list[int], kind: str, count: int, around: int | None, first: int
+) -> None:
+    name, write = BINARY[kind]
+    if kind == "events":
+        steps = sorted(set(steps))  # a run that is resumed begins another file
+    with TemporaryDirectory() as directory:
+        path = Path(directory) / name
+        path.write_bytes(write([4 * step for step in steps]))
+        run = reading.whole([str(path)], None, NOW).run
+        for key in filter(run.present, run.keys):
+            answer = partial(points_of, metric=key, count=count, around=around)
+            assert same(from_end(path, answer, first)) == same(whole(path, answer))
+
+
+@pytest.mark.parametrize("kind", BINARY)
+def test_few_bytes_are_read_of_events_wandb_and_csv(kind: str, tmp_path: Path) -> None:
+    name, write = BINARY[kind]
+    path = tmp_path / name
+    path.write_bytes(write(list(range(1, 4001))))
+    answer = partial(points_of, metric="policy_kl", count=5)
+    found = from_end(path, answer, first=40_000)
+    assert found["read"] == "end"
+    assert same(found) == same(whole(path, answer))
+    assert [point["step"] for point in found["points"]] == [*range(3996, 4001)]
+
+
+@pytest.mark.parametrize("back", [20, 1980], ids=["at the beginning", "at the end"])
+def test_events_whose_steps_go_back_are_read_whole(tmp_path: Path, back: int) -> None:
+    path = tmp_path / "events.out.tfevents.1.host"
+    path.write_bytes(event_log([*range(1, back), *range(back - 10, 2000)]))
+    answer = partial(points_of, metric="actor/entropy", count=3)
+    found = from_end(path, answer, first=10_000)
+    assert found["read"] == "whole"
+    assert same(found) == same(whole(path, answer))
 
 
 def test_few_bytes_are_read_for_the_last_points(tmp_path: Path) -> None:

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import math
 import random
 from itertools import accumulate
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from log_reading import drain
-from tensorboardX.event_file_writer import EventsWriter
-from tensorboardX.proto.event_pb2 import Event as WrittenEvent
-from tensorboardX.summary import scalar, text
-from wandb_writing import history, stats, written
+from log_writing import console_log, csv_log, event_log, file_log, tutorial_log, wandb_log
 
 from verl_tui.records import MetricRows, Restart, Unreadable
 from verl_tui.sources.formats import filelogger, metrics_csv, tutorial
@@ -31,8 +23,8 @@ from verl_tui.sources.source import FileSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
-BEGAN = 1_700_000_000.0
 Cell = tuple[str, int, str, str]
 """Key, step, value, time."""
 
@@ -47,74 +39,6 @@ def cells(records: Iterable[Any], least: float = -math.inf) -> list[Cell]:
         for at, (step, value) in enumerate(zip(rows.steps, column, strict=True))
         if step >= least
     )
-
-
-# -- logs, as their writers write them -------------------------------------------------------------
-
-
-def values_at(step: int) -> dict[str, float]:
-    """Return what a training logs at a step: a validation every seventh."""
-    found = {"actor/ppo_kl": step / 7, "actor/entropy": 1 / step}
-    return found | ({"val/acc": step / 3} if step % 7 == 0 else {})
-
-
-def file_log(steps: list[int]) -> bytes:
-    lines = (json.dumps({"step": step, "data": values_at(step)}) for step in steps)
-    return "".join(f"{line}\n" for line in lines).encode()
-
-
-def tutorial_log(steps: list[int]) -> bytes:
-    lines = []
-    for step in steps:
-        lines.append({"scope": "system", "gpu_util": step})
-        lines.append({"scope": "ppo", "step": step, "timestamp": BEGAN + step, **values_at(step)})
-    return "".join(f"{json.dumps(line)}\n" for line in lines).encode()
-
-
-def console_log(steps: list[int]) -> bytes:
-    lines = ["(TaskRunner pid=1) Total training steps: 5000"]
-    for step in steps:
-        numbers = " - ".join(f"{key}:{value}" for key, value in values_at(step).items())
-        lines += ["(TaskRunner pid=1) INFO nothing to see here"] * 3
-        lines.append(f"(TaskRunner pid=1) step:{step} - actor/pg_loss:{step} - {numbers}")
-    return "".join(f"{line}\n" for line in lines).encode()
-
-
-def csv_log(steps: list[int]) -> bytes:
-    out = io.StringIO()
-    writer = csv.DictWriter(out, ["step", "time", "actor/ppo_kl", "actor/entropy", "val/acc"])
-    writer.writeheader()
-    for step in steps:
-        writer.writerow(
-            {"step": step, "time": f"2026-11-23T10:00:{step % 60:02}Z", **values_at(step)}
-        )
-    return out.getvalue().encode()
-
-
-def event_log(steps: list[int], note: str = "") -> bytes:
-    """Return what tensorboardX writes: a record for each value, settings at the beginning."""
-    with TemporaryDirectory() as directory:
-        writer = EventsWriter(str(Path(directory) / "run"))
-        summaries = [(0, text("args", json.dumps({"lr": 0.5}) + note))]
-        summaries += [
-            (step, scalar(key, value)) for step in steps for key, value in values_at(step).items()
-        ]
-        for at, (step, summary) in enumerate(summaries):
-            writer.write_event(WrittenEvent(wall_time=BEGAN + at / 8, step=step, summary=summary))
-        writer.close()
-        (path,) = Path(directory).iterdir()
-        return path.read_bytes()
-
-
-def wandb_log(steps: list[int], trainers: int = 0) -> bytes:
-    """Return a run's log; every so many steps the trainer's own, ten times W&B's, is stated."""
-    records = []
-    for step in steps:
-        numbers = {key: repr(value) for key, value in values_at(step).items()}
-        own = {"train/global_step": str(10 * step)} if trainers and step % trainers == 0 else {}
-        time = {"_timestamp": repr(BEGAN + step)}
-        records += [history(step, {**numbers, **own, **time}), stats(BEGAN + step, {"cpu": "1"})]
-    return written(records)
 
 
 LOGS: dict[str, tuple[Any, str, Any]] = {

@@ -46,8 +46,7 @@ class EndSource(FileSource):
     @property
     def cost(self) -> int:
         """Bytes read so far."""
-        head = min(self.start, len(self._parts.head)) if self.start else 0
-        return head + max(0, self._end.offset - self.start)
+        return self._parts.cost + max(0, self._end.offset - self.start)
 
     @property
     def complete_from(self) -> int | None:

@@ -14,8 +14,9 @@ told, and the orders of its rows count from its beginning.
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from verl_tui.records import Record
-    from verl_tui.sources.formats.format import PartedFormat, PartReader
+    from verl_tui.sources.formats.format import PartedFormat, PartReader, ReadAt
 
 
 class Part(NamedTuple):
@@ -52,17 +53,13 @@ class LogParts:
         """Read nothing yet."""
         self.path = path
         self._format = format
+        self.cost = 0
+        """Bytes read so far."""
 
     @property
     def cut(self) -> int:
         """Steps at the beginning of a part of which something may lie before it."""
         return self._format.parts.cut
-
-    @cached_property
-    def head(self) -> bytes:
-        """The beginning of the log. Raises OSError where it cannot be read."""
-        with opened(self.path) as file:
-            return os.pread(file.fileno(), max(HEAD, self._format.parts.head), 0)
 
     def begin(self, at: int, stop: int) -> int | None:
         """Return where the first record begins at or behind a place, None where none does before
@@ -73,11 +70,8 @@ class LogParts:
         """
         if at <= 0:
             return 0
-        with opened(self.path) as file:
-            descriptor = file.fileno()
-            return self._format.parts.begin(
-                lambda place, count: os.pread(descriptor, count, place), at, stop
-            )
+        with self._open() as read:
+            return self._format.parts.begin(read, at, stop)
 
     def reader(self, start: int) -> PartReader:
         """Return a reader of the bytes from a place on, at which a record begins.
@@ -87,7 +81,8 @@ class LogParts:
         """
         if not start:
             return self._format.reader(self.path)
-        return self._format.parts.reader(self.path, self.head[:start], start)
+        with self._open() as read:
+            return self._format.parts.reader(self.path, read, start)
 
     def beginning(self, stop: int) -> Iterator[Record]:
         """Yield what the beginning of the log says of the whole run: settings, and its length.
@@ -98,7 +93,9 @@ class LogParts:
         Raises:
             OSError: It cannot be read.
         """
-        for record in self._format.reader(self.path).feed(self.head[:stop]):
+        with self._open() as read:
+            data = read(0, min(HEAD, stop))
+        for record in self._format.reader(self.path).feed(data):
             if isinstance(record, Settings):
                 yield record
             elif isinstance(record, Progress) and (record.total or record.per_epoch):
@@ -115,13 +112,23 @@ class LogParts:
             OSError: The log cannot be read.
         """
         reader = self.reader(start)
-        with opened(self.path) as file:
-            data = os.pread(file.fileno(), stop - start, start)
+        with self._open() as read:
+            data = read(start, stop - start)
         records = tuple(reader.feed(data))
         steps = PartSteps(self.cut if start else 0)
         steps.note(records)
         unsure = steps.estimated or (start > 0 and reader.needs_beginning)
         return Part(start, start + len(data), records, steps.complete_from, unsure)
+
+    @contextmanager
+    def _open(self) -> Iterator[ReadAt]:
+        with opened(self.path) as file:
+            yield partial(self._read, file.fileno())
+
+    def _read(self, descriptor: int, at: int, count: int) -> bytes:
+        data = os.pread(descriptor, count, at)
+        self.cost += len(data)
+        return data
 
 
 class PartSteps:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -10,6 +10,10 @@ if TYPE_CHECKING:
 
     from verl_tui.records import Record
     from verl_tui.sources.fields.row_batcher import MetricRow
+
+
+ReadAt: TypeAlias = "Callable[[int, int], bytes]"
+"""Returns bytes of a file, given the place of the first and how many; fewer at the file's end."""
 
 
 class Reader(Protocol):
@@ -118,20 +122,15 @@ class Parts(Protocol):
     """How to read a part of a file of one format."""
 
     @property
-    def head(self) -> int:
-        """Bytes at the beginning of a file that are needed to read any part of it."""
-        ...
-
-    @property
     def cut(self) -> int:
         """Steps at the beginning of a part of which something may lie before it."""
         ...
 
-    def begin(self, read: Callable[[int, int], bytes], at: int, stop: int) -> int | None:
+    def begin(self, read: ReadAt, at: int, stop: int) -> int | None:
         """Return where the first record begins that can be told to be one.
 
         Args:
-            read: Returns bytes of the file, given the place of the first and how many.
+            read: Returns bytes of the file.
             at: The place from which on it may begin, greater than 0.
             stop: The place before which it has to begin.
 
@@ -140,12 +139,12 @@ class Parts(Protocol):
         """
         ...
 
-    def reader(self, path: Path, head: bytes, at: int) -> PartReader:
+    def reader(self, path: Path, read: ReadAt, at: int) -> PartReader:
         """Return a fresh reader for a part.
 
         Args:
             path: The file.
-            head: The beginning of the file.
+            read: Returns bytes of the file: its beginning may tell how to read on.
             at: The place in it at which the part begins, as `begin` returns it.
         """
         ...

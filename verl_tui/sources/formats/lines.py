@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from verl_tui.sources.formats.format import Decoder
+    from verl_tui.sources.formats.format import Decoder, ReadAt
 
 LONGEST_LINE = 32 * 2**20
 """Bytes after which a line without an end is given up: no format writes such, a broken file
 might.
 """
-_WINDOW = 64 * 1024
+_WINDOW = 16 * 1024
 """Bytes in which the next line is looked for at once."""
 
 
@@ -129,8 +129,6 @@ class LineReader:
 class LineParts:
     """Reads parts of a text file, from a line on."""
 
-    head = 0
-
     def __init__(self, decoder: Callable[[], Decoder], *, cut: int = 1) -> None:
         """Describe a format.
 
@@ -141,7 +139,7 @@ class LineParts:
         self._decoder = decoder
         self.cut = cut
 
-    def begin(self, read: Callable[[int, int], bytes], at: int, stop: int) -> int | None:
+    def begin(self, read: ReadAt, at: int, stop: int) -> int | None:
         """Return where the first line begins, None where none does before `stop`."""
         at -= 1
         while at < stop - 1 and (data := read(at, min(_WINDOW, stop - 1 - at))):
@@ -151,6 +149,6 @@ class LineParts:
             at += len(data)
         return None
 
-    def reader(self, path: Path, head: bytes, at: int) -> LineReader:  # noqa: ARG002
+    def reader(self, path: Path, read: ReadAt, at: int) -> LineReader:  # noqa: ARG002
         """Return a fresh reader for the lines of a part."""
         return LineReader(self._decoder())

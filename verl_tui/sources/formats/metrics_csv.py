@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from verl_tui.records import Record
+    from verl_tui.sources.formats.format import ReadAt
 
 name = "metrics CSV"
 rank = 3
@@ -33,6 +34,7 @@ anchor = True
 _TIME = "time"
 """Column that may hold times as text, as the app writes them; a number there is a metric."""
 _TRUTH = {"true": 1.0, "false": 0.0}
+_LONGEST_HEADER = 64 * 1024
 _BOM = "\ufeff"
 
 
@@ -182,11 +184,11 @@ def _number(field: str) -> float | None:
 class _CsvParts(LineParts):
     """Reads rows by the header at the beginning of their file."""
 
-    def reader(self, path: Path, head: bytes, at: int) -> LineReader:  # noqa: ARG002
+    def reader(self, path: Path, read: ReadAt, at: int) -> LineReader:  # noqa: ARG002
         """Return a fresh reader for the rows of a part."""
         decoder = CsvDecoder()
-        header = next(filter(bytes.strip, head.split(b"\n")), b"")
-        decoder.decode(header, 1)
+        lines = read(0, min(_LONGEST_HEADER, at)).split(b"\n")
+        decoder.decode(next(filter(bytes.strip, lines), b""), 1)
         return LineReader(decoder)
 
 

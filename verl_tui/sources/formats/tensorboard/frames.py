@@ -25,6 +25,8 @@ from verl_tui.records import Unreadable
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from verl_tui.sources.formats.format import ReadAt
+
 REACH = 256
 """Bytes for which there are tables."""
 LARGEST = 32 * 2**20
@@ -38,7 +40,7 @@ SHIFT = 0xA282EAD8
 """Added to a checksum before it is written."""
 _HEADER = 12
 """Bytes before the data of a record."""
-_WINDOW = 256 * 1024
+_WINDOW = 16 * 1024
 """Bytes in which a record is looked for at once."""
 _PLAUSIBLE = re.compile(rb"(?!\0\0\0)(?=[\s\S]{2}[\0-\x3f]\0{5})")
 """Matches the length of a record that is neither empty nor too large."""
@@ -89,11 +91,11 @@ def length(header: bytes) -> int | None:
     return int.from_bytes(header[:8], "little") if len(header) == 12 and sound(header) else None
 
 
-def first_record(read: Callable[[int, int], bytes], at: int, stop: int) -> int | None:
+def first_record(read: ReadAt, at: int, stop: int) -> int | None:
     """Return where the first record whose checksums are right begins.
 
     Args:
-        read: Returns bytes of a file, given the place of the first and how many.
+        read: Returns bytes of the file.
         at: The place from which on it may begin.
         stop: The place before which it has to begin.
 
@@ -113,7 +115,7 @@ def first_record(read: Callable[[int, int], bytes], at: int, stop: int) -> int |
     return None
 
 
-def _holds(read: Callable[[int, int], bytes], at: int, inside: int) -> bool:
+def _holds(read: ReadAt, at: int, inside: int) -> bool:
     """Return whether so many bytes and their checksum stand at a place."""
     record = read(at, inside + 4)
     return len(record) == inside + 4 and sound(record)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from itertools import pairwise
-from operator import eq
+from operator import eq, gt
 from typing import TYPE_CHECKING
 
 from verl_tui.records import Histogram, MetricRows, Restart, Unreadable
@@ -35,11 +35,12 @@ from verl_tui.sources.formats.tensorboard.values import (
 from verl_tui.text import one_line, safe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from verl_tui.distributions import Distribution
     from verl_tui.records import Record
+    from verl_tui.sources.formats.format import ReadAt
 
 name = "tensorboard events"
 rank = 5
@@ -54,6 +55,8 @@ _HUNDRED = 100.0
 _LATEST = 2.0**40 / 100 - 1
 """Seconds since the epoch beyond which times make no order of rows any more."""
 _LONGEST_TAG = 1000
+_BEGINNING = 128 * 1024
+"""Bytes in which the plugins of tags are looked for before a part is read."""
 
 
 def matches(path: Path, head: bytes) -> bool:
@@ -69,8 +72,15 @@ def reader(path: Path) -> EventsReader:
 class EventsReader:
     """Reads an event file: its scalars, histograms and texts."""
 
-    def __init__(self, origin: str = "") -> None:
+    def __init__(self, origin: str = "", *, skips: bool = False) -> None:
+        """Begin at the beginning of a file.
+
+        Args:
+            origin: The file.
+            skips: Whether it will skip a part of the file, so that it matters whether steps ascend.
+        """
         self._origin = origin
+        self._skips = skips
         self._begin()
 
     @property
@@ -82,8 +92,10 @@ class EventsReader:
 
     @property
     def needs_beginning(self) -> bool:
-        """True if a tensor was passed over that a record before its part may tell how to read."""
-        return self._unknown
+        """True if a tensor was passed over that a record before its part may tell how to read, or
+        a tag went back to earlier steps: then values of later ones may stand before the part.
+        """
+        return self._unknown or self._went_back
 
     def _begin(self, at: int = 0) -> None:
         self._start = at
@@ -94,6 +106,9 @@ class EventsReader:
         self._plugins: dict[str, str] = {}
         """Plugin by tag, which only the tag's first record has to name."""
         self._unknown = False
+        """True if a part had a tensor whose tag no record so far gives a plugin."""
+        self._went_back = False
+        """True if the steps of a tag went back, so far as that matters."""
         self._out: list[Record] = []
         self._wrong: list[Unreadable] = []
         self._replaced = 0
@@ -107,6 +122,8 @@ class EventsReader:
             if not self._take(record):
                 self._wrong.append(self._splitter.wrong(record))
         filled = [scalars for scalars in self._scalars.values() if scalars.steps]
+        if self._skips and not self._went_back:
+            self._went_back = any(map(self._goes_back, filled))
         self._replaced += sum(map(self._replacing, filled))
         rows = [_rows(scalars) for scalars in filled]
         out, wrong = self._out, sorted(self._wrong, key=lambda unreadable: unreadable.line)
@@ -119,9 +136,9 @@ class EventsReader:
 
     def skip_to(self, at: int) -> None:
         """Go on with the record at a later place in the file; tags keep what was said of them."""
-        plugins = self._plugins
+        plugins, went_back = self._plugins, self._went_back
         self._begin(at)
-        self._plugins = plugins
+        self._plugins, self._went_back = plugins, went_back
 
     def restart(self, reason: str) -> Sequence[Record]:
         """Forget everything: the file starts again."""
@@ -198,6 +215,11 @@ class EventsReader:
         key = safe(tag, _LONGEST_TAG)
         self._out.append(Histogram(key, event.step, *found.bins, order))
 
+    def _goes_back(self, scalars: Scalars) -> bool:
+        """Return whether a tag's new steps do not ascend from those before."""
+        before, steps = self._newest.get(scalars.key), scalars.steps
+        return (before is not None and before[0] > steps[0]) or any(map(gt, steps, steps[1:]))
+
     def _replacing(self, scalars: Scalars) -> int:
         """Return how many of a tag's new values have another value of the same step right before
         them.
@@ -224,20 +246,20 @@ class _EventParts:
     """Reads parts of an event file, from a record on whose checksums are right.
 
     Its records state all that they say but for the plugins of tensors, which are those that the
-    beginning of the file names.
+    beginning of the file names. The steps of a tag ascend, as writers begin another file when a run
+    is resumed: where they are seen to go back, the part needs what lies before it.
     """
 
-    head = 0
     cut = 2  # in case one of the first records counts something else than the trainer's steps
 
-    def begin(self, read: Callable[[int, int], bytes], at: int, stop: int) -> int | None:
+    def begin(self, read: ReadAt, at: int, stop: int) -> int | None:
         """Return where the first record begins, None where none does before `stop`."""
         return first_record(read, at, stop)
 
-    def reader(self, path: Path, head: bytes, at: int) -> EventsReader:
+    def reader(self, path: Path, read: ReadAt, at: int) -> EventsReader:
         """Return a reader that knows the beginning and goes on with a part."""
-        reader = EventsReader(str(path))
-        reader.feed(head)
+        reader = EventsReader(str(path), skips=True)
+        reader.feed(read(0, min(_BEGINNING, at)))
         reader.skip_to(at)
         return reader
 

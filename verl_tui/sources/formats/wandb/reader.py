@@ -21,10 +21,10 @@ from verl_tui.sources.files.tail import opened
 from verl_tui.sources.formats.wandb.records import RecordDecoder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from verl_tui.records import Record
+    from verl_tui.sources.formats.format import ReadAt
 
 name = "W&B run"
 rank = 4
@@ -39,6 +39,10 @@ CHUNK = Struct("<IHB")
 FULL, FIRST, MIDDLE, LAST = 1, 2, 3, 4
 _TITLED = 2 * BLOCK
 """Bytes among which a run says what it is called."""
+_BEGINNING = 4 * 2**20
+"""Bytes in which the history is looked for before a part is read: it begins behind the settings and
+what was printed until then.
+"""
 
 
 def matches(path: Path, head: bytes) -> bool:
@@ -122,6 +126,11 @@ class WandbReader:
         """
         return self._start > 0 and self._decoder.began_to_state
 
+    @property
+    def has_history(self) -> bool:
+        """True once a record of the history was read."""
+        return self._decoder.has_history
+
     def skip_to(self, at: int) -> None:
         """Go on with the record at a later place in the file."""
         self._batcher = RowBatcher()
@@ -200,14 +209,13 @@ class WandbReader:
 class _WandbParts:
     """Reads parts of a log, from the first record that begins in a block.
 
-    The beginning tells whose steps the records have. Where it does not go as far as the history,
-    only records that state the trainer's step have one, and those that follow them.
+    The beginning tells whose steps the records have. Where the history does not begin there, only
+    records that state the trainer's step are taken, and those that follow them.
     """
 
-    head = 2**20
     cut = 1
 
-    def begin(self, read: Callable[[int, int], bytes], at: int, stop: int) -> int | None:
+    def begin(self, read: ReadAt, at: int, stop: int) -> int | None:
         """Return where the first record begins in a block, None where none does before `stop`."""
         for block in range(-(-at // BLOCK) * BLOCK, stop, BLOCK):
             found = _first_record(read(block, BLOCK))
@@ -215,10 +223,13 @@ class _WandbParts:
                 return block + found if block + found < stop else None
         return None
 
-    def reader(self, path: Path, head: bytes, at: int) -> WandbReader:
+    def reader(self, path: Path, read: ReadAt, at: int) -> WandbReader:
         """Return a reader that knows the beginning and goes on with a part."""
         reader = WandbReader(str(path))
-        reader.feed(head)
+        place = 0
+        while place < min(at, _BEGINNING) and not reader.has_history:
+            reader.feed(read(place, min(_TITLED, at - place)))
+            place += _TITLED
         reader.skip_to(at)
         return reader
 

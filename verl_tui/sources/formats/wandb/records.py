@@ -103,6 +103,11 @@ class RecordDecoder:
             _ENVIRONMENT: self._environment,
         }
 
+    @property
+    def has_history(self) -> bool:
+        """True once a record of the history had a step."""
+        return self._stated or self._counted
+
     def lose(self) -> None:
         """Note that a part of the log is lost: the step is unknown until a record states one."""
         self._step = None
