@@ -42,6 +42,22 @@ def tutorial_log(steps: list[int]) -> bytes:
     return "".join(f"{json.dumps(line)}\n" for line in lines).encode()
 
 
+def swift_log(steps: list[int]) -> bytes:
+    lines = (
+        json.dumps({**values_of(at, step), "global_step/max_steps": f"{step}/5000"})
+        for at, step in enumerate(steps)
+    )
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def llama_factory_log(steps: list[int]) -> bytes:
+    lines = (
+        json.dumps({"current_steps": step, "total_steps": 5000, **values_of(at, step)})
+        for at, step in enumerate(steps)
+    )
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
 def console_log(steps: list[int]) -> bytes:
     lines = ["(TaskRunner pid=1) Total training steps: 5000"]
     for at, step in enumerate(steps):

@@ -5,25 +5,41 @@ from __future__ import annotations
 import math
 import random
 from itertools import accumulate
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from log_reading import drain
-from log_writing import console_log, csv_log, event_log, file_log, tutorial_log, wandb_log
+from log_writing import (
+    BEGAN,
+    console_log,
+    csv_log,
+    event_log,
+    file_log,
+    llama_factory_log,
+    swift_log,
+    tutorial_log,
+    wandb_log,
+)
+from tensorboardX.proto.event_pb2 import Event
+from tensorboardX.proto.summary_pb2 import Summary, SummaryMetadata
+from tensorboardX.proto.tensor_pb2 import TensorProto
+from wandb_writing import field, history, written
 
 from verl_tui.records import MetricRows, Restart, Unreadable
-from verl_tui.sources.formats import filelogger, metrics_csv, tutorial
+from verl_tui.sources.formats import filelogger, llama_factory, metrics_csv, swift, tutorial
 from verl_tui.sources.formats.console import decoder as console
 from verl_tui.sources.formats.tensorboard import reader as tensorboard
+from verl_tui.sources.formats.tensorboard.frames import SHIFT, crc32c, turned
 from verl_tui.sources.formats.wandb import reader as wandb
-from verl_tui.sources.parts import LogParts
+from verl_tui.sources.parts import LogParts, Part
 from verl_tui.sources.source import FileSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
 Cell = tuple[str, int, str, str]
 """Key, step, value, time."""
@@ -44,6 +60,8 @@ def cells(records: Iterable[Any], least: float = -math.inf) -> list[Cell]:
 LOGS: dict[str, tuple[Any, str, Any]] = {
     "file logger": (filelogger, "verl.jsonl", file_log),
     "tutorial": (tutorial, "log.jsonl", tutorial_log),
+    "ms-swift": (swift, "logging.jsonl", swift_log),
+    "LLaMA-Factory": (llama_factory, "trainer_log.jsonl", llama_factory_log),
     "console": (console, "train.log", console_log),
     "CSV": (metrics_csv, "metrics.csv", csv_log),
     "events": (tensorboard, "events.out.tfevents.1.host", event_log),
@@ -51,6 +69,18 @@ LOGS: dict[str, tuple[Any, str, Any]] = {
     "W&B, trainer's steps": (wandb, "run-x.wandb", lambda steps: wandb_log(steps, 1)),
     "W&B, trainer's steps now and then": (wandb, "run-x.wandb", lambda steps: wandb_log(steps, 5)),
 }
+
+
+PIECES = [
+    bytes(range(256)),
+    bytes(3000),
+    b'\n{"step": 1}\n' * 50,
+    event_log([1, 2]),
+    wandb_log([1, 2])[7:],
+    wandb.HEADER,
+    b"\x28" + bytes(7),
+    b"step,loss\n1,2\n",
+]
 
 
 class Log:
@@ -118,3 +148,123 @@ def test_blocks_one_after_the_other_hold_all_records(log: Log) -> None:
     left_out = set(cells(log.whole)) - {cell for one in blocks for cell in cells(one.records)}
     # Where not every record states the trainer's step, a block's first have none.
     assert left_out == set() or log.kind == "W&B, trainer's steps now and then"
+
+
+# -- what leans on the beginning, and what looks like a record -------------------------------------
+
+
+def end_of(path: Path, format_: Any, size: int) -> Part:
+    """Return the part that begins within a number of bytes before the end."""
+    parts = LogParts(path, format_)
+    total = path.stat().st_size
+    start = parts.begin(total - size, total)
+    assert start
+    return parts.part(start, total)
+
+
+def event(at: int, step: int, value: Summary.Value) -> bytes:
+    """Return the record of one value."""
+    summary = Summary(value=[value])
+    data = Event(wall_time=BEGAN + at, step=step, summary=summary).SerializeToString()
+    header = len(data).to_bytes(8, "little")
+    return header + masked(header) + data + masked(data)
+
+
+def masked(data: bytes) -> bytes:
+    return ((turned(crc32c(data)) + SHIFT) & 0xFFFFFFFF).to_bytes(4, "little")
+
+
+def tensor(tag: str, value: float, plugin: str = "") -> Summary.Value:
+    """Return a value as TensorFlow 2 writes it."""
+    metadata = SummaryMetadata(plugin_data=SummaryMetadata.PluginData(plugin_name=plugin))
+    return Summary.Value(
+        tag=tag,
+        metadata=metadata if plugin else None,
+        tensor=TensorProto(dtype="DT_FLOAT", float_val=[value]),
+    )
+
+
+@pytest.mark.parametrize("named_in", ["its first record", "a record in between"])
+def test_tensors_are_read_by_the_plugin_that_the_beginning_names(
+    tmp_path: Path, named_in: str
+) -> None:
+    path = tmp_path / "events.out.tfevents.1.host"
+    first = 0 if named_in == "its first record" else 3000
+    records = [
+        event(step, step, tensor("loss", step / 2, "scalars" if step == first else ""))
+        for step in range(6000)
+    ]
+    path.write_bytes(event_log([]) + b"".join(records))
+    part = end_of(path, tensorboard, 4000)
+    assert part.needs_beginning is (first > 0)
+    if not first:
+        (rows,) = part.records
+        assert (rows.keys, rows.steps[-1], rows.columns[0][-1]) == (("loss",), 5999, 2999.5)
+
+
+def test_a_record_within_the_text_of_another_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "events.out.tfevents.1.host"
+    header = (40).to_bytes(8, "little")
+    forged = (header + masked(header)) * 500
+    quoted = Summary.Value(tag="note", tensor=TensorProto(dtype="DT_STRING", string_val=[forged]))
+    path.write_bytes(event_log([1, 2, 3]) + event(9, 4, quoted) + event_log([5, 6, 7]))
+    size = path.stat().st_size
+    parts = LogParts(path, tensorboard)
+    inside = path.read_bytes().index(forged)
+    start = parts.begin(inside, size)
+    assert start == inside + len(forged) + len(b"crc_")
+    assert not any(isinstance(one, Unreadable) for one in parts.part(start, size).records)
+
+
+def test_steps_of_wandb_count_as_the_beginning_of_the_history_counts_them(tmp_path: Path) -> None:
+    path = tmp_path / "run-x.wandb"
+    printed = [field(17, field(8, "x" * 30_000)) for _ in range(30)]
+    numbers = {"loss": "1", "note": f'"{"x" * 500}"'}
+    own = [history(step, numbers) for step in range(1, 1000)]
+    path.write_bytes(written([*printed, *own]))
+    part = end_of(path, wandb, 70_000)
+    assert not part.needs_beginning
+    assert [cell[1] for cell in cells(part.records, 990)] == [*range(990, 1000)]
+
+    stated = [
+        history(step, {**numbers, "train/global_step": str(step // 4)})
+        for step in range(1000, 1005)
+    ]
+    path.write_bytes(written([*printed, *own, *stated]))
+    assert end_of(path, wandb, 70_000).needs_beginning
+
+
+def test_no_step_of_wandb_is_guessed_where_the_history_begins_too_far_from_the_beginning(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "run-x.wandb"
+    printed = [field(17, field(8, "x" * 30_000)) for _ in range(150)]
+    own = [history(step, {"loss": "1", "note": f'"{"x" * 500}"'}) for step in range(1, 300)]
+    path.write_bytes(written([*printed, *own]))
+    part = end_of(path, wandb, 70_000)
+    assert (cells(part.records), part.complete_from) == ([], None)
+
+
+def test_rows_of_a_csv_are_counted_where_it_has_no_steps(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.csv"
+    path.write_text("epoch,loss\n" + "".join(f"{at / 10},{at}\n" for at in range(2000)))
+    assert end_of(path, metrics_csv, 3000).needs_beginning
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    data=st.binary(max_size=300) | st.lists(st.sampled_from(PIECES), max_size=60).map(b"".join),
+    kind=st.sampled_from(sorted(LOGS)),
+    at=st.integers(0, 70_000),
+)
+def test_no_bytes_raise(data: bytes, kind: str, at: int) -> None:
+    format_, name, _ = LOGS[kind]
+    with TemporaryDirectory() as directory:
+        path = Path(directory) / name
+        path.write_bytes(data)
+        parts = LogParts(path, format_)
+        start = parts.begin(at, len(data))
+        if start is not None:
+            assert at <= start <= len(data)
+            parts.part(start, len(data))
+            tuple(parts.beginning(start))

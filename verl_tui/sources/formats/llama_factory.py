@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.sources.fields.jsonl import Flaw, first_object
-from verl_tui.sources.formats.lines import LineReader
+from verl_tui.sources.formats.lines import LineParts, LineReader
 from verl_tui.sources.formats.tutorial import TutorialDecoder
 
 if TYPE_CHECKING:
@@ -49,3 +49,6 @@ class LlamaFactoryDecoder(TutorialDecoder):
         return super().read(
             {_TRAINERS.get(key, key): value for key, value in record.items() if key != _DROPPED}
         )
+
+
+parts = LineParts(LlamaFactoryDecoder, cut=2)

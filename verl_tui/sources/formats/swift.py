@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from verl_tui.records import Event, EventKind
 from verl_tui.sources.fields.jsonl import Flaw, first_object
 from verl_tui.sources.files.checkpoint_names import checkpoint_step
-from verl_tui.sources.formats.lines import LineReader
+from verl_tui.sources.formats.lines import LineParts, LineReader
 from verl_tui.sources.formats.tutorial import TutorialDecoder
 from verl_tui.text import one_line
 
@@ -75,3 +75,6 @@ def _best(path: object) -> Iterable[Event]:
     if isinstance(path, str) and path:
         step = checkpoint_step(path.replace("\\", "/").rstrip("/").rpartition("/")[2])
         yield Event(EventKind.BEST, one_line(path, 1000), 1, step)
+
+
+parts = LineParts(SwiftDecoder, cut=2)
