@@ -29,7 +29,7 @@ from tensorboardX.proto.summary_pb2 import Summary, SummaryMetadata
 from tensorboardX.proto.tensor_pb2 import TensorProto
 from wandb_writing import field, history, written
 
-from verl_tui.records import MetricRows, Restart, Unreadable
+from verl_tui.records import MetricRows, Progress, Restart, Settings, Unreadable
 from verl_tui.sources.formats import filelogger, llama_factory, metrics_csv, swift, tutorial
 from verl_tui.sources.formats.console import decoder as console
 from verl_tui.sources.formats.tensorboard import reader as tensorboard
@@ -267,4 +267,4 @@ def test_no_bytes_raise(data: bytes, kind: str, at: int) -> None:
         if start is not None:
             assert at <= start <= len(data)
             parts.part(start, len(data))
-            tuple(parts.beginning(start))
+            assert all(isinstance(record, Settings | Progress) for record in parts.beginning)

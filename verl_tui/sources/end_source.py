@@ -91,4 +91,5 @@ class EndSource(FileSource):
         found = self._parts.begin(size - self._wanted, size)
         self.start = self._end.offset = size if found is None else found
         self._reader = self._part = self._parts.reader(self.start)
-        self._beginning = tuple(self._parts.beginning(self.start))
+        if self.start:
+            self._beginning = tuple(self._parts.beginning)

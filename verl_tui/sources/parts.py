@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
@@ -31,6 +31,11 @@ if TYPE_CHECKING:
 
     from verl_tui.records import Record
     from verl_tui.sources.formats.format import PartedFormat, PartReader, ReadAt
+
+_LONGEST_OPENING = 4 * 2**20
+"""Bytes at the beginning of a log that are read at most to learn how to read on: the history of a
+W&B run begins behind its settings and what was printed until then.
+"""
 
 
 class Part(NamedTuple):
@@ -81,25 +86,16 @@ class LogParts:
         """
         if not start:
             return self._format.reader(self.path)
-        with self._open() as read:
-            return self._format.parts.reader(self.path, read, start)
+        reader: PartReader = self._format.parts.reader(self._opening[0], start)
+        return reader
 
-    def beginning(self, stop: int) -> Iterator[Record]:
-        """Yield what the beginning of the log says of the whole run: settings, and its length.
+    @property
+    def beginning(self) -> Sequence[Record]:
+        """What the beginning of the log says of the whole run: settings, and its length.
 
-        Args:
-            stop: The place before which it ends.
-
-        Raises:
-            OSError: It cannot be read.
+        Raises OSError where it cannot be read.
         """
-        with self._open() as read:
-            data = read(0, min(HEAD, stop))
-        for record in self._format.reader(self.path).feed(data):
-            if isinstance(record, Settings):
-                yield record
-            elif isinstance(record, Progress) and (record.total or record.per_epoch):
-                yield replace(record, step=None, elapsed=None)
+        return self._opening[1]
 
     def part(self, start: int, stop: int) -> Part:
         """Return the records that lie whole between two places.
@@ -120,6 +116,21 @@ class LogParts:
         unsure = steps.estimated or (start > 0 and reader.needs_beginning)
         return Part(start, start + len(data), records, steps.complete_from, unsure)
 
+    @cached_property
+    def _opening(self) -> tuple[PartReader, Sequence[Record]]:
+        """The reader of the beginning, and what that says of the whole run."""
+        parts = self._format.parts
+        reader: PartReader = parts.opening(self.path)
+        records: list[Record] = []
+        at = 0
+        with self._open() as read:
+            while at < _LONGEST_OPENING and (data := read(at, HEAD)):
+                records.extend(_of_the_run(reader.feed(data)))
+                at += len(data)
+                if parts.suffices(reader):
+                    break
+        return reader, records
+
     @contextmanager
     def _open(self) -> Iterator[ReadAt]:
         with opened(self.path) as file:
@@ -129,6 +140,14 @@ class LogParts:
         data = os.pread(descriptor, count, at)
         self.cost += len(data)
         return data
+
+
+def _of_the_run(records: Iterable[Record]) -> Iterator[Record]:
+    for record in records:
+        if isinstance(record, Settings):
+            yield record
+        elif isinstance(record, Progress) and (record.total or record.per_epoch):
+            yield replace(record, step=None, elapsed=None)
 
 
 class PartSteps:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -118,12 +118,28 @@ class PartReader(Reader, Protocol):
         ...
 
 
-class Parts(Protocol):
-    """How to read a part of a file of one format."""
+PartReaderT = TypeVar("PartReaderT", bound=PartReader)
+
+
+class Parts(Protocol[PartReaderT]):
+    """How to read a part of a file of one format: first its beginning, which may tell how to read
+    on, then from a place at which a record begins.
+    """
 
     @property
     def cut(self) -> int:
         """Steps at the beginning of a part of which something may lie before it."""
+        ...
+
+    def opening(self, path: Path) -> PartReaderT:
+        """Return a fresh reader for the beginning of a file."""
+        ...
+
+    def suffices(self, opening: PartReaderT) -> bool:
+        """Return whether the reader of the beginning has read enough of it to know how to read on.
+
+        It is given a few hundred kilobytes more at a time, and no more than some megabytes.
+        """
         ...
 
     def begin(self, read: ReadAt, at: int, stop: int) -> int | None:
@@ -139,13 +155,12 @@ class Parts(Protocol):
         """
         ...
 
-    def reader(self, path: Path, read: ReadAt, at: int) -> PartReader:
+    def reader(self, opening: PartReaderT, at: int) -> PartReaderT:
         """Return a fresh reader for a part.
 
         Args:
-            path: The file.
-            read: Returns bytes of the file: its beginning may tell how to read on.
-            at: The place in it at which the part begins, as `begin` returns it.
+            opening: The reader of the beginning, which is left as it is.
+            at: The place at which the part begins, as `begin` returns it.
         """
         ...
 
@@ -177,7 +192,7 @@ class Format(Protocol):
 class PartedFormat(Format, Protocol):
     """A format of which parts can be read: its records state their steps."""
 
-    parts: Parts
+    parts: Parts[Any]
 
     def reader(self, path: Path) -> PartReader:
         """Return a fresh reader for a file of this format."""

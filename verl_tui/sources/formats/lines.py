@@ -26,7 +26,7 @@ class LineReader:
     """Reads a text file line by line; half a line waits for its end."""
 
     def __init__(self, decoder: Decoder) -> None:
-        self._decoder = decoder
+        self.decoder = decoder
         self._patient = decoder if isinstance(decoder, BufferingDecoder) else None
         self._batcher = RowBatcher()
         self._line = 0
@@ -39,7 +39,7 @@ class LineReader:
     @property
     def note(self) -> str | None:
         """Return the decoder's note, and what is to be said of replaced records."""
-        return joined_notes(self._decoder.note, self._batcher.note)
+        return joined_notes(self.decoder.note, self._batcher.note)
 
     @property
     def program(self) -> str | None:
@@ -54,7 +54,7 @@ class LineReader:
     @property
     def needs_beginning(self) -> bool:
         """True if the steps of its records depend on those before."""
-        return bool(getattr(self._decoder, "counts_steps", False))
+        return bool(getattr(self.decoder, "counts_steps", False))
 
     @property
     def reported(self) -> tuple[str, ...]:
@@ -74,7 +74,7 @@ class LineReader:
                 self._skipping = False
                 del lines[0]
                 first += 1
-        decode, add = self._decoder.decode, self._batcher.add
+        decode, add = self.decoder.decode, self._batcher.add
         for number, line in enumerate(lines, first):
             add(decode(line, number))
         if rest and not self._skipping:
@@ -86,7 +86,7 @@ class LineReader:
     def finish(self) -> tuple[Record, ...]:
         """Return the records of a last line without an end, where it is complete by itself."""
         partial = b"".join(self._partial)
-        records = self._decoder.last(partial, self._line + 1) if partial.strip() else None
+        records = self.decoder.last(partial, self._line + 1) if partial.strip() else None
         if records is not None:
             # Its content has been taken as it stood, only what comes after it counts.
             self._drop_partial()
@@ -100,7 +100,7 @@ class LineReader:
         self._line = 0
         self._drop_partial()
         self._skipping = False
-        self._batcher.add(self._decoder.restart() or (Restart(reason),))
+        self._batcher.add(self.decoder.restart() or (Restart(reason),))
         return self._batcher.take()
 
     def _decode_early(self, decoder: BufferingDecoder) -> None:
@@ -149,6 +149,14 @@ class LineParts:
             at += len(data)
         return None
 
-    def reader(self, path: Path, read: ReadAt, at: int) -> LineReader:  # noqa: ARG002
-        """Return a fresh reader for the lines of a part."""
+    def opening(self, path: Path) -> LineReader:  # noqa: ARG002
+        """Return a fresh reader."""
+        return LineReader(self._decoder())
+
+    def suffices(self, opening: LineReader) -> bool:  # noqa: ARG002
+        """Return True: the beginning is only needed for what it says of the whole run."""
+        return True
+
+    def reader(self, opening: LineReader, at: int) -> LineReader:  # noqa: ARG002
+        """Return a fresh reader, which knows nothing of the beginning."""
         return LineReader(self._decoder())

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from verl_tui.records import Record
-    from verl_tui.sources.formats.format import ReadAt
 
 name = "metrics CSV"
 rank = 3
@@ -34,7 +33,6 @@ anchor = True
 _TIME = "time"
 """Column that may hold times as text, as the app writes them; a number there is a metric."""
 _TRUTH = {"true": 1.0, "false": 0.0}
-_LONGEST_HEADER = 64 * 1024
 _BOM = "\ufeff"
 
 
@@ -66,7 +64,12 @@ def reader(path: Path) -> LineReader:
 class CsvDecoder:
     """Decodes rows by the header that the file begins with."""
 
-    def __init__(self) -> None:
+    def __init__(self, header: Sequence[str] = ()) -> None:
+        """Begin a file.
+
+        Args:
+            header: Its header, where it is known already.
+        """
         self._header: list[str] | None = None
         self._names: list[str] = []
         self._metrics: frozenset[str] = frozenset()
@@ -75,6 +78,13 @@ class CsvDecoder:
         self._place = StepTracker()
         self._total: int | None = None
         """Total of steps last passed on."""
+        if header:
+            self._begin(list(header))
+
+    @property
+    def header(self) -> Sequence[str]:
+        """The names of its columns, as the file has them; none before they were read."""
+        return self._header or ()
 
     @property
     def note(self) -> str | None:
@@ -184,12 +194,10 @@ def _number(field: str) -> float | None:
 class _CsvParts(LineParts):
     """Reads rows by the header at the beginning of their file."""
 
-    def reader(self, path: Path, read: ReadAt, at: int) -> LineReader:  # noqa: ARG002
-        """Return a fresh reader for the rows of a part."""
-        decoder = CsvDecoder()
-        lines = read(0, min(_LONGEST_HEADER, at)).split(b"\n")
-        decoder.decode(next(filter(bytes.strip, lines), b""), 1)
-        return LineReader(decoder)
+    def reader(self, opening: LineReader, at: int) -> LineReader:  # noqa: ARG002
+        """Return a fresh reader that knows the header."""
+        known = opening.decoder
+        return LineReader(CsvDecoder(known.header if isinstance(known, CsvDecoder) else ()))
 
 
 parts = _CsvParts(CsvDecoder)

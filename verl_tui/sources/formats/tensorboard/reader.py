@@ -55,8 +55,6 @@ _HUNDRED = 100.0
 _LATEST = 2.0**40 / 100 - 1
 """Seconds since the epoch beyond which times make no order of rows any more."""
 _LONGEST_TAG = 1000
-_BEGINNING = 128 * 1024
-"""Bytes in which the plugins of tags are looked for before a part is read."""
 
 
 def matches(path: Path, head: bytes) -> bool:
@@ -97,10 +95,10 @@ class EventsReader:
         """
         return self._unknown or self._went_back
 
-    def _begin(self, at: int = 0) -> None:
+    def _begin(self, at: int = 0, batcher: ScalarBatcher | None = None) -> None:
         self._start = at
         """The byte of the file at which it begins to read."""
-        self._batcher = ScalarBatcher()
+        self._batcher = batcher or ScalarBatcher()
         self._splitter = RecordSplitter(self._batcher.hold, self._take, at)
         self._scalars: dict[str, Scalars] = {}
         self._plugins: dict[str, str] = {}
@@ -134,11 +132,16 @@ class EventsReader:
         """Return nothing: an incomplete record cannot be trusted."""
         return ()
 
-    def skip_to(self, at: int) -> None:
-        """Go on with the record at a later place in the file; tags keep what was said of them."""
-        plugins, went_back = self._plugins, self._went_back
-        self._begin(at)
-        self._plugins, self._went_back = plugins, went_back
+    def skipped_to(self, at: int) -> EventsReader:
+        """Return a reader of the records from a later place in the file on.
+
+        It knows what has been said of tags. Both share what they learn of how records are written.
+        """
+        later = EventsReader(self._origin, skips=True)
+        later._begin(at, self._batcher)
+        later._scalars = self._scalars  # empty between two calls of `feed`
+        later._plugins, later._went_back = self._plugins.copy(), self._went_back
+        return later
 
     def restart(self, reason: str) -> Sequence[Record]:
         """Forget everything: the file starts again."""
@@ -256,12 +259,17 @@ class _EventParts:
         """Return where the first record begins, None where none does before `stop`."""
         return first_record(read, at, stop)
 
-    def reader(self, path: Path, read: ReadAt, at: int) -> EventsReader:
-        """Return a reader that knows the beginning and goes on with a part."""
-        reader = EventsReader(str(path), skips=True)
-        reader.feed(read(0, min(_BEGINNING, at)))
-        reader.skip_to(at)
-        return reader
+    def opening(self, path: Path) -> EventsReader:
+        """Return a fresh reader, which minds whether steps ascend."""
+        return EventsReader(str(path), skips=True)
+
+    def suffices(self, opening: EventsReader) -> bool:  # noqa: ARG002
+        """Return True: a tag whose plugin the beginning does not name is left out."""
+        return True
+
+    def reader(self, opening: EventsReader, at: int) -> EventsReader:
+        """Return a fresh reader, which knows the plugins that the beginning names."""
+        return opening.skipped_to(at)
 
 
 parts = _EventParts()

@@ -39,10 +39,6 @@ CHUNK = Struct("<IHB")
 FULL, FIRST, MIDDLE, LAST = 1, 2, 3, 4
 _TITLED = 2 * BLOCK
 """Bytes among which a run says what it is called."""
-_BEGINNING = 4 * 2**20
-"""Bytes in which the history is looked for before a part is read: it begins behind the settings and
-what was printed until then.
-"""
 
 
 def matches(path: Path, head: bytes) -> bool:
@@ -127,16 +123,16 @@ class WandbReader:
         return self._start > 0 and self._decoder.began_to_state
 
     @property
-    def has_history(self) -> bool:
-        """True once a record of the history was read."""
-        return self._decoder.has_history
+    def knows_steps(self) -> bool:
+        """True once the history has shown whose steps its records have."""
+        return self._decoder.knows_steps
 
-    def skip_to(self, at: int) -> None:
-        """Go on with the record at a later place in the file."""
-        self._batcher = RowBatcher()
-        self._decoder.skip()
-        self._data, self._base, self._at, self._start = b"", at, 0, at
-        self._parts = None
+    def skipped_to(self, at: int) -> WandbReader:
+        """Return a reader of the records from a later place in the file on."""
+        later = WandbReader(self._origin)
+        later._decoder = self._decoder.skipped()
+        later._base = later._start = at
+        return later
 
     def restart(self, reason: str) -> tuple[Record, ...]:
         """Forget everything, the file starts anew."""
@@ -223,15 +219,17 @@ class _WandbParts:
                 return block + found if block + found < stop else None
         return None
 
-    def reader(self, path: Path, read: ReadAt, at: int) -> WandbReader:
-        """Return a reader that knows the beginning and goes on with a part."""
-        reader = WandbReader(str(path))
-        place = 0
-        while place < min(at, _BEGINNING) and not reader.has_history:
-            reader.feed(read(place, min(_TITLED, at - place)))
-            place += _TITLED
-        reader.skip_to(at)
-        return reader
+    def opening(self, path: Path) -> WandbReader:
+        """Return a fresh reader."""
+        return WandbReader(str(path))
+
+    def suffices(self, opening: WandbReader) -> bool:
+        """Return whether the beginning tells whose steps the records have."""
+        return opening.knows_steps
+
+    def reader(self, opening: WandbReader, at: int) -> WandbReader:
+        """Return a fresh reader, which knows whose steps the records have."""
+        return opening.skipped_to(at)
 
 
 def _first_record(block: bytes) -> int | None:

@@ -76,6 +76,10 @@ _STEPS = (
 """Names of the trainer's step: TRL and Hugging Face, OpenRLHF, Lightning, verl."""
 _TIMED = "profiling/"
 """TRL's time of a function, logged during a step, or at step 0 (trl/extras/profiling.py)."""
+_ENOUGH = 100
+"""Records of the history after which a trainer that has not stated its step is taken to do so
+never: TRL's are logged behind dozens of a step's timings.
+"""
 _MOST_SCHEMAS = 10_000
 
 
@@ -88,8 +92,8 @@ class RecordDecoder:
         """Step that the history has reached, None if a part of it was lost."""
         self._stated = False
         """True once a record has stated the trainer's step."""
-        self._counted = False
-        """True once a record has had W&B's own step."""
+        self._counted = 0
+        """Records so far with W&B's own step."""
         self.began_to_state = False
         """True if a record has stated the trainer's step after others had W&B's own."""
         self._number = 0
@@ -104,21 +108,22 @@ class RecordDecoder:
         }
 
     @property
-    def has_history(self) -> bool:
-        """True once a record of the history had a step."""
-        return self._stated or self._counted
+    def knows_steps(self) -> bool:
+        """True once a record has stated the trainer's step, or enough have not."""
+        return self._stated or self._counted >= _ENOUGH
 
     def lose(self) -> None:
         """Note that a part of the log is lost: the step is unknown until a record states one."""
         self._step = None
 
-    def skip(self) -> None:
-        """Note that records are left out; where none before them told whose steps they have, only
-        the trainer's are taken.
+    def skipped(self) -> RecordDecoder:
+        """Return a decoder of later records; where none so far has told whose steps they have, it
+        takes only the trainer's.
         """
-        self.lose()
-        self._stated = self._stated or not self._counted
-        self._counted = self.began_to_state = False
+        later = RecordDecoder(self._origin)
+        later.lose()
+        later._stated = self._stated or not self._counted
+        return later
 
     def decode(self, record: bytes, number: int) -> Iterable[MetricRow | Record]:
         """Return the rows and other records of one message.
@@ -156,11 +161,11 @@ class RecordDecoder:
         steps = (integer(numbers.get(key)) for key in _STEPS)
         trainer = next((step for step in steps if step is not None), None)
         if trainer is not None:
-            self.began_to_state = self.began_to_state or (self._counted and not self._stated)
+            self.began_to_state = self.began_to_state or (self._counted > 0 and not self._stated)
             self._step, self._stated = trainer, True
         elif not self._stated:
             self._step = integer(numbers.get("_step") if own is None else own)
-            self._counted = True
+            self._counted += 1
 
     def _stats(self, data: bytes, span: Span) -> Iterator[MetricRow]:
         """Yield system figures, at the step that the history has reached."""
