@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from importlib import import_module
+from typing import Any
 
 import pytest
-import scipy.special
-import scipy.stats
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -32,19 +32,27 @@ numbers = st.floats(-1e6, 1e6).map(lambda value: round(value, 3))
 few = st.integers(-3, 3).map(float) | numbers
 
 
+@pytest.fixture(scope="module")
+def scipy() -> Any:
+    """What ours is held against; it takes longer to import than all else that tests import."""
+    for part in ("special", "stats"):
+        import_module(f"scipy.{part}")
+    return import_module("scipy")
+
+
 def close(one: float, other: float) -> bool:
     return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
 
 
 @given(st.floats(0.5, 200), st.floats(0.5, 200), st.floats(0, 1))
-def test_the_incomplete_beta_function(a: float, b: float, x: float) -> None:
+def test_the_incomplete_beta_function(scipy: Any, a: float, b: float, x: float) -> None:
     assert math.isclose(
         incomplete_beta(a, b, x), scipy.special.betainc(a, b, x), rel_tol=1e-8, abs_tol=1e-13
     )
 
 
 @given(st.floats(1, 500), st.floats(0.51, 0.9999))
-def test_quantiles_of_t(freedom: float, level: float) -> None:
+def test_quantiles_of_t(scipy: Any, freedom: float, level: float) -> None:
     found = t_quantile(level, freedom)
     assert math.isclose(found, scipy.stats.t.ppf(level, freedom), rel_tol=1e-7, abs_tol=1e-9)
     assert math.isclose(t_tail(found, freedom), 1 - level, rel_tol=1e-7)
@@ -57,7 +65,7 @@ def test_quantiles_as_tables_print_them() -> None:
 
 @given(st.lists(few, min_size=2, max_size=30), st.lists(few, min_size=2, max_size=30))
 @settings(max_examples=40)
-def test_the_interval_of_welch(xs: list[float], ys: list[float]) -> None:
+def test_the_interval_of_welch(scipy: Any, xs: list[float], ys: list[float]) -> None:
     assume(len(set(xs)) > 1 and len(set(ys)) > 1)
     one, other = of_seeds(xs), of_seeds(ys)
     assert one is not None
@@ -97,7 +105,7 @@ def test_means_and_deviations(values: list[float]) -> None:
 
 
 @given(st.lists(st.tuples(few, few), min_size=2, max_size=40))
-def test_rank_correlation_with_ties(pairs: list[tuple[float, float]]) -> None:
+def test_rank_correlation_with_ties(scipy: Any, pairs: list[tuple[float, float]]) -> None:
     xs, ys = [x for x, _ in pairs], [y for _, y in pairs]
     found = spearman(xs, ys)
     if len(set(xs)) == 1 or len(set(ys)) == 1:
@@ -109,7 +117,7 @@ def test_rank_correlation_with_ties(pairs: list[tuple[float, float]]) -> None:
 
 
 @given(st.lists(few, min_size=1, max_size=20), st.lists(few, min_size=1, max_size=20))
-def test_rank_biserial_correlation(ones: list[float], others: list[float]) -> None:
+def test_rank_biserial_correlation(scipy: Any, ones: list[float], others: list[float]) -> None:
     above = scipy.stats.mannwhitneyu(others, ones).statistic
     assert close(rank_biserial(ones, others), 2 * above / (len(ones) * len(others)) - 1)
 
