@@ -55,9 +55,8 @@ def typed(app: App[int]) -> str:
     [
         ("f2", "slash", *"kl"),
         ("m", "slash", *"kl"),
-        ("l", "slash", *"kl"),
-        ("o", "slash", *"kl"),
         ("ctrl+p", *"kl"),
+        *(pytest.param((key, "slash", *"kl"), marks=pytest.mark.thorough) for key in "lo"),
     ],
 )
 async def test_what_comes_with_the_key_that_opens_a_box_is_typed_into_it(

@@ -360,11 +360,23 @@ def write(directory: Path, count: int = 5, steps: int = 12) -> Path:
     return directory
 
 
-@pytest.mark.parametrize("ascii_only", [False, True])
-@pytest.mark.parametrize("count", [0, 1, 5])
-async def test_any_size(tmp_path: Path, ascii_only: bool, count: int) -> None:
+@pytest.mark.parametrize(
+    ("sizes", "ascii_only", "count"),
+    [
+        (SIZES[1::3], False, 0),
+        (SIZES[2::3], True, 1),
+        (SIZES[1::2], False, 5),
+        *(
+            pytest.param(SIZES[::step], step < 0, count, marks=pytest.mark.thorough)
+            for step in (1, -1)
+            for count in (0, 1, 5)
+        ),
+    ],
+)
+async def test_any_size(
+    tmp_path: Path, sizes: list[tuple[int, int]], ascii_only: bool, count: int
+) -> None:
     app = loaded(write(tmp_path, count), ascii_only=ascii_only)
-    sizes = SIZES[:: -1 if ascii_only else 1]
     async with app.run_test(size=sizes[0]) as pilot:
         for size in sizes:
             await pilot.resize_terminal(*size)

@@ -272,7 +272,16 @@ async def test_the_cursor_stays_on_its_setting_while_a_filter_comes_and_goes(
         assert first.label == "algorithm"
 
 
-@pytest.mark.parametrize("keys", [("c",), ("c", "d"), ("c", "slash", "s")])
+@pytest.mark.parametrize(
+    "keys",
+    [
+        ("c",),
+        *(
+            pytest.param(keys, marks=pytest.mark.thorough)
+            for keys in (("c", "d"), ("c", "slash", "s"))
+        ),
+    ],
+)
 async def test_any_size(runs: list[str], keys: tuple[str, ...]) -> None:
     app = loaded(*runs)
     async with app.run_test(size=(140, 45)) as pilot:

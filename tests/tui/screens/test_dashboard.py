@@ -33,7 +33,7 @@ from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.dashboard import Dashboard
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from verl_tui.tui.app import VerlApp
@@ -72,11 +72,24 @@ def shown_run(app: VerlApp) -> str:
 # -- layouts ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("width", [50, 80, 140])
-async def test_panels_in_sight_have_room_for_something(demo: Monitor, width: int) -> None:
+EDGES = (3, 5, 7, 8, 9, 17, 18)
+"""Heights around those from which on there is another layout: 8 and 18 rows."""
+
+
+@pytest.mark.parametrize(
+    ("width", "heights"),
+    [
+        (50, EDGES),
+        (140, EDGES),
+        *(pytest.param(width, range(3, 20), marks=pytest.mark.thorough) for width in (50, 80, 140)),
+    ],
+)
+async def test_panels_in_sight_have_room_for_something(
+    demo: Monitor, width: int, heights: Sequence[int]
+) -> None:
     app = showing(demo)
     async with app.run_test(size=(width, 40)) as pilot:
-        for height in (*range(3, 13), 15, *range(17, 20)):  # layouts begin with 8 and with 18 rows
+        for height in heights:
             await pilot.resize_terminal(width, height)
             await pilot.pause()
             empty = [
@@ -147,7 +160,7 @@ def _resized(size: tuple[int, int]) -> Any:
     return Resize(Size(*size), Size(*size))
 
 
-@pytest.mark.parametrize("size", [(120, 40), (40, 12)])
+@pytest.mark.parametrize("size", [(120, 40), pytest.param((40, 12), marks=pytest.mark.thorough)])
 async def test_hostile_names_and_metrics_break_nothing(
     tmp_path: Path, size: tuple[int, int]
 ) -> None:
@@ -394,7 +407,7 @@ async def test_a_chart_s_cursor_takes_the_others_along(collapse: Monitor) -> Non
 # -- filter ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", [(80, 24), (40, 12)])
+@pytest.mark.parametrize("size", [(80, 24), pytest.param((40, 12), marks=pytest.mark.thorough)])
 async def test_filter(demo: Monitor, size: tuple[int, int]) -> None:
     app = showing(demo)
     async with app.run_test(size=size) as pilot:
@@ -458,7 +471,12 @@ def _not_there(directory: Path) -> Path:
 
 @pytest.mark.parametrize(
     ("path", "size"),
-    [(_nothing, (40, 12)), (_no_match, (120, 40)), (_not_there, (40, 12)), (_not_there, (80, 24))],
+    [
+        (_nothing, (40, 12)),
+        (_no_match, (120, 40)),
+        (_not_there, (40, 12)),
+        pytest.param(_not_there, (80, 24), marks=pytest.mark.thorough),
+    ],
 )
 async def test_says_what_is_waited_for(
     tmp_path: Path, path: Callable[[Path], Path | str], size: tuple[int, int]
@@ -528,8 +546,19 @@ async def test_charts_behind_a_screen_keep_to_their_run_when_all_is_forgotten(
         assert "reward" in text(app)
 
 
-@pytest.mark.parametrize("moment", [-1e300, -1e12, 253_402_300_800.0, 1e18, 1e300])
-@pytest.mark.parametrize("key", ["f3", "enter"])
+@pytest.mark.parametrize(
+    ("moment", "key"),
+    [
+        (-1e12, "f3"),
+        (253_402_300_800.0, "enter"),
+        (1e300, "f3"),
+        *(
+            pytest.param(moment, key, marks=pytest.mark.thorough)
+            for moment in (-1e300, -1e12, 253_402_300_800.0, 1e18, 1e300)
+            for key in ("f3", "enter")
+        ),
+    ],
+)
 async def test_times_beyond_the_calendar_are_no_times(moment: float, key: str) -> None:
     run = Run("run")
     rows = MetricRows(

@@ -5,8 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-import pytest
-from watching import check_layout, lines, loaded, press, sample, text, write_run
+from watching import check_layout, dashboard, lines, loaded, press, sample, text, write_run
 
 from verl_tui.config import Config
 
@@ -24,34 +23,41 @@ def app_of(tmp_path: Path, **keys: str) -> VerlApp:
     return loaded(log.parent, config=Config(keys=MappingProxyType(keys)))
 
 
-@pytest.mark.parametrize(
-    ("screen", "label", "typed", "says"),
-    [
-        ("c", "filter settings: ", "seed", "1 of 3 settings · enter keeps it · esc clears it"),
-        ("c", "filter settings: ", "zzz", "nothing matches · enter keeps it · esc clears it"),
-        ("m", "filter metrics: ", "zzz", "nothing matches · enter keeps it · esc clears it"),
-        ("o", "filter samples: ", "score>2", "0 of 3 samples · enter filters · esc leaves"),
-        ("o", "filter samples: ", "score=1", "3 of 3 samples · enter filters · esc leaves"),
-        ("o", "filter samples: ", "answer", "enter filters · esc leaves"),
-        ("l", "search this log: ", "zzz", "lines in sight · enter searches the whole log · esc"),
-        ("question_mark", "search the keys: ", "zzz", "nothing matches · enter keeps it · esc"),
-    ],
-)
-async def test_a_filter_says_what_it_is_for_what_matches_and_how_to_leave(
-    tmp_path: Path, screen: str, label: str, typed: str, says: str
-) -> None:
+WORDS = {
+    ("c", "filter settings: "): {
+        "seed": "1 of 3 settings · enter keeps it · esc clears it",
+        "zzz": "nothing matches · enter keeps it · esc clears it",
+    },
+    ("m", "filter metrics: "): {"zzz": "nothing matches · enter keeps it · esc clears it"},
+    ("o", "filter samples: "): {
+        "score>2": "0 of 3 samples · enter filters · esc leaves",
+        "score=1": "3 of 3 samples · enter filters · esc leaves",
+        "answer": "enter filters · esc leaves",
+    },
+    ("l", "search this log: "): {"zzz": "lines in sight · enter searches the whole log · esc"},
+    ("question_mark", "search the keys: "): {"zzz": "nothing matches · enter keeps it · esc"},
+}
+"""A screen's key and the label of its filter -> what is typed, and what is said of it."""
+
+
+async def test_a_filter_says_what_it_is_for_what_matches_and_how_to_leave(tmp_path: Path) -> None:
     app = app_of(tmp_path)
     async with app.run_test(size=(140, 40)) as pilot:
-        await press(pilot, screen, "slash")
-        check_layout(app)
-        row = next(line for line in lines(app) if label in line)
-        assert "esc leaves" in row
-        await press(pilot, *typed)
-        row = next(line for line in lines(app) if label in line)
-        assert typed in row
-        assert says in row
-        await press(pilot, "escape")
-        assert label not in text(app)
+        for (screen, label), said in WORDS.items():
+            await press(pilot, screen)
+            for typed, says in said.items():
+                await press(pilot, "slash")
+                check_layout(app)
+                row = next(line for line in lines(app) if label in line)
+                assert "esc leaves" in row
+                await press(pilot, *typed)
+                row = next(line for line in lines(app) if label in line)
+                assert typed in row
+                assert says in row
+                await press(pilot, "escape")
+                assert label not in text(app)
+            await press(pilot, "escape")
+            assert app.screen is dashboard(app), screen
 
 
 async def test_a_kept_filter_of_settings_stays_in_the_frame(tmp_path: Path) -> None:
@@ -70,15 +76,15 @@ async def test_the_key_that_leaves_is_the_user_s(tmp_path: Path) -> None:
         assert "ctrl+b clears it" in text(app)
 
 
-@pytest.mark.parametrize("screen", ["c", "m", "o", "l"])
-async def test_on_a_small_screen_the_words_give_way_to_the_typed_text(
-    tmp_path: Path, screen: str
-) -> None:
+async def test_on_a_small_screen_the_words_give_way_to_the_typed_text(tmp_path: Path) -> None:
     app = app_of(tmp_path)
     async with app.run_test(size=(40, 12)) as pilot:
-        await press(pilot, screen, "slash", *"score")
-        check_layout(app)
-        assert any("/ score" in line or ": score" in line for line in lines(app))
+        for screen in "cmol":
+            await press(pilot, screen, "slash", *"score")
+            check_layout(app)
+            assert any("/ score" in line or ": score" in line for line in lines(app)), screen
+            await press(pilot, "escape", "escape")
+            assert app.screen is dashboard(app), screen
 
 
 async def test_a_filter_that_no_run_matches_is_said_in_the_frame_of_the_runs(
@@ -95,12 +101,12 @@ async def test_a_filter_that_no_run_matches_is_said_in_the_frame_of_the_runs(
         assert "no run matches" not in text(both)
 
 
-@pytest.mark.parametrize("keys", ["m", "m g"])
-async def test_metrics_filtered_to_nothing_name_the_way_back(tmp_path: Path, keys: str) -> None:
+async def test_metrics_filtered_to_nothing_name_the_way_back(tmp_path: Path) -> None:
     app = app_of(tmp_path)
     async with app.run_test(size=(100, 30)) as pilot:
-        await press(pilot, *keys.split(), "slash", *"zzz", "enter")
-        assert "no metric matches “zzz”" in text(app)
-        assert "esc clears the filter" in text(app)
-        await press(pilot, "escape")
-        assert "no metric matches" not in text(app)
+        for key in ("m", "g"):
+            await press(pilot, key, "slash", *"zzz", "enter")
+            assert "no metric matches “zzz”" in text(app)
+            assert "esc clears the filter" in text(app)
+            await press(pilot, "escape")
+            assert "no metric matches" not in text(app)

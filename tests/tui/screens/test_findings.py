@@ -31,7 +31,11 @@ if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
     from verl_tui.tui.app import VerlApp
 
-SIZES = [(140, 45), (80, 24), (60, 14), (40, 12)]
+SIZES = [
+    (140, 45),
+    (40, 12),
+    *(pytest.param(size, marks=pytest.mark.thorough) for size in ((80, 24), (60, 14))),
+]
 
 
 def shown(app: VerlApp) -> set[str]:

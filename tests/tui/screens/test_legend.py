@@ -91,8 +91,18 @@ async def test_lines_of_the_large_chart_look_as_they_are_said_to() -> None:
         assert signs - {"↻", "┼"} == {stroke.sign}
 
 
-@pytest.mark.parametrize("keys", ["", "enter", "m"])
-@pytest.mark.parametrize("ascii_only", [False, True])
+@pytest.mark.parametrize(
+    ("keys", "ascii_only"),
+    [
+        ("", True),
+        ("enter", False),
+        *(
+            pytest.param(keys, ascii_only, marks=pytest.mark.thorough)
+            for keys in ("", "enter", "m")
+            for ascii_only in (False, True)
+        ),
+    ],
+)
 async def test_the_help_has_them_once_where_charts_are(
     demo: Monitor, keys: str, ascii_only: bool
 ) -> None:

@@ -98,8 +98,18 @@ def marked(pilot: Pilot[Any]) -> str:
     return rows(pilot)[chosen]
 
 
-@pytest.mark.parametrize("size", SIZES, ids=str)
-@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
+@pytest.mark.parametrize(
+    ("size", "ascii_only"),
+    [
+        ((80, 24), False),
+        ((20, 6), True),
+        *(
+            pytest.param(size, ascii_only, marks=pytest.mark.thorough)
+            for size in SIZES
+            for ascii_only in (False, True)
+        ),
+    ],
+)
 async def test_every_size(log: Path, size: tuple[int, int], ascii_only: bool) -> None:
     app = loaded(log.parent, ascii_only=ascii_only)
     async with app.run_test(size=size) as pilot:
@@ -125,20 +135,16 @@ async def test_every_size(log: Path, size: tuple[int, int], ascii_only: bool) ->
         check_layout(app)
 
 
-@pytest.mark.parametrize(
-    "sizes", [((140, 45), (60, 20)), ((60, 20), (60, 9)), ((60, 9), (140, 45))]
-)
-async def test_another_size_is_filled_to_the_newest_line(
-    log: Path, sizes: tuple[tuple[int, int], ...]
-) -> None:
+async def test_another_size_is_filled_to_the_newest_line(log: Path) -> None:
     app = loaded(log.parent)
-    async with app.run_test(size=sizes[0]) as pilot:
+    async with app.run_test(size=(140, 45)) as pilot:
         await opened(pilot)
-        await pilot.resize_terminal(*sizes[1])
-        await quiet(pilot)
-        shown = app.screen.query_one(LogRows)
-        assert len(shown.strips) == shown.size.height
-        assert "100/100" in shown.strips[-1].text
+        for size in ((60, 20), (60, 9), (140, 45)):
+            await pilot.resize_terminal(*size)
+            await quiet(pilot)
+            shown = app.screen.query_one(LogRows)
+            assert len(shown.strips) == shown.size.height, size
+            assert "100/100" in shown.strips[-1].text, size
 
 
 async def test_the_newest_lines_folded(log: Path) -> None:
@@ -302,7 +308,19 @@ HOSTILE = (
 )
 
 
-@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize(
+    "size",
+    [
+        (80, 24),
+        (20, 6),
+        *(
+            pytest.param(size, marks=pytest.mark.thorough)
+            for size in SIZES
+            if size[0] not in (80, 20)
+        ),
+    ],
+    ids=str,
+)
 async def test_hostile_text(log: Path, size: tuple[int, int]) -> None:
     log.write_bytes(console(100).encode() + HOSTILE)
     app = loaded(log.parent)

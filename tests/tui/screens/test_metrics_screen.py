@@ -90,18 +90,18 @@ async def drawn(pilot: Pilot[Any]) -> None:
     await settle(pilot)
 
 
-@pytest.mark.parametrize("key", ["escape", "q", "m"])
-async def test_opens_and_closes(demo: Monitor, key: str) -> None:
+async def test_opens_and_closes(demo: Monitor) -> None:
     app = showing(demo)
     async with app.run_test(size=(140, 45)) as pilot:
-        await opened(pilot)
-        assert "run_grpo_gsm8k" in lines(app)[0]
-        assert "page 1/" in lines(app)[0]
-        await press(pilot, key)
-        assert app.screen is dashboard(app)
+        for key in ("escape", "q", "m"):
+            await opened(pilot)
+            assert "run_grpo_gsm8k" in lines(app)[0]
+            assert "page 1/" in lines(app)[0]
+            await press(pilot, key)
+            assert app.screen is dashboard(app), key
 
 
-@pytest.mark.parametrize("ascii_only", [False, True])
+@pytest.mark.parametrize("ascii_only", [pytest.param(False, marks=pytest.mark.thorough), True])
 async def test_any_size(tmp_path: Path, ascii_only: bool) -> None:
     app = loaded(write_metrics(tmp_path), ascii_only=ascii_only)
     async with app.run_test(size=(120, 40)) as pilot:
@@ -119,7 +119,10 @@ async def test_any_size(tmp_path: Path, ascii_only: bool) -> None:
                     assert text(app).isascii()
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(
+    "size",
+    [(80, 24), (20, 6), *(pytest.param(size, marks=pytest.mark.thorough) for size in SIZES[::2])],
+)
 async def test_the_chosen_metric_is_always_in_sight(tmp_path: Path, size: tuple[int, int]) -> None:
     app = loaded(write_metrics(tmp_path))
     async with app.run_test(size=size) as pilot:
@@ -342,36 +345,40 @@ async def test_follows_the_shown_run(tmp_path: Path) -> None:
         assert "b/y" not in text(app)
 
 
-@pytest.mark.parametrize("view", ["", "v"])
-async def test_nothing_new_writes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, view: str
-) -> None:
+async def test_nothing_new_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     app = loaded(write_metrics(tmp_path))
     async with app.run_test(size=(120, 40)) as pilot:
-        await opened(pilot, *view)
         counts = count_frames(monkeypatch)
-        for _ in range(3):
+        await opened(pilot)
+        for key in ("v", "v"):
+            await press(pilot, key)
+            await drawn(pilot)
+            counts.clear()
+            for _ in range(3):
+                app._paint()
+                await settle(pilot)
+            assert not counts["frames"]
+
+
+async def test_a_new_step_shows(tmp_path: Path) -> None:
+    app = loaded(write_metrics(tmp_path))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot)
+        for step, value in ((21, -777.0), (22, -888.0)):
+            said = f"{value:.0f}"
+            assert said not in text(app)
+            batch = Batch(
+                "run",
+                SourceStatus("more.jsonl", "verl file logger"),
+                (MetricRows(KEYS, [step], [[value]] * 36, [99]),),
+            )
+            app._monitor.apply(batch, NOW)
             app._paint()
             await settle(pilot)
-        assert not counts["frames"]
-
-
-@pytest.mark.parametrize("view", ["", "v"])
-async def test_a_new_step_shows(tmp_path: Path, view: str) -> None:
-    app = loaded(write_metrics(tmp_path))
-    async with app.run_test(size=(120, 40)) as pilot:
-        await opened(pilot, *view)
-        assert "-777" not in text(app)
-        batch = Batch(
-            "run",
-            SourceStatus("more.jsonl", "verl file logger"),
-            (MetricRows(KEYS, [21], [[-777.0]] * 36, [99]),),
-        )
-        app._monitor.apply(batch, NOW)
-        app._paint()
-        await settle(pilot)
-        await drawn(pilot)
-        assert text(app).count("-777") >= 12
+            await drawn(pilot)
+            assert text(app).count(said) >= 12
+            await press(pilot, "v")  # and in the table
+            await drawn(pilot)
 
 
 async def test_only_what_is_seen_becomes_a_series(tmp_path: Path) -> None:

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
 
 
-@pytest.mark.parametrize("key", ["C", "c", "t", "i", "A"])
+@pytest.mark.parametrize(
+    "key", ["C", "t", *(pytest.param(key, marks=pytest.mark.thorough) for key in "ciA")]
+)
 async def test_an_overlay_fills_the_screen_unless_that_is_far_wider(
     tmp_path: Path, key: str
 ) -> None:

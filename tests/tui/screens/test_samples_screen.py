@@ -133,7 +133,10 @@ async def type_filter(pilot: Pilot[Any], words: str) -> None:
 # -- opening ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(
+    "size",
+    [(79, 24), (20, 6), *(pytest.param(size, marks=pytest.mark.thorough) for size in SIZES[::2])],
+)
 async def test_every_size(run: Path, size: tuple[int, int]) -> None:
     app = loaded(run)
     async with app.run_test(size=size) as pilot:
@@ -580,7 +583,15 @@ async def test_what_has_not_changed_is_not_sent(run: Path, monkeypatch: pytest.M
         assert counts["frames"] == 0
 
 
-@pytest.mark.parametrize("words", HOSTILE, ids=range(len(HOSTILE)))
+@pytest.mark.parametrize(
+    "words",
+    [
+        *HOSTILE[:2],
+        HOSTILE[-1],
+        *(pytest.param(long, marks=pytest.mark.thorough) for long in HOSTILE[2:-1]),
+    ],
+    ids=["markup", "control", "signs", "wide", "word", "empty lines", "line"],
+)
 async def test_hostile_texts(run: Path, words: str) -> None:
     fields = {f"{words[:40]} {index}": index if index % 2 else words[:300] for index in range(200)}
     odd = {"score": float("nan"), "acc": float("inf")}

@@ -79,8 +79,18 @@ async def test_the_histogram_at_the_cursor(log: Path) -> None:
         assert "values from" not in text(app), "the policy loss is no distribution"
 
 
-@pytest.mark.parametrize("size", [(140, 45), (80, 24), (40, 12), (20, 6)])
-@pytest.mark.parametrize("ascii_only", [False, True])
+@pytest.mark.parametrize(
+    ("size", "ascii_only"),
+    [
+        ((80, 24), False),
+        ((40, 12), True),
+        *(
+            pytest.param(size, ascii_only, marks=pytest.mark.thorough)
+            for size in ((140, 45), (80, 24), (40, 12), (20, 6))
+            for ascii_only in (False, True)
+        ),
+    ],
+)
 async def test_it_fits_everywhere(log: Path, size: tuple[int, int], ascii_only: bool) -> None:
     app = loaded(log, ascii_only=ascii_only)
     async with app.run_test(size=size) as pilot:

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 KEYS = ("m", "l", "C", "c", "t", "i", "A", "o", "question_mark", "enter")
 
 
-@pytest.mark.parametrize("size", [(140, 45), (60, 20), (40, 12)])
+@pytest.mark.parametrize(
+    "size", [(140, 45), (40, 12), pytest.param((60, 20), marks=pytest.mark.thorough)]
+)
 async def test_a_screen_opens_as_it_would_be_drawn_again(
     demo: Monitor, size: tuple[int, int]
 ) -> None:
@@ -58,7 +60,13 @@ async def test_at_another_size_a_screen_is_as_if_it_had_been_opened_at_it(demo: 
             await pilot.resize_terminal(*before)
 
 
-@pytest.mark.parametrize(("before", "after"), [((60, 20), (140, 45)), ((140, 45), (60, 9))])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ((60, 20), (140, 45)),
+        pytest.param((140, 45), (60, 9), marks=pytest.mark.thorough),
+    ],
+)
 async def test_screens_far_behind_the_front_one_take_another_size(
     demo: Monitor, before: tuple[int, int], after: tuple[int, int]
 ) -> None:

@@ -191,7 +191,14 @@ async def test_a_window_on_an_axis_of_time_is_that_of_the_steps(log: Path) -> No
 # -- the cursor ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("axes", [[], ["x"], ["x", "x"], ["x", "x", "x"]])
+@pytest.mark.parametrize(
+    "axes",
+    [
+        [],
+        ["x", "x", "x"],
+        *(pytest.param(["x"] * count, marks=pytest.mark.thorough) for count in (1, 2)),
+    ],
+)
 async def test_there_is_one_cursor_on_every_axis(log: Path, axes: list[str]) -> None:
     app = loaded(log)
     async with app.run_test(size=(140, 45)) as pilot:
@@ -326,18 +333,30 @@ def test_words_are_looked_for_in_key_and_label() -> None:
 # -- sizes -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("ascii_only", [False, True])
-async def test_every_size_with_everything_on(log: Path, ascii_only: bool) -> None:
+@pytest.mark.parametrize(
+    ("sizes", "ascii_only"),
+    [
+        (SIZES[::2], True),
+        (SIZES[::-2], False),
+        *(
+            pytest.param([*SIZES, *SIZES[::-1]], ascii_only, marks=pytest.mark.thorough)
+            for ascii_only in (False, True)
+        ),
+    ],
+)
+async def test_every_size_with_everything_on(
+    log: Path, sizes: list[tuple[int, int]], ascii_only: bool
+) -> None:
     app = loaded(log, ascii_only=ascii_only)
     async with app.run_test(size=SIZES[0]) as pilot:
         await press(pilot, "f3", "plus", "Y", "s", "left", "enter", "2")
-        for size in [*SIZES, *SIZES[::-1], (30, 10), (80, 24)]:
+        for size in [*sizes, (30, 10), (80, 24)]:
             await pilot.resize_terminal(*size)
             await settle(pilot)
             check_layout(app)
             assert not ascii_only or text(app).isascii()
         await press(pilot, "a")
-        for size in SIZES:
+        for size in sizes:
             await pilot.resize_terminal(*size)
             await settle(pilot)
             lines(app)
@@ -391,18 +410,19 @@ def several(log: Path) -> list[Path]:
     return paths
 
 
-@pytest.mark.parametrize("size", [(140, 45), (80, 24), (40, 12)])
-async def test_the_title_names_the_run(several: list[Path], size: tuple[int, int]) -> None:
+async def test_the_title_names_the_run(several: list[Path]) -> None:
     app = loaded(*several)
-    async with app.run_test(size=size) as pilot:
+    async with app.run_test(size=(40, 12)) as pilot:
         await press(pilot, "enter")
-        assert "lr1e-6" in lines(app)[0]
-        await press(pilot, "right_square_bracket")
-        assert "lr5e-6" in lines(app)[0]
-        check_layout(app)
-        await pilot.resize_terminal(140, 45)
-        await settle(pilot)
-        assert "qwen3_8b_grpo_gsm8k_lr5e-6_seed1" in lines(app)[0]
+        for size in ((40, 12), (80, 24), (140, 45)):
+            await pilot.resize_terminal(*size)
+            await settle(pilot)
+            assert "lr1e-6" in lines(app)[0]
+            await press(pilot, "right_square_bracket")
+            assert "lr5e-6" in lines(app)[0]
+            check_layout(app)
+            assert size < (140, 45) or "qwen3_8b_grpo_gsm8k_lr5e-6_seed1" in lines(app)[0]
+            await press(pilot, "left_square_bracket")
 
 
 async def test_of_runs_laid_over_each_other_the_legend_names_all(several: list[Path]) -> None:
