@@ -74,31 +74,27 @@ GUIDE = [
 SPELLINGS = [(name, whose, spelling) for name, whose, spellings in GUIDE for spelling in spellings]
 
 
-@pytest.mark.parametrize(("indicator", "whose", "spelling"), SPELLINGS)
-def test_every_spelling_of_the_guide_resolves(indicator: str, whose: str, spelling: str) -> None:
-    assert resolve([spelling]) == {indicator: spelling}
-    # `timing/step` alone is too common a name to tell.
-    assert dialect([spelling]) == whose or spelling == "timing/step"
+def test_every_spelling_of_the_guide_resolves() -> None:
+    for indicator, whose, spelling in SPELLINGS:
+        assert resolve([spelling]) == {indicator: spelling}
+        # `timing/step` alone is too common a name to tell.
+        assert dialect([spelling]) == whose or spelling == "timing/step"
 
 
-@pytest.mark.parametrize(
-    ("indicator", "whose", "spellings"), [row for row in GUIDE if row[0] != "validation"]
-)
-def test_the_guides_order_is_the_order_of_preference(
-    indicator: str, whose: str, spellings: list[str]
-) -> None:
-    # Old names of one present key are no preference of their own.
-    present = list({modern(spelling): spelling for spelling in reversed(spellings)}.values())[::-1]
-    for i in range(len(present)):
-        assert resolve(present[i:])[indicator] == present[i]
+def test_the_guides_order_is_the_order_of_preference() -> None:
+    for indicator, _, spellings in [row for row in GUIDE if row[0] != "validation"]:
+        # Old names of one present key are no preference of their own.
+        present = list({modern(spelling): spelling for spelling in reversed(spellings)}.values())[
+            ::-1
+        ]
+        for i in range(len(present)):
+            assert resolve(present[i:])[indicator] == present[i]
 
 
-@pytest.mark.parametrize(
-    ("indicator", "whose", "spelling"), [row for row in SPELLINGS if row[1] == "verl"]
-)
-def test_verl_keys_resolve_in_csv_spelling_too(indicator: str, whose: str, spelling: str) -> None:
-    flat = spelling.replace("/", "_")
-    assert resolve([flat]) == {indicator: flat}
+def test_verl_keys_resolve_in_csv_spelling_too() -> None:
+    for indicator, _, spelling in [row for row in SPELLINGS if row[1] == "verl"]:
+        flat = spelling.replace("/", "_")
+        assert resolve([flat]) == {indicator: flat}
 
 
 IDS = """
@@ -300,16 +296,14 @@ def _named() -> list[tuple[str, str, str, str]]:
     return rows
 
 
-@pytest.mark.parametrize(("indicator", "group", "unit", "key"), _named())
-def test_every_name_of_the_other_frameworks(
-    indicator: str, group: str, unit: str, key: str
-) -> None:
-    metric = describe(key)
-    assert (metric.group, metric.unit) == (group, unit)
-    reward = [] if indicator == "reward" else ["rollout/raw_reward"]
-    assert {name: own for name, own in resolve([key, *reward]).items() if own == key} == (
-        {indicator: key} if indicator else {}
-    )
+def test_every_name_of_the_other_frameworks() -> None:
+    for indicator, group, unit, key in _named():
+        metric = describe(key)
+        assert (metric.group, metric.unit) == (group, unit)
+        reward = [] if indicator == "reward" else ["rollout/raw_reward"]
+        assert {name: own for name, own in resolve([key, *reward]).items() if own == key} == (
+            {indicator: key} if indicator else {}
+        )
 
 
 @pytest.mark.parametrize(

@@ -80,8 +80,19 @@ def copied(name: str, tmp_path: Path) -> Path:
     return place
 
 
-@pytest.mark.parametrize("name", RUNS)
-@pytest.mark.parametrize("file", ["train.log", ""], ids=["console", "directory"])
+def seldom(*cases: object, unless: bool) -> object:
+    """Return a case that is looked at with --thorough only, unless something holds."""
+    return pytest.param(*cases, marks=() if unless else pytest.mark.thorough)
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        seldom(name, file, unless=(at + turn) % 2 == 0)  # in turns the console or all of it
+        for at, name in enumerate(RUNS)
+        for turn, file in enumerate(("train.log", ""))
+    ],
+)
 def test_a_run_is_what_became_of_it_however_old_it_is(name: str, file: str, tmp_path: Path) -> None:
     path, truth = copied(name, tmp_path) / file, RUNS[name]
     opened = load([str(path)], Config(), WRITTEN + AGES[0])
@@ -101,7 +112,7 @@ def test_a_run_is_what_became_of_it_however_old_it_is(name: str, file: str, tmp_
         assert all(truth.cause in one.message for one in crashes)
 
 
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("name", [seldom(name, unless=at % 2 == 1) for at, name in enumerate(RUNS)])
 def test_any_file_of_a_run_alone_tells_nothing_wrong_of_its_end(name: str, tmp_path: Path) -> None:
     place, truth = copied(name, tmp_path), RUNS[name]
     ends = {State.CRASHED, State.ENDED} if truth.cause else {State.FINISHED, State.ENDED}

@@ -35,9 +35,8 @@ KEYS = st.one_of(
 )
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
+def test_old_names_lead_to_present_ones() -> None:
+    for old, new in [
         ("actor/lr(1e-4)", "actor/lr"),
         ("critic/lr(1e-4)", "critic/lr"),
         ("timing/gen", "timing_s/gen"),
@@ -56,13 +55,11 @@ KEYS = st.one_of(
         ("perf/cpu_memory_used_gb", "actor/perf/cpu_memory_used_gb"),
         ("rollouter/idle_ratio", "fully_async/rollouter/idle_ratio"),
         ("trainer/idle_ratio", "fully_async/trainer/idle_ratio"),
-    ],
-)
-def test_old_names_lead_to_present_ones(old: str, new: str) -> None:
-    assert modern(old) == new
-    assert modern(new) == new
-    assert describe(old).label == describe(new).label
-    assert describe(old).key == old
+    ]:
+        assert modern(old) == new
+        assert modern(new) == new
+        assert describe(old).label == describe(new).label
+        assert describe(old).key == old
 
 
 @pytest.mark.parametrize(
@@ -79,9 +76,8 @@ def test_names_that_are_no_old_ones_stay(key: str) -> None:
     assert modern(key) == key
 
 
-@pytest.mark.parametrize(
-    ("exported", "key"),
-    [
+def test_exporters_spellings_are_undone() -> None:
+    for exported, key in [
         ("critic_score_mean", "critic/score/mean"),
         ("actor_ppo_kl", "actor/ppo_kl"),
         ("response_length_clip_ratio", "response_length/clip_ratio"),
@@ -98,10 +94,8 @@ def test_names_that_are_no_old_ones_stay(key: str) -> None:
         ("val-aux/gsm8k/acc/best_at_4/mean", "val-aux/gsm8k/acc/best@4/mean"),
         ("reward_mean", "reward_mean"),
         ("format_at_1", "format_at_1"),
-    ],
-)
-def test_exporters_spellings_are_undone(exported: str, key: str) -> None:
-    assert slashed(exported) == key
+    ]:
+        assert slashed(exported) == key
 
 
 def test_flat_spellings_are_unambiguous() -> None:
@@ -126,20 +120,19 @@ def test_tables_state_their_columns_and_known_groups(table: str) -> None:
         assert line.group in get_args(Group), line
 
 
-@pytest.mark.parametrize("key", sorted(known_metrics()))
-def test_every_table_entry_is_reachable_and_well_formed(key: str) -> None:
-    metric = describe(key)
-    assert metric.key == key
-    assert metric.label
-    assert "{" not in metric.label
-    assert metric.direction in get_args(Direction)
-    assert metric.group in get_args(Group)
-    assert metric.group != "other"
+def test_every_table_entry_is_reachable_and_well_formed() -> None:
+    for key in sorted(known_metrics()):
+        metric = describe(key)
+        assert metric.key == key
+        assert metric.label
+        assert "{" not in metric.label
+        assert metric.direction in get_args(Direction)
+        assert metric.group in get_args(Group)
+        assert metric.group != "other"
 
 
-@pytest.mark.parametrize(
-    ("key", "label", "unit", "group"),
-    [
+def test_describes() -> None:
+    for key, label, unit, group in [
         ("critic/score/mean", "reward", "", "reward"),
         ("critic/score/max", "reward max", "", "reward"),
         ("critic_score_max", "reward max", "", "reward"),
@@ -225,11 +218,9 @@ def test_every_table_entry_is_reachable_and_well_formed(key: str) -> None:
         ("system/disk.in", "disk read", "MB", "system"),
         ("system/disk.vda.in", "disk vda read", "MB", "system"),
         ("system/network.recv", "network received", "bytes", "system"),
-    ],
-)
-def test_describes(key: str, label: str, unit: str, group: str) -> None:
-    metric = describe(key)
-    assert (metric.key, metric.label, metric.unit, metric.group) == (key, label, unit, group)
+    ]:
+        metric = describe(key)
+        assert (metric.key, metric.label, metric.unit, metric.group) == (key, label, unit, group)
 
 
 def test_turns_that_are_logged_twice_are_shown_once() -> None:

@@ -45,25 +45,25 @@ def test_the_readme_is_short():
     assert len(README.splitlines()) <= 250
 
 
-@pytest.mark.parametrize("rule", sorted({rule.id for rule in load_guide().rules}))
-def test_every_rule_is_named(rule):
-    assert f"`{rule}`" in PAGES["verl_tui/health/README.md"]
+def test_every_rule_is_named():
+    for rule in sorted({rule.id for rule in load_guide().rules}):
+        assert f"`{rule}`" in PAGES["verl_tui/health/README.md"], rule
 
 
-@pytest.mark.parametrize("word", [*INDICATORS, *(f'"{state.value}"' for state in State)])
-def test_public_names_are_documented(word):
-    assert (word if word.startswith('"') else f"`{word}`") in COMMANDS
+def test_public_names_are_documented():
+    for word in [*INDICATORS, *(f'"{state.value}"' for state in State)]:
+        assert (word if word.startswith('"') else f"`{word}`") in COMMANDS, word
 
 
-@pytest.mark.parametrize("state", [state.value for state in State])
-def test_every_state_is_explained(state):
-    assert f"`{state}`" in PAGES["verl_tui/runs/README.md"]
+def test_every_state_is_explained():
+    for state in [state.value for state in State]:
+        assert f"`{state}`" in PAGES["verl_tui/runs/README.md"], state
 
 
-@pytest.mark.parametrize("page", ["README.md", "verl_tui/sources/README.md"])
-@pytest.mark.parametrize("name", [format_.name for format_ in FORMATS])
-def test_every_format_is_named(name, page):
-    assert f"| {name} |" in PAGES[page]
+def test_every_format_is_named():
+    for name in [format_.name for format_ in FORMATS]:
+        for page in ["README.md", "verl_tui/sources/README.md"]:
+            assert f"| {name} |" in PAGES[page], (name, page)
 
 
 def test_every_command_is_listed():
@@ -87,19 +87,14 @@ def test_the_keys_of_panels_are_in_the_table_of_keys():
     assert row in SCREENS_AND_KEYS.splitlines()
 
 
-@pytest.mark.parametrize(
-    "path", sorted(set(re.findall(r"`((?:verl_tui|tests)/[^`…]*)`", ARCHITECTURE)))
-)
-def test_the_architecture_names_what_is_there(path):
-    assert (ROOT / path).exists()
+def test_the_architecture_names_what_is_there():
+    for path in sorted(set(re.findall(r"`((?:verl_tui|tests)/[^`…]*)`", ARCHITECTURE))):
+        assert (ROOT / path).exists(), path
 
 
-@pytest.mark.parametrize(
-    "folder",
-    sorted(path.parent.name for path in ROOT.glob("verl_tui/*/__init__.py")),
-)
-def test_every_folder_is_explained(folder):
-    assert f"`verl_tui/{folder}`" in ARCHITECTURE
+def test_every_folder_is_explained():
+    for folder in sorted(path.parent.name for path in ROOT.glob("verl_tui/*/__init__.py")):
+        assert f"`verl_tui/{folder}`" in ARCHITECTURE, folder
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -18,9 +18,9 @@ WORDS = (
 )
 
 
-@pytest.mark.parametrize("word", WORDS)
-def test_each_word_is_found(word: str) -> None:
-    assert any_of(WORDS).search(f"before {word} behind".encode())
+def test_each_word_is_found() -> None:
+    for word in WORDS:
+        assert any_of(WORDS).search(f"before {word} behind".encode())
 
 
 @pytest.mark.parametrize(

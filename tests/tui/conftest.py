@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import os
 from dataclasses import replace
@@ -43,9 +44,21 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def simulated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The demo's three runs from beginning to end, the last step just made."""
-    directory = tmp_path_factory.mktemp("demo")
+def simulated(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """The demo's three runs from beginning to end, the last step just made; one worker writes them
+    for all.
+    """
+    base = tmp_path_factory.getbasetemp()
+    shared = base if worker_id == "master" else base.parent
+    directory = shared / "simulated"
+    with (shared / "simulated.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not directory.exists():
+            _simulate(shared / "begun").rename(directory)
+    return directory
+
+
+def _simulate(directory: Path) -> Path:
     Simulation(directory, 7, lambda: NOW).write_all()
     for path in directory.rglob("*"):
         os.utime(path, (NOW, NOW))
