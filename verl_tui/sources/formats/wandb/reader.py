@@ -203,7 +203,7 @@ class WandbReader:
 
 
 class _WandbParts:
-    """Reads parts of a log, from the first record that begins in a block.
+    """Reads parts of a log, from a record on that is found by the chunks of its block.
 
     The beginning tells whose steps the records have. Where the history does not begin there, only
     records that state the trainer's step are taken, and those that follow them.
@@ -212,9 +212,9 @@ class _WandbParts:
     cut = 1
 
     def begin(self, read: ReadAt, at: int, stop: int) -> int | None:
-        """Return where the first record begins in a block, None where none does before `stop`."""
-        for block in range(-(-at // BLOCK) * BLOCK, stop, BLOCK):
-            found = _first_record(read(block, BLOCK))
+        """Return where the first record begins, None where none does before `stop`."""
+        for block in range(at // BLOCK * BLOCK, stop, BLOCK):
+            found = _first_record(read(block, BLOCK), len(HEADER) if not block else 0, at - block)
             if found is not None:
                 return block + found if block + found < stop else None
         return None
@@ -232,16 +232,21 @@ class _WandbParts:
         return opening.skipped_to(at)
 
 
-def _first_record(block: bytes) -> int | None:
-    """Return where in a block the first record begins, None where none does before damage."""
-    at = 0
+def _first_record(block: bytes, at: int, least: int) -> int | None:
+    """Return where in a block the first record begins, None where none does before damage.
+
+    Args:
+        block: The block, or what there is of it.
+        at: Where its first chunk begins.
+        least: The place from which on the record may begin.
+    """
     while at + CHUNK.size <= len(block):
         checksum, length, kind = CHUNK.unpack_from(block, at)
         end = at + CHUNK.size + length
         body = block[at + CHUNK.size - 1 : end]
         if end > len(block) or zlib.crc32(body) != checksum:
             return None
-        if kind in (FULL, FIRST):
+        if at >= least and kind in (FULL, FIRST):
             return at
         at = end
     return None
