@@ -244,6 +244,20 @@ def test_the_state_from_the_end_has_the_length_from_the_beginning_and_no_verdict
     assert found["bytes_read"] < path.stat().st_size / 2
 
 
+@pytest.mark.parametrize("kind", BINARY)
+def test_the_state_of_events_wandb_and_csv_is_that_of_the_whole_log(
+    kind: str, tmp_path: Path
+) -> None:
+    name, write = BINARY[kind]
+    path = tmp_path / name
+    path.write_bytes(write(list(range(1, 1500))))
+    answer = partial(state_of, guide=GUIDE, now=NOW)
+    found, all_of_it = from_end(path, answer, first=20_000), whole(path, answer)
+    assert (found["read"], found["step"]) == ("end", 1499)
+    for name in ("state", "step", "total_steps", "remaining_s", "last_record_age_s", "phase"):
+        assert found[name] == all_of_it[name]
+
+
 @pytest.mark.parametrize("count", [1, 4, 30])
 def test_the_last_samples_from_the_end_are_those_of_the_whole_log(
     tmp_path: Path, count: int

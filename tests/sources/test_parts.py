@@ -202,6 +202,17 @@ def test_tensors_are_read_by_the_plugin_that_the_beginning_names(
         assert (rows.keys, rows.steps[-1], rows.columns[0][-1]) == (("loss",), 5999, 2999.5)
 
 
+def test_records_without_a_step_are_left_out_before_the_first_that_states_one(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "log.jsonl"
+    system = b'{"scope": "system", "gpu_util": 7}\n'
+    path.write_bytes(tutorial_log([1, 2, 3]) + 5 * system + tutorial_log([4, 5]))
+    part = end_of(path, tutorial, len(2 * system + tutorial_log([4, 5])))
+    steps = {step for rows in part.records if isinstance(rows, MetricRows) for step in rows.steps}
+    assert steps == {4, 5}
+
+
 def test_a_record_within_the_text_of_another_is_none(tmp_path: Path) -> None:
     path = tmp_path / "events.out.tfevents.1.host"
     header = (40).to_bytes(8, "little")

@@ -58,7 +58,7 @@ class EndSource(FileSource):
     @property
     def has_rows(self) -> bool:
         """True if there were numbers in the part that is read."""
-        return self._steps.any
+        return self._steps.has_rows
 
     @property
     def needs_beginning(self) -> bool:

@@ -7,8 +7,8 @@ A format says by its `parts` where a record begins and how to read on from there
     start = log.begin(offset, offset + size)  # the first record that begins there, None: none does
     part = log.part(start, offset + size)  # the records that lie whole between the two places
 
-Of a part the first steps may lack something, what lies between its last record and the next is not
-told, and the orders of its rows count from its beginning.
+Of a part the steps before `complete_from` may lack something, and the last one, too, where the part
+does not end with the file. The orders of rows and the numbers of lines count from its beginning.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Part(NamedTuple):
     """The place behind the last byte that was read."""
     records: tuple[Record, ...]
     complete_from: int | None
-    """See `PartSteps.complete_from`."""
+    """The first step of which nothing lies before the part, None where that is not known."""
     needs_beginning: bool
     """True if its steps depend on records before the part: they are not to be shown."""
 
@@ -172,7 +172,7 @@ class PartSteps:
         """True if some steps were found from what stands around the rows."""
 
     @property
-    def any(self) -> bool:
+    def has_rows(self) -> bool:
         """True if it has rows."""
         return bool(self._first)
 

@@ -128,6 +128,11 @@ class StepTracker:
         """A field that looked like a step and was none."""
 
     @property
+    def known(self) -> bool:
+        """True once a record has stated its step."""
+        return self._known
+
+    @property
     def relative(self) -> bool:
         """True if steps depend on records before: counted, told by a field that rises, or within
         epochs.

@@ -8,6 +8,7 @@ trainer below it, whose names they get back here (llamafactory/train/callbacks.p
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.sources.fields.jsonl import Flaw, first_object
@@ -51,4 +52,4 @@ class LlamaFactoryDecoder(TutorialDecoder):
         )
 
 
-parts = LineParts(LlamaFactoryDecoder, cut=2)
+parts = LineParts(partial(LlamaFactoryDecoder, skipped=True))

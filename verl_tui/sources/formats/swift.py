@@ -7,6 +7,7 @@ more; it is written after a crash as well.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.records import Event, EventKind
@@ -77,4 +78,4 @@ def _best(path: object) -> Iterable[Event]:
         yield Event(EventKind.BEST, one_line(path, 1000), 1, step)
 
 
-parts = LineParts(SwiftDecoder, cut=2)
+parts = LineParts(partial(SwiftDecoder, skipped=True))

@@ -6,6 +6,7 @@ Any program's JSONL of flat records with a step is read, under the record's own 
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.records import Progress, Restart
@@ -116,7 +117,14 @@ class _Schema(NamedTuple):
 class TutorialDecoder(JsonDecoder):
     """Decodes scoped and flat records."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, skipped: bool = False) -> None:
+        """Begin with the first line of a file, or with a later one.
+
+        Args:
+            skipped: Whether lines before were left out, so that the step of records which state
+                none is unknown until one states it.
+        """
+        self._skipped = skipped
         self._place = StepTracker()
         self._total: int | None = None
         """Total of steps last passed on."""
@@ -150,6 +158,7 @@ class TutorialDecoder(JsonDecoder):
 
     def restart(self) -> Sequence[MetricRow | Record]:
         """Forget the step."""
+        self._skipped = False
         self._place, self._total = StepTracker(), None
         self._workers, self._reached = set(), {}
         return ()
@@ -167,6 +176,17 @@ class TutorialDecoder(JsonDecoder):
 
     def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record | Flaw]:
         """Return the row, the histograms and the sample of one object."""
+        found = self._read(record)
+        return self._placed(found) if self._skipped else found
+
+    def _placed(
+        self, found: Iterable[MetricRow | Record | Flaw]
+    ) -> Sequence[MetricRow | Record | Flaw]:
+        """Return what an object says, nothing while no record has stated its step."""
+        records = tuple(found)
+        return records if self._place.known else ()
+
+    def _read(self, record: dict[str, Any]) -> Iterator[MetricRow | Record | Flaw]:
         scope = _scope(record)
         flat = flatten(record)
         fields, about, named = self._schema(flat)
@@ -261,5 +281,5 @@ def _json_part(line: bytes) -> bytes:
     return line[start:] if start > 0 else line
 
 
-parts = LineParts(TutorialDecoder, cut=2)
-"""Records that state no step have that of the one before."""
+parts = LineParts(partial(TutorialDecoder, skipped=True), cut=2)
+"""The figures of a step may come from several ranks, as means once two of them are known."""

@@ -245,36 +245,6 @@ class EventsReader:
         return found
 
 
-class _EventParts:
-    """Reads parts of an event file, from a record on whose checksums are right.
-
-    Its records state all that they say but for the plugins of tensors, which are those that the
-    beginning of the file names. The steps of a tag ascend, as writers begin another file when a run
-    is resumed: where they are seen to go back, the part needs what lies before it.
-    """
-
-    cut = 2  # in case one of the first records counts something else than the trainer's steps
-
-    def begin(self, read: ReadAt, at: int, stop: int) -> int | None:
-        """Return where the first record begins, None where none does before `stop`."""
-        return first_record(read, at, stop)
-
-    def opening(self, path: Path) -> EventsReader:
-        """Return a fresh reader, which minds whether steps ascend."""
-        return EventsReader(str(path), skips=True)
-
-    def suffices(self, opening: EventsReader) -> bool:  # noqa: ARG002
-        """Return True: a tag whose plugin the beginning does not name is left out."""
-        return True
-
-    def reader(self, opening: EventsReader, at: int) -> EventsReader:
-        """Return a fresh reader, which knows the plugins that the beginning names."""
-        return opening.skipped_to(at)
-
-
-parts = _EventParts()
-
-
 def _check_version(event: LoggedEvent) -> None:
     """Raise ValueError if an event is not the first one of a file."""
     if not (event.version or "").startswith(_VERSION):
@@ -303,3 +273,33 @@ def _rows(scalars: Scalars) -> MetricRows:
 
 def _order(time: float) -> int:
     return int(min(max(0.0, time), _LATEST) * 100)
+
+
+class _EventParts:
+    """Reads parts of an event file, from a record on whose checksums are right.
+
+    Its records state all that they say but for the plugins of tensors, which are those that the
+    beginning of the file names. The steps of a tag ascend, as writers begin another file when a run
+    is resumed: where they are seen to go back, the part needs what lies before it.
+    """
+
+    cut = 2  # in case one of the first records counts something else than the trainer's steps
+
+    def begin(self, read: ReadAt, at: int, stop: int) -> int | None:
+        """Return where the first record begins, None where none does before `stop`."""
+        return first_record(read, at, stop)
+
+    def opening(self, path: Path) -> EventsReader:
+        """Return a fresh reader, which minds whether steps ascend."""
+        return EventsReader(str(path), skips=True)
+
+    def suffices(self, opening: EventsReader) -> bool:  # noqa: ARG002
+        """Return True: a tag whose plugin the beginning does not name is left out."""
+        return True
+
+    def reader(self, opening: EventsReader, at: int) -> EventsReader:
+        """Return a fresh reader, which knows the plugins that the beginning names."""
+        return opening.skipped_to(at)
+
+
+parts = _EventParts()
