@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import random
 from itertools import accumulate
 from pathlib import Path
@@ -30,6 +31,7 @@ from tensorboardX.proto.tensor_pb2 import TensorProto
 from wandb_writing import field, history, written
 
 from verl_tui.records import MetricRows, Progress, Restart, Settings, Unreadable
+from verl_tui.sources.end_source import EndSource
 from verl_tui.sources.formats import filelogger, llama_factory, metrics_csv, swift, tutorial
 from verl_tui.sources.formats.console import decoder as console
 from verl_tui.sources.formats.tensorboard import reader as tensorboard
@@ -41,6 +43,14 @@ from verl_tui.sources.source import FileSource
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+SHARED = Path(os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs"))
+REAL = [
+    (wandb, "JOY-SWang__R1-AQA-Omni/wandb/run-20250612_083819-asc2sncx/run-asc2sncx.wandb"),
+    (
+        metrics_csv,
+        "HappynessI__verl-for-AgentGym/results/training/babyai/dapo/training_metrics_dapo.csv",
+    ),
+]
 Cell = tuple[str, int, str, str]
 """Key, step, value, time."""
 
@@ -92,6 +102,8 @@ class Log:
         data = write(steps)
         path.write_bytes(data)
         self.kind = kind
+        self.path = path
+        self.format = format_
         self.size = len(data)
         self.parts = LogParts(path, format_)
         self.whole = drain(FileSource(path, format_))
@@ -136,6 +148,36 @@ def test_a_block_gives_records_of_the_whole_log_only(log: Log, cut: float, size:
     assert part.stop <= at + size
     assert not any(isinstance(record, Restart | Unreadable) for record in part.records)
     assert not set(cells(part.records)) - set(cells(log.whole))
+
+
+@settings(max_examples=8, deadline=None)
+@given(cut=st.floats(0.3, 1), wanted=st.integers(1, 30_000))
+def test_an_end_that_grows_is_read_on(log: Log, cut: float, wanted: int) -> None:
+    with TemporaryDirectory() as directory:
+        path = Path(directory) / log.path.name
+        data = log.path.read_bytes()
+        path.write_bytes(data[: round(cut * log.size)])
+        end = EndSource(path, log.format, 0, wanted)
+        records = drain(end)
+        path.write_bytes(data)
+        records += drain(end)
+        assert not any(isinstance(record, Restart | Unreadable) for record in records)
+        if end.complete_from is not None and not end.needs_beginning:
+            assert cells(records, end.complete_from) == cells(log.whole, end.complete_from)
+
+
+def test_an_end_that_is_written_anew_is_read_from_its_beginning(log: Log) -> None:
+    with TemporaryDirectory() as directory:
+        path = Path(directory) / log.path.name
+        data = log.path.read_bytes()
+        path.write_bytes(data)
+        end = EndSource(path, log.format, 0, 20_000)
+        drain(end)
+        assert end.start > 0
+        path.write_bytes(data[: log.size // 2])
+        restart, *records = drain(end)
+        assert isinstance(restart, Restart)
+        assert cells(records) == cells(drain(FileSource(path, log.format)))
 
 
 def test_blocks_one_after_the_other_hold_all_records(log: Log) -> None:
@@ -279,3 +321,17 @@ def test_no_bytes_raise(data: bytes, kind: str, at: int) -> None:
             assert at <= start <= len(data)
             parts.part(start, len(data))
             assert all(isinstance(record, Settings | Progress) for record in parts.beginning)
+
+
+# -- real logs -------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="no logs of others here: set VERL_TUI_LOGS")
+@pytest.mark.parametrize(("format_", "name"), REAL, ids=["W&B", "CSV"])
+def test_parts_of_real_logs_are_those_of_the_whole(format_: Any, name: str) -> None:
+    path = SHARED / name
+    part = end_of(path, format_, path.stat().st_size // 3)
+    assert part.complete_from is not None
+    assert not part.needs_beginning
+    whole = drain(FileSource(path, format_))
+    assert cells(part.records, part.complete_from) == cells(whole, part.complete_from)

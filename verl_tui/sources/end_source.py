@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.sources.files.tail import Tail
+from verl_tui.sources.files.tail import Chunk, Tail
 from verl_tui.sources.parts import LogParts, PartSteps
 from verl_tui.sources.source import FileSource
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from verl_tui.records import Record
-    from verl_tui.sources.files.tail import Chunk
     from verl_tui.sources.formats.format import PartedFormat, PartReader
 
 
@@ -81,15 +80,21 @@ class EndSource(FileSource):
         return records
 
     def _next(self) -> Chunk:
-        if self._part is None:
-            self._begin()
+        if self._part is None and not self._begin():
+            return Chunk(b"")
         return super()._next()
 
-    def _begin(self) -> None:
-        """Find where the end begins, the end of the file where no record begins within it."""
+    def _begin(self) -> bool:
+        """Find where the end begins; false where no record begins among the bytes wanted, as far as
+        the file goes now.
+        """
         size = self.path.stat().st_size
         found = self._parts.begin(size - self._wanted, size)
         self.start = self._end.offset = size if found is None else found
+        if found is None:
+            self._end.size = size
+            return False
         self._reader = self._part = self._parts.reader(self.start)
         if self.start:
             self._beginning = tuple(self._parts.beginning)
+        return True
