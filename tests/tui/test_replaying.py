@@ -193,7 +193,17 @@ async def test_help_and_footer_name_the_keys_of_the_replay(tmp_path):
         assert "Previous step" in titles
 
 
-@pytest.mark.parametrize("size", [(220, 60), (140, 45), (80, 24), (60, 20), (40, 12), (20, 6)])
+@pytest.mark.parametrize(
+    "size",
+    [
+        (140, 45),
+        (20, 6),
+        *(
+            pytest.param(size, marks=pytest.mark.thorough)
+            for size in ((220, 60), (80, 24), (60, 20), (40, 12))
+        ),
+    ],
+)
 async def test_every_size_says_that_it_is_a_replay(tmp_path, size):
     app, _ = replaying(write_run(tmp_path, "run_7"), at=20)
     async with app.run_test(size=size) as pilot:

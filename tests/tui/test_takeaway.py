@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from inside_textual import notices
 from textual.app import App
-from watching import check_layout, loaded, press, sample, settle, showing, text, until, write_run
+from watching import (
+    check_layout,
+    loaded,
+    press,
+    sample,
+    settle,
+    showing,
+    text,
+    until,
+    write_run,
+)
 
 from verl_tui.exporters.csv import CsvColumn
 from verl_tui.tui.export import _write_table, clipping

@@ -45,7 +45,9 @@ def runs(world: Path) -> Monitor:
     return load([str(world)], Config(), NOW)
 
 
-@pytest.mark.parametrize("sized", SIZED)
+@pytest.mark.parametrize(
+    "sized", [pytest.param("usual sizes", marks=pytest.mark.thorough), "any size"]
+)
 async def test_a_short_walk(sized: str, runs: Monitor) -> None:
     app = showing(runs)
     async with app.run_test(size=(120, 40)) as pilot:

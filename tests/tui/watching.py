@@ -5,11 +5,12 @@ always keep to.
 from __future__ import annotations
 
 import json
-from itertools import combinations
+from itertools import combinations, groupby
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from rich.cells import cell_len
+from textual.events import Paste
 
 from verl_tui.config import Config
 from verl_tui.monitor import load
@@ -155,10 +156,22 @@ async def start(pilot: Pilot[Any]) -> None:
         await settle(pilot)
 
 
+class Typed(str):
+    """A word that is typed at once, in place of keys: it is drawn once, and not with each letter."""
+
+    __slots__ = ()
+
+
 async def press(pilot: Pilot[Any], *keys: str) -> None:
     """Press keys once the app is up, and let it draw what they bring about."""
     await start(pilot)
-    await pilot.press(*keys)
+    for typed, together in groupby(keys, lambda key: isinstance(key, Typed)):
+        if typed:
+            for word in together:
+                pilot.app.post_message(Paste(word))
+                await settle(pilot)
+        else:
+            await pilot.press(*together)
     await settle(pilot)
 
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inside_textual import count_frames
 from rich.cells import cell_len
-from watching import NOW, check_layout, loaded, names, press, settle, text
+from watching import NOW, Typed, check_layout, loaded, names, press, settle, text
 
 from verl_tui.config import Config
 from verl_tui.health import Finding, Severity, Verdict, load_guide
@@ -410,7 +410,7 @@ async def test_without_a_selection_the_listed_runs_are_compared(tmp_path: Path) 
     async with app.run_test(size=(140, 40)) as pilot:
         await press(pilot, "C")
         assert "compare 5 runs" in text(app)
-        await press(pilot, "escape", "slash", *"run-3", "enter")
+        await press(pilot, "escape", "slash", Typed("run-3"), "enter")
         await settle(pilot)
         await press(pilot, "C")
         assert "▸gsm8k-run-3" in text(app)

@@ -8,6 +8,7 @@ import pytest
 from inside_textual import driver_of, notices
 from watching import (
     NOW,
+    Typed,
     check_layout,
     dashboard,
     in_sight,
@@ -423,9 +424,9 @@ async def test_filter(demo: Monitor, size: tuple[int, int]) -> None:
         assert len([chart for chart in charts.charts if chart.display]) > 1, (
             "what fits no metric leaves all"
         )
-        await press(pilot, "escape", "escape", "slash", *"ppo/entropy")
+        await press(pilot, "escape", "escape", "slash", Typed("ppo/entropy"))
         assert {chart.data.key for chart in charts.charts if chart.display} == {"ppo/entropy"}
-        await press(pilot, "enter", "slash", *"xyz")
+        await press(pilot, "enter", "slash", Typed("xyz"))
         assert "no metric matches" in text(app)
         assert "esc clears the filter" in text(app), "a sentence, and a way on"
         await press(pilot, "escape")
@@ -439,7 +440,7 @@ async def test_a_filter_shows_its_first_matches(demo: Monitor) -> None:
     async with app.run_test(size=(120, 40)) as pilot:
         await press(pilot, "f3", "G")
         charts = app.screen.query_one(ChartsPanel)
-        await press(pilot, "slash", *"timing")
+        await press(pilot, "slash", Typed("timing"))
         assert charts.charts[0].data.key == charts.planned[0].key
         assert "1–6 of" in text(app)
 
@@ -462,11 +463,11 @@ def _nothing(directory: Path) -> Path:
 
 
 def _no_match(directory: Path) -> str:
-    return f"{directory}/run_*"
+    return f"{directory}/run_Typed("
 
 
 def _not_there(directory: Path) -> Path:
-    return directory / "absent"
+    return directory / ")absent"
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from watching import check_layout, dashboard, lines, loaded, press, sample, text, write_run
+from watching import Typed, check_layout, dashboard, lines, loaded, press, sample, text, write_run
 
 from verl_tui.config import Config
 
@@ -50,7 +50,7 @@ async def test_a_filter_says_what_it_is_for_what_matches_and_how_to_leave(tmp_pa
                 check_layout(app)
                 row = next(line for line in lines(app) if label in line)
                 assert "esc leaves" in row
-                await press(pilot, *typed)
+                await press(pilot, Typed(typed))
                 row = next(line for line in lines(app) if label in line)
                 assert typed in row
                 assert says in row
@@ -63,7 +63,7 @@ async def test_a_filter_says_what_it_is_for_what_matches_and_how_to_leave(tmp_pa
 async def test_a_kept_filter_of_settings_stays_in_the_frame(tmp_path: Path) -> None:
     app = app_of(tmp_path)
     async with app.run_test(size=(100, 30)) as pilot:
-        await press(pilot, "c", "slash", *"seed", "enter")
+        await press(pilot, "c", "slash", Typed("seed"), "enter")
         assert "filter: seed (1 of 3)" in text(app)
         await press(pilot, "escape")
         assert "filter:" not in text(app)
@@ -80,7 +80,7 @@ async def test_on_a_small_screen_the_words_give_way_to_the_typed_text(tmp_path: 
     app = app_of(tmp_path)
     async with app.run_test(size=(40, 12)) as pilot:
         for screen in "cmol":
-            await press(pilot, screen, "slash", *"score")
+            await press(pilot, screen, "slash", Typed("score"))
             check_layout(app)
             assert any("/ score" in line or ": score" in line for line in lines(app)), screen
             await press(pilot, "escape", "escape")
@@ -94,7 +94,7 @@ async def test_a_filter_that_no_run_matches_is_said_in_the_frame_of_the_runs(
     app = app_of(tmp_path)
     both = loaded(tmp_path, config=app.config)
     async with both.run_test(size=(140, 40)) as pilot:
-        await press(pilot, "f2", "slash", *"zzz")
+        await press(pilot, "f2", "slash", Typed("zzz"))
         assert "nothing matches · enter keeps it · esc clears it" in text(both)
         assert "no run matches, all 2 listed" in text(both)
         await press(pilot, "escape")
@@ -105,7 +105,7 @@ async def test_metrics_filtered_to_nothing_name_the_way_back(tmp_path: Path) -> 
     app = app_of(tmp_path)
     async with app.run_test(size=(100, 30)) as pilot:
         for key in ("m", "g"):
-            await press(pilot, key, "slash", *"zzz", "enter")
+            await press(pilot, key, "slash", Typed("zzz"), "enter")
             assert "no metric matches “zzz”" in text(app)
             assert "esc clears the filter" in text(app)
             await press(pilot, "escape")

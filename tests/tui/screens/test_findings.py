@@ -8,6 +8,7 @@ import pytest
 from inside_textual import notices
 from watching import (
     NOW,
+    Typed,
     check_layout,
     dashboard,
     lines,
@@ -82,8 +83,8 @@ async def test_a_filter_gives_way_to_a_finding_beyond_it(
 ) -> None:
     app = showing(collapse)
     async with app.run_test(size=size) as pilot:
-        await press(pilot, "slash", *"entropy", "enter", "escape")
-        await press(pilot, "slash", *"entropy", "enter")
+        await press(pilot, "slash", Typed("entropy"), "enter", "escape")
+        await press(pilot, "slash", Typed("entropy"), "enter")
         assert "ppo/entropy" in shown(app)
         assert "rollout/reward_mean" not in shown(app)
         await press(pilot, "e")  # policy-collapse
@@ -94,7 +95,7 @@ async def test_a_filter_gives_way_to_a_finding_beyond_it(
 async def test_a_filter_that_shows_the_metric_stays(collapse: Monitor) -> None:
     app = showing(collapse)
     async with app.run_test(size=(140, 45)) as pilot:
-        await press(pilot, "slash", *"reward", "enter", "e")
+        await press(pilot, "slash", Typed("reward"), "enter", "e")
         assert "rollout/reward_mean" in shown(app)
         assert app.screen.query_one(ChartsPanel).filter == "reward"
 

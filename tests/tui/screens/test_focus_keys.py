@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 from watching import (
     NOW,
+    Typed,
     check_layout,
     dashboard,
     in_sight,
     lines,
     loaded,
     press,
+    settle,
     showing,
     text,
     write_run,
@@ -52,19 +54,17 @@ def focused_panel(app: VerlApp) -> str | None:
 # -- the last row ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("key", "begins"),
-    [
-        ("f2", "space Select s Sort C Compare o Samples m Metrics l Log"),
-        ("f3", "← → Read enter Full screen + - Zoom j k Chart o Samples m Metrics"),
-        ("f4", "space Unfold v Other rules a Acknowledge o Samples m Metrics"),
-        ("f5", "enter Full screen"),
-        ("f6", "p n Sample N P Step b w Best, worst u Unfold f Follow o Samples"),
-    ],
-)
-async def test_the_last_row_begins_with_the_keys_of_the_focused_panel(
-    demo: Monitor, key: str, begins: str
-) -> None:
+BEGINNINGS = {
+    "f2": "space Select s Sort C Compare o Samples m Metrics l Log",
+    "f3": "← → Read enter Full screen + - Zoom j k Chart o Samples m Metrics",
+    "f4": "space Unfold v Other rules a Acknowledge o Samples m Metrics",
+    "f5": "enter Full screen",
+    "f6": "p n Sample N P Step b w Best, worst u Unfold f Follow o Samples",
+}
+"""The key of a panel -> what the last row begins with while it has the focus."""
+
+
+async def test_the_last_row_begins_with_the_keys_of_the_focused_panel(demo: Monitor) -> None:
     app = showing(demo)
     async with app.run_test(size=WIDE) as pilot:
         await press(pilot)
@@ -72,11 +72,12 @@ async def test_the_last_row_begins_with_the_keys_of_the_focused_panel(
         assert usual.startswith(
             "tab Panel [ ] Run e Finding / Filter z Zoom o Samples m Metrics l Log"
         )
-        await press(pilot, key)
-        assert lines(app)[-1].startswith(begins)
-        check_layout(app)
-        await press(pilot, "escape")
-        assert lines(app)[-1] == usual
+        for key, begins in BEGINNINGS.items():
+            await press(pilot, key)
+            assert lines(app)[-1].startswith(begins), key
+            check_layout(app)
+            await press(pilot, "escape")
+            assert lines(app)[-1] == usual, key
 
 
 async def test_the_last_row_names_each_screen_once(demo: Monitor) -> None:
@@ -89,16 +90,16 @@ async def test_the_last_row_names_each_screen_once(demo: Monitor) -> None:
                 assert not one.short or row.count(f" {one.short}") == 1, row
 
 
-@pytest.mark.parametrize("width", [60, 80, 100, 120])
-async def test_the_key_that_names_all_others_has_room_in_the_last_row(
-    demo: Monitor, width: int
-) -> None:
+async def test_the_key_that_names_all_others_has_room_in_the_last_row(demo: Monitor) -> None:
     app = showing(demo)
-    async with app.run_test(size=(width, 30)) as pilot:
+    async with app.run_test(size=(60, 30)) as pilot:
         for key in ("f6", "f2", "f3"):
             await press(pilot, key)
-            assert "? Help" in lines(app)[-1]
-            check_layout(app)
+            for width in (60, 80, 100, 120):
+                await pilot.resize_terminal(width, 30)
+                await settle(pilot)
+                assert "? Help" in lines(app)[-1], (key, width)
+                check_layout(app)
 
 
 async def test_the_last_row_names_keys_as_the_user_has_set_them(
@@ -182,17 +183,17 @@ async def test_the_run_list_filters_runs_alone_and_keeps_the_focus(demo: Monitor
         await press(pilot, "f2", "slash")
         assert lines(app)[-1].strip().startswith("filter runs:")
         assert lines(app)[-1].strip().endswith("esc leaves")
-        await press(pilot, *"entropy")
+        await press(pilot, Typed("entropy"))
         assert "nothing matches · enter keeps it · esc clears it" in lines(app)[-1]
         await press(pilot, "enter")
         assert charted(app) == every
-        await press(pilot, "slash", *["backspace"] * 7, *"coll")
+        await press(pilot, "slash", *["backspace"] * 7, Typed("coll"))
         assert "1 of 3 runs · enter keeps it" in lines(app)[-1]
         await press(pilot, "enter")
         assert "filter: 1 of 3" in text(app), "in the frame of the runs"
         assert (charted(app), listed(app)) == (every, ["run_ppo_collapse"])
         assert focused_panel(app) == "runs"
-        await press(pilot, "f3", "slash", *"entropy", "enter")
+        await press(pilot, "f3", "slash", Typed("entropy"), "enter")
         assert charted(app) == ENTROPIES
         assert "filter “entropy”: 3 of " in text(app), "in the frame of the charts"
         assert listed(app) == ["run_ppo_collapse"], "each has a filter of its own"
@@ -204,7 +205,9 @@ async def test_the_run_list_filters_runs_alone_and_keeps_the_focus(demo: Monitor
 async def test_escape_takes_back_what_was_typed_for_one_list_alone(demo: Monitor) -> None:
     app = showing(demo)
     async with app.run_test(size=WIDE) as pilot:
-        await press(pilot, "f3", "slash", *"entropy", "enter", "f2", "slash", *"coll", "escape")
+        await press(
+            pilot, "f3", "slash", Typed("entropy"), "enter", "f2", "slash", Typed("coll"), "escape"
+        )
         assert len(listed(app)) == 3
         assert charted(app) == ENTROPIES
         assert focused_panel(app) == "runs"
@@ -215,12 +218,12 @@ async def test_without_the_focus_a_word_filters_what_it_is_meant_for(demo: Monit
     async with app.run_test(size=WIDE) as pilot:
         await press(pilot)
         every, all_runs = charted(app), listed(app)
-        await press(pilot, "slash", *"coll", "enter")
+        await press(pilot, "slash", Typed("coll"), "enter")
         assert (charted(app), listed(app)) == (every, ["run_ppo_collapse"])
         assert "no metric matches “coll”" in text(app), "in the frame of the charts"
-        await press(pilot, "escape", "escape", "slash", *"entropy", "enter")
+        await press(pilot, "escape", "escape", "slash", Typed("entropy"), "enter")
         assert (charted(app), listed(app)) == (ENTROPIES, all_runs)
-        await press(pilot, "escape", "escape", "slash", *"grpo", "enter")
+        await press(pilot, "escape", "escape", "slash", Typed("grpo"), "enter")
         assert (charted(app), listed(app)) == (every, ["run_grpo_gsm8k"])
 
 
@@ -246,7 +249,9 @@ async def test_a_run_without_the_metric_says_so(tmp_path: Path) -> None:
     write_run(tmp_path, "two")
     app = loaded(tmp_path)
     async with app.run_test(size=WIDE) as pilot:
-        await press(pilot, "f3", "slash", *"own_metric", "enter", "enter", "right_square_bracket")
+        await press(
+            pilot, "f3", "slash", Typed("own_metric"), "enter", "enter", "right_square_bracket"
+        )
         assert "two has no rollout/own_metric" in text(app)
         check_layout(app)
         await press(pilot, "left_square_bracket")
@@ -273,7 +278,7 @@ async def test_a_zoomed_chart_goes_from_metric_to_metric(demo: Monitor) -> None:
 async def test_a_chart_zoomed_in_all_metrics_goes_through_those_listed(demo: Monitor) -> None:
     app = showing(demo)
     async with app.run_test(size=WIDE) as pilot:
-        await press(pilot, "m", "slash", *"actor", "enter", "enter")
+        await press(pilot, "m", "slash", Typed("actor"), "enter", "enter")
         first = zoomed(app)
         await press(pilot, "j")
         assert zoomed(app) != first

@@ -11,6 +11,7 @@ from inside_textual import count_frames, notices
 from textual.events import Key
 from watching import (
     NOW,
+    Typed,
     check_layout,
     dashboard,
     lines,
@@ -201,7 +202,7 @@ async def test_columns_and_rows(tmp_path: Path) -> None:
 async def test_filter(tmp_path: Path) -> None:
     app = loaded(write_metrics(tmp_path))
     async with app.run_test(size=(120, 40)) as pilot:
-        await opened(pilot, "slash", *"critic m1|m2 !m10")
+        await opened(pilot, "slash", Typed("critic m1|m2 !m10"))
         await drawn(pilot)
         assert "3 of 36" in lines(app)[0]
         assert tiles(app) == ["critic/m1", "critic/m2", "critic/m11"]
@@ -245,7 +246,7 @@ async def test_of_a_run_without_metrics_the_log_is_shown(tmp_path: Path) -> None
 async def test_says_that_nothing_matches(tmp_path: Path, view: str) -> None:
     app = loaded(write_metrics(tmp_path))
     async with app.run_test(size=(80, 24)) as pilot:
-        await opened(pilot, *view, "slash", *"zzz")
+        await opened(pilot, *view, "slash", Typed("zzz"))
         await drawn(pilot)
         assert "no metric matches “zzz”" in text(app)
         await press(pilot, "enter", "j", "l", "space", "enter", "G", "pagedown", "s", "plus")
@@ -277,7 +278,7 @@ async def test_sorting(tmp_path: Path) -> None:
 async def test_pinned_metrics_come_first_on_the_dashboard(demo: Monitor, tmp_path: Path) -> None:
     app = showing(demo, state_file=StateFile(tmp_path / "state.json"))
     async with app.run_test(size=(140, 45)) as pilot:
-        await opened(pilot, "slash", *"timing_s/gen", "enter", "space", "escape")
+        await opened(pilot, "slash", Typed("timing_s/gen"), "enter", "space", "escape")
         await drawn(pilot)
         assert "★" in text(app)
         await press(pilot, "escape")

@@ -11,7 +11,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from inside_textual import notices
 from textual.widgets import Input
-from watching import NOW, check_layout, dashboard, lines, loaded, names, press, sample, settle, text
+from watching import (
+    NOW,
+    Typed,
+    check_layout,
+    dashboard,
+    lines,
+    loaded,
+    names,
+    press,
+    sample,
+    settle,
+    text,
+)
 
 from verl_tui.records import Batch, MetricRows, SourceStatus
 from verl_tui.tui.panels.charts import ChartsPanel
@@ -276,7 +288,7 @@ async def test_outliers_are_left_out_and_said_to_be(log: Path) -> None:
         assert "y without outliers" in text(app)
         kl = chart_of(app, "kl_div")
         assert "↑" in "".join(words for row in kl._rows[1:] for words, _ in row)
-        await press(pilot, "slash", *"kl_div", "enter", "enter", "s")
+        await press(pilot, "slash", Typed("kl_div"), "enter", "enter", "s")
         assert "y without outliers" in text(app)
         assert "smoothing 0.6" in text(app)
         assert any("↑" in line for line in lines(app)[1:5])
@@ -290,7 +302,7 @@ async def test_outliers_are_left_out_and_said_to_be(log: Path) -> None:
 async def test_the_loss_gets_the_kl_beside_it(log: Path) -> None:
     app = loaded(log)
     async with app.run_test(size=(140, 45)) as pilot:
-        await press(pilot, "slash", *"policy_loss", "enter", "enter", "2")
+        await press(pilot, "slash", Typed("policy_loss"), "enter", "enter", "2")
         data = zoomed(app).data
         assert data.right is not None
         assert data.right.key == "rollout/kl_div"
@@ -305,7 +317,7 @@ async def test_any_metric_can_be_the_second(log: Path) -> None:
     async with app.run_test(size=(140, 45)) as pilot:
         await press(pilot, "enter", "a")
         assert isinstance(app.screen, PickMetric)
-        await press(pilot, *"LOSS poli", "enter")
+        await press(pilot, Typed("LOSS poli"), "enter")
         assert isinstance(app.screen, ZoomScreen)
         assert zoomed(app).data.right is not None
         assert zoomed(app).data.right.key == "ppo/policy_loss"
@@ -313,7 +325,7 @@ async def test_any_metric_can_be_the_second(log: Path) -> None:
         assert zoomed(app).data.right.key == "ppo/policy_loss", (
             "whoever changes their mind changes nothing"
         )
-        await press(pilot, "a", *"not there", "enter")
+        await press(pilot, "a", Typed("not there"), "enter")
         assert zoomed(app).data.right.key == "ppo/policy_loss"
         await press(pilot, "a", "enter")
         assert zoomed(app).data.right.key == "rollout/kl_div", (

@@ -79,7 +79,7 @@ def kinds(of: type[RoleStyled]) -> Iterator[type[RoleStyled]]:
 async def test_what_a_role_looks_like_depends_on_its_kind_of_widget_only(demo: Monitor) -> None:
     """Else the style of one widget would not do for another."""
     app = showing(demo)
-    async with app.run_test(size=(140, 45)) as pilot:
+    async with app.run_test(size=(40, 12)) as pilot:
         for key in "mlCctiAo":  # each screen brings its rules
             await press(pilot, key, "escape", "escape")
         roles = {
