@@ -8,8 +8,7 @@ from verl_tui.runs.run import Run
 from verl_tui.sources.discovery.passed_over import sentences
 from verl_tui.sources.end_source import EndSource
 from verl_tui.sources.feed import Feed
-from verl_tui.sources.files.compressed import plain
-from verl_tui.sources.formats.format import PartedFormat
+from verl_tui.sources.parts import has_parts
 from verl_tui.sources.source_reader import source_of
 from verl_tui.text import one_line
 
@@ -178,12 +177,9 @@ def _read(specs: Sequence[str], name: str | None, now: float, how: _How, spent: 
     ends: list[EndSource] = []
 
     def chosen(file: FoundFile, ordinal: int) -> Source:
-        if (
-            wanted is None
-            or not isinstance(file.format, PartedFormat)
-            or plain(file.path) != file.path
-            or not _is_long(file.path, max(least, wanted))
-        ):
+        if wanted is None or not _is_long(file.path, max(least, wanted)):
+            return source_of(file, ordinal)
+        if not has_parts(file.format, file.path):
             return source_of(file, ordinal)
         ends.append(EndSource(file.path, file.format, ordinal, wanted))
         return ends[-1]

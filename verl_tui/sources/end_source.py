@@ -34,8 +34,9 @@ class EndSource(FileSource):
         self._end = Tail(path)
         super().__init__(path, format, ordinal, tail=self._end)
         self._wanted = wanted
-        self._parts = LogParts(path, format)
-        self._steps = PartSteps(self._parts.cut)
+        self.parts = LogParts(path, format)
+        """The log, for parts before its end."""
+        self._steps = PartSteps(self.parts.cut)
         self._part: PartReader | None = None
         """Reads its end; None before that was found."""
         self._beginning: tuple[Record, ...] = ()
@@ -45,7 +46,7 @@ class EndSource(FileSource):
     @property
     def cost(self) -> int:
         """Bytes read so far."""
-        return self._parts.cost + max(0, self._end.offset - self.start)
+        return self.parts.cost + max(0, self._end.offset - self.start)
 
     @property
     def complete_from(self) -> int | None:
@@ -89,12 +90,12 @@ class EndSource(FileSource):
         the file goes now.
         """
         size = self.path.stat().st_size
-        found = self._parts.begin(size - self._wanted, size)
+        found = self.parts.begin(size - self._wanted, size)
         self.start = self._end.offset = size if found is None else found
         if found is None:
             self._end.size = size
             return False
-        self._reader = self._part = self._parts.reader(self.start)
+        self._reader = self._part = self.parts.reader(self.start)
         if self.start:
-            self._beginning = tuple(self._parts.beginning)
+            self._beginning = tuple(self.parts.beginning)
         return True

@@ -19,18 +19,20 @@ from dataclasses import replace
 from functools import cached_property, partial
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 from verl_tui.records import MetricRows, Progress, Restart, Settings
+from verl_tui.sources.files.compressed import plain
 from verl_tui.sources.files.tail import opened
 from verl_tui.sources.formats import HEAD
+from verl_tui.sources.formats.format import PartedFormat
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from verl_tui.records import Record
-    from verl_tui.sources.formats.format import PartedFormat, PartReader, ReadAt
+    from verl_tui.sources.formats.format import Format, PartReader, ReadAt
 
 _LONGEST_OPENING = 4 * 2**20
 """Bytes at the beginning of a log that are read at most to learn how to read on: the history of a
@@ -49,6 +51,13 @@ class Part(NamedTuple):
     """The first step of which nothing lies before the part, None where that is not known."""
     needs_beginning: bool
     """True if its steps depend on records before the part: they are not to be shown."""
+
+
+def has_parts(format: Format | None, path: Path) -> TypeGuard[PartedFormat]:
+    """Return whether parts of a file can be read: its format tells how, and it is not
+    compressed.
+    """
+    return isinstance(format, PartedFormat) and plain(path) == path
 
 
 class LogParts:
