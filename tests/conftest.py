@@ -49,11 +49,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave out the thorough tests where they are not asked for, and let the long ones begin
     first.
     """
+    marks = {item: {mark.name for mark in item.iter_markers()} for item in items}
     if not config.getoption("thorough"):
-        left_out = [item for item in items if item.get_closest_marker("thorough")]
+        left_out = [item for item in items if "thorough" in marks[item]]
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if not item.get_closest_marker("thorough")]
-    items.sort(key=lambda item: not any(item.get_closest_marker(mark) for mark in _LONG))
+        items[:] = [item for item in items if "thorough" not in marks[item]]
+    items.sort(key=lambda item: marks[item].isdisjoint(_LONG))
 
 
 def pytest_collection_finish() -> None:

@@ -78,7 +78,14 @@ def test_the_wheel_holds_the_package_and_its_data(wheel):
     assert modules <= names
 
 
-@pytest.mark.parametrize("command", ["--help", "guide", "--version", "help formats"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "guide",
+        "help formats",
+        *(pytest.param(one, marks=pytest.mark.thorough) for one in ("--help", "--version")),
+    ],
+)
 def test_what_is_installed_runs(installed, command):
     said = run("-m", "verl_tui", *command.split(), PYTHONPATH=str(installed), VERL_TUI_CONFIG="")
     assert said.strip()

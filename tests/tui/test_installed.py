@@ -197,7 +197,13 @@ def test_as_a_module_of_python(run, log):
     assert restored(terminal.output)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGTERM,
+        *(pytest.param(one, marks=pytest.mark.thorough) for one in (signal.SIGHUP, signal.SIGINT)),
+    ],
+)
 def test_signals_restore_the_terminal(run, log, number):
     terminal = run(log)
     terminal.until("step 49")
@@ -264,7 +270,13 @@ def test_without_a_terminal_it_says_what_to_do(log, missing):
     assert said.count("\n") == 1
 
 
-@pytest.mark.parametrize(("name", "begins"), [("frame.txt", " run_a"), ("frame.svg", "<svg")])
+@pytest.mark.parametrize(
+    ("name", "begins"),
+    [
+        ("frame.svg", "<svg"),
+        pytest.param("frame.txt", " run_a", marks=pytest.mark.thorough),
+    ],
+)
 def test_snapshot(log, tmp_path, name, begins):
     target = tmp_path / name
     command = [

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from textual.events import Key
-from walks import Resized, any_size, end_of_walk, usual_size, walk, write_healthy, write_worst
+from walks import Resized, any_size, end_of_walk, usual_size, walk, write_worst
 from watching import NOW, showing, start
 
 from verl_tui.config import Config
@@ -27,22 +27,29 @@ pytestmark = pytest.mark.pty
 
 WALKS = int(os.environ.get("VERL_TUI_WALKS", "0"))
 LENGTH = 400
-WORLDS = {"healthy": write_healthy, "worst": write_worst}
 SIZED = {"usual sizes": usual_size, "any size": any_size}
 
 
-@pytest.fixture(scope="module", params=WORLDS)
-def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="module", params=["healthy", "worst"])
+def kind(request: pytest.FixtureRequest) -> str:
+    """A kind of logs."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def world(kind: str, simulated: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Logs of a kind."""
-    folder = tmp_path_factory.mktemp(request.param)
-    WORLDS[request.param](folder)
+    if kind == "healthy":
+        return simulated
+    folder = tmp_path_factory.mktemp(kind)
+    write_worst(folder)
     return folder
 
 
 @pytest.fixture(scope="module")
-def runs(world: Path) -> Monitor:
+def runs(kind: str, world: Path, demo: Monitor) -> Monitor:
     """The logs, read once."""
-    return load([str(world)], Config(), NOW)
+    return demo if kind == "healthy" else load([str(world)], Config(), NOW)
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from watching import NOW, sample, write_run
 
-from verl_tui.demo import Simulation
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
@@ -100,11 +98,6 @@ def walk(
 
 
 # -- logs ------------------------------------------------------------------------------------------
-
-
-def write_healthy(folder: Path) -> None:
-    """Write what a demo writes, with two runs beside each other."""
-    Simulation(folder, 3, lambda: NOW).write_all()
 
 
 def write_worst(folder: Path) -> None:

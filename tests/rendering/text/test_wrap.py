@@ -116,6 +116,8 @@ def test_long_text_is_fast(unit: str, width: int) -> None:
         start = process_time()
         count = sum(1 for _ in wrap(text, width))
         best = min(best, process_time() - start)
+        if best < 0.1:
+            break
     assert count > 40_000 // (2 * width)
     assert best < 0.1  # 20 ms on a machine that does nothing else
 
