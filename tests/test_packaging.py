@@ -64,30 +64,20 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-@pytest.mark.parametrize("name", [".ci/run", "README.md", "LICENSE", "tests/test_packaging.py"])
-def test_the_source_distribution_can_be_worked_on(source, name):
-    assert (source / name).is_file()
-
-
-def test_the_wheel_holds_the_package_and_its_data(wheel):
+def test_what_is_built_is_whole_and_runs(source, wheel, installed):
+    """In one test, as all of it is built anew by each process."""
+    for name in (".ci/run", "README.md", "LICENSE", "tests/test_packaging.py"):
+        assert (source / name).is_file(), f"the source distribution cannot be worked on: {name}"
     with zipfile.ZipFile(wheel) as packed:
         names = {name for name in packed.namelist() if ".dist-info/" not in name}
     assert all(name.startswith("verl_tui/") for name in names)
     assert {f"verl_tui/{name}" for name in DATA} <= names
     modules = {path.relative_to(ROOT).as_posix() for path in ROOT.glob("verl_tui/**/*.py")}
     assert modules <= names
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        "guide",
-        "help formats",
-        *(pytest.param(one, marks=pytest.mark.thorough) for one in ("--help", "--version")),
-    ],
-)
-def test_what_is_installed_runs(installed, command):
-    said = run("-m", "verl_tui", *command.split(), PYTHONPATH=str(installed), VERL_TUI_CONFIG="")
-    assert said.strip()
+    for command in ("--help", "guide", "--version", "help formats"):
+        said = run(
+            "-m", "verl_tui", *command.split(), PYTHONPATH=str(installed), VERL_TUI_CONFIG=""
+        )
+        assert said.strip(), command
     where = run("-c", "import verl_tui; print(verl_tui.__file__)", PYTHONPATH=str(installed))
     assert Path(where.strip()).is_relative_to(installed)

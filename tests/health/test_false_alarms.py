@@ -316,7 +316,9 @@ def test_a_surge_that_has_settled_is_no_surge_any_more() -> None:
 # -- reward-zero -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("prompts", [2, 4, 8])
+@pytest.mark.parametrize(
+    "prompts", [2, *(pytest.param(count, marks=pytest.mark.thorough) for count in (4, 8))]
+)
 def test_batches_of_few_prompts_score_zero_by_chance(prompts: int) -> None:
     told = 0
     for seed in range(20):

@@ -77,7 +77,7 @@ async def test_every_finding_is_reached_in_every_layout(
         assert samples.shown[0].step == app._cursor
 
 
-@pytest.mark.parametrize("size", [(140, 45), (40, 12)])
+@pytest.mark.parametrize("size", [(40, 12), pytest.param((140, 45), marks=pytest.mark.thorough)])
 async def test_a_filter_gives_way_to_a_finding_beyond_it(
     collapse: Monitor, size: tuple[int, int]
 ) -> None:
