@@ -12,12 +12,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import aiohttp
 import pyte
 import pytest
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
+
+    import aiohttp
 
 COMES = 90.0
 """Seconds within which anything comes on any machine."""
@@ -141,6 +142,8 @@ class Page:
 @asynccontextmanager
 async def page(url: str) -> AsyncIterator[Page]:
     """Open a page; the browser is gone afterwards."""
+    import aiohttp
+
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
         command = [
             chromium(),

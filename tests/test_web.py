@@ -9,7 +9,6 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import aiohttp
 import psutil
 import pytest
 from browser import page, until
@@ -67,6 +66,8 @@ async def test_the_app_is_in_the_page_and_hears_keys(log: Path) -> None:
 
 
 async def test_only_whoever_has_the_token_gets_in(log: Path) -> None:
+    import aiohttp
+
     with served(log) as (url, _):
         address = url.partition("/?")[0]
         for path in ("/", "/?token=guessed", "/ws", "/static/js/textual.js", "/download/key"):

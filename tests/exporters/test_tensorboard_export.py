@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from verl_tui.config import Config
 from verl_tui.distributions import of_values
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import pytest
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     from verl_tui.records import Record
 
@@ -51,6 +51,8 @@ def dumped(path: Path, modified: float) -> Dump:
 
 
 def found(directory: Path) -> EventAccumulator:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
     everything = {"scalars": 0, "histograms": 0, "tensors": 0}
     accumulator = EventAccumulator(str(directory), size_guidance=everything)
     accumulator.Reload()
