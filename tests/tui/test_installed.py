@@ -236,7 +236,11 @@ def test_what_a_model_wrote_never_reaches_the_terminal_raw(run, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "environment", [{"LC_ALL": "C"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}]
+    "environment",
+    [
+        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+        pytest.param({"LC_ALL": "C"}, marks=pytest.mark.thorough),
+    ],
 )
 def test_a_terminal_without_unicode_gets_ascii(run, log, environment):
     terminal = run(log, **environment)

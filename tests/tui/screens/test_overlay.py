@@ -36,7 +36,11 @@ async def test_an_overlay_fills_the_screen_unless_that_is_far_wider(
 
 @pytest.mark.parametrize(
     ("key", "before", "after"),
-    [("t", (140, 45), (200, 50)), ("A", (200, 50), (172, 30)), ("ctrl+p", (140, 45), (60, 20))],
+    [
+        ("t", (140, 45), (200, 50)),
+        ("ctrl+p", (140, 45), (60, 20)),
+        pytest.param("A", (200, 50), (172, 30), marks=pytest.mark.thorough),
+    ],
 )
 async def test_what_shines_through_is_drawn_for_another_size(
     demo: Monitor, key: str, before: tuple[int, int], after: tuple[int, int]
