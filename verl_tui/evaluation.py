@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from verl_tui.distributions import MOST_VALUES, QUANTILES, of_values
+from verl_tui.patterns import pattern
 from verl_tui.repetition import entropy, repetition, tokens
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ single precision.
 """
 _LEAST_SCORED = 8
 """Fewer scores have no quantiles to speak of."""
-_NO_COMPONENT = re.compile(
+_NO_COMPONENT = pattern(
     r"(?:.*_)?(?:id|ids|uid|idx|index|seed|step|steps|epoch|rank|timestamp|time|version|turn|length|len|tokens?|"
     r"advantages?|logprobs?)",
     re.IGNORECASE,

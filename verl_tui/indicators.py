@@ -7,7 +7,6 @@ in their sources.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -16,8 +15,10 @@ from typing import TYPE_CHECKING, Literal
 
 from verl_tui.distributions import one_each, spreads
 from verl_tui.metrics import Direction, Group, modern, slashed
+from verl_tui.patterns import pattern
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Collection, Mapping
 
 Dialect = Literal["tutorial", "verl", "other"]
@@ -51,8 +52,8 @@ _NO_SCORE = (
     r"|steps?|turns|tokens|std)(?![a-z])|validation/(?:off_policy|filter_groups|rollout_failure)/)"
 )
 _CORE: tuple[re.Pattern[str], ...] = tuple(
-    re.compile(pattern)
-    for pattern in (
+    pattern(form)
+    for form in (
         r"val-core/.+/acc/mean@\d+",
         r"val-core/.+/(?:reward|score)/mean@\d+",
         r"val-core/.+/mean@\d+",
@@ -62,8 +63,8 @@ _CORE: tuple[re.Pattern[str], ...] = tuple(
     )
 )
 _AUXILIARY: tuple[re.Pattern[str], ...] = tuple(
-    re.compile(pattern)
-    for pattern in (
+    pattern(form)
+    for form in (
         r"val-aux/.+/(?:acc|reward|score)/mean@\d+",
         rf"{_NO_SCORE}val-aux/.+",
         rf"{_NO_SCORE}eval_.+",
@@ -214,7 +215,7 @@ _NEEDS_REWARD = frozenset({"train/loss", "loss", "loss/mean"})
 fine-tuning.
 """
 
-_SCORES = re.compile(r"(^|/)scores?$")
+_SCORES = pattern(r"(^|/)scores?$")
 """Other names of a list of rewards."""
 _NEGATED = frozenset({("log_prob", "rollout_corr/rollout_log_ppl")})
 
@@ -327,28 +328,28 @@ def _of_distributions(keys: Collection[str]) -> dict[str, str]:
 def _rank(name: str) -> int | None:
     """Return how good a validation score a name is, 0 for the best, None for what is no score."""
     return next(
-        (rank for rank, pattern in enumerate((*_CORE, *_AUXILIARY)) if pattern.fullmatch(name)),
+        (rank for rank, form in enumerate((*_CORE, *_AUXILIARY)) if form.fullmatch(name)),
         None,
     )
 
 
 # Names that several write, so that they speak only where nothing clearer does.
 _SHARED: dict[Dialect, re.Pattern[str]] = {
-    "verl": re.compile(
+    "verl": pattern(
         r"perf/throughput|training/(?:global_step|epoch)|(?:actor|critic)/(?:lr|grad_norm)"
         r"|mismatch/(?:mismatch|rollout)_.+"
     ),
-    "tutorial": re.compile(
+    "tutorial": pattern(
         r"policy_loss|value_loss|entropy|clip_ratio|kl|grad_norm|train/reward|(?:prompt|response)_length_\w+"
         r"|gpu_util|gpu_utilization|memory_util"
     ),
-    "other": re.compile(
+    "other": pattern(
         r"loss|reward|lr|learning_rate|epoch|num_tokens|entropy_loss|train/(?:grad_norm|epoch|lr|entropy)"
         r"|(?:actor|critic)_(?:lr|grad_norm)"
     ),
 }
 _CLEAR: dict[Dialect, re.Pattern[str]] = {
-    "verl": re.compile(
+    "verl": pattern(
         r"(?:actor|critic)/.+|(?:timing_s|timing_per_token_ms|global_seqlen|rollout_corr|fully_async|separate_async)/.+"
         r"|val-(?:core|aux)/.+|(?:val/)?test_score/.+|(?:perf/)?mfu/(?:actor|critic|actor_infer)"
         r"|perf/(?:total_num_tokens|time_per_step|(?:max|cpu)_memory_.+)"
@@ -357,14 +358,14 @@ _CLEAR: dict[Dialect, re.Pattern[str]] = {
         r"|timing/(?:gen|ref|values|adv|old_log_prob|update_actor|update_critic|testing|save_checkpoint)"
         r"|train/(?:lr\(1e-\d\)|time\(s\)|total_tokens\(B\)|global_tokens|mfu)"
     ),
-    "tutorial": re.compile(
+    "tutorial": pattern(
         r"rollout/(?:reward_(?:mean|std|max|min)|kl_div|sample_count|response_length_\w+)"
         r"|ppo/(?:(?:policy|value|entropy|total)_loss|entropy|clip_ratio|grad_norm|kl_\w+)"
         r"|system/(?:gpu|memory)_\w+|sample/\w+|reward/(?:mean|std|reward|tps)"
         r"|avg_reward|verl_\w+|reward_mean|kl_div|train/kl_div|kl/divergence|policy/loss|value/loss"
         r"|generation/(?:length|log_prob)|throughput/samples_per_second"
     ),
-    "other": re.compile(
+    "other": pattern(
         r"(?:train/)?(?:rewards/.+|completions?[/_].+|sampling/.+|clip_ratio/.+|frac_reward_zero_std|group_reward_std"
         r"|response_length|response_clip_ratio|ppo_kl|critic_loss|logprobs_diff|gen_kl_error|token_mult_prob_error"
         r"|policy_kl_error|approx_entropy|mean_gen_tokens_per_sample|baseline_reward/.+|kl_penalty)"
@@ -382,9 +383,9 @@ _CLEAR: dict[Dialect, re.Pattern[str]] = {
 def _evidence(key: str) -> tuple[tuple[Dialect, bool], ...]:
     """Return whose name a key is, each with whether it is theirs alone."""
     shared: tuple[tuple[Dialect, bool], ...] = tuple(
-        (name, False) for name, pattern in _SHARED.items() if pattern.fullmatch(key)
+        (name, False) for name, form in _SHARED.items() if form.fullmatch(key)
     )
     if shared:
         return shared
     name = slashed(key)
-    return tuple((whose, True) for whose, pattern in _CLEAR.items() if pattern.fullmatch(name))
+    return tuple((whose, True) for whose, form in _CLEAR.items() if form.fullmatch(name))

@@ -5,7 +5,6 @@ terminal.
 from __future__ import annotations
 
 import io
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -16,17 +15,19 @@ from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
 
+from verl_tui.patterns import pattern
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rich.console import ConsoleOptions, RenderResult
 
-_IMAGE = re.compile(r"!\[[^\]]*\]\([^)]*\)\n*")
-_LINK = re.compile(r"\[([^\]]+)\]\((?!https?:)[^)]*\)")
-_EMPTY = re.compile(r"^(?:\s|\x1b\[[0-9;]*m)*$")
+_IMAGE = pattern(r"!\[[^\]]*\]\([^)]*\)\n*")
+_LINK = pattern(r"\[([^\]]+)\]\((?!https?:)[^)]*\)")
+_EMPTY = pattern(r"^(?:\s|\x1b\[[0-9;]*m)*$")
 """A line that shows nothing, whatever its style."""
-_GAP = re.compile(r"\n{3,}")
-_ADDRESS = re.compile(r"\[([^\]]+)\]\((https?:[^)]*)\)")
+_GAP = pattern(r"\n{3,}")
+_ADDRESS = pattern(r"\[([^\]]+)\]\((https?:[^)]*)\)")
 # Weight alone, so that a page reads the same on light and dark terminals.
 _STYLES = Theme(
     {

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
 from verl_tui.metrics import describe, scale
+from verl_tui.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -96,14 +97,14 @@ _BASE = {
     "W": ("watts", 1.0),
 }
 """A metric's unit -> the word that its name ends in, and the factor to the base unit."""
-_SPOKEN = re.compile(
+_SPOKEN = pattern(
     r"(?<=per_token)_ms(?=[/_])|(?<=[a-z/_.])_?(?:[gm]i?b|mbytes|percent|GB|MB|Percent|\(B\))(?=/l:|$)"
 )
 """A unit within a key, which gives way to the base unit."""
-_SCALED = re.compile(r"[(_]1e-\d{1,3}\)?$")
+_SCALED = pattern(r"[(_]1e-\d{1,3}\)?$")
 _LONGEST = 200
 """Characters of a name: no limit of Prometheus, but of those who read it."""
-_ENDS = re.compile(r"_(?:bucket|sum|count|created)$")
+_ENDS = pattern(r"_(?:bucket|sum|count|created)$")
 """Suffixes of the series of a histogram."""
 
 

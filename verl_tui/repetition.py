@@ -10,6 +10,8 @@ import math
 import re
 from typing import TYPE_CHECKING
 
+from verl_tui.patterns import pattern
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -25,10 +27,10 @@ _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
     "\u3005\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 )
-TOKEN = re.compile(rf"[{_UNSPACED}]|[^\W\d_{_UNSPACED}]+|\d+")
-_ASCII_TOKEN = re.compile(r"[a-z]+|[0-9]+")
+TOKEN = pattern(rf"[{_UNSPACED}]|[^\W\d_{_UNSPACED}]+|\d+")
+_ASCII_TOKEN = pattern(r"[a-z]+|[0-9]+")
 """The same for text that has nothing else, in half the time."""
-_SAME = re.compile(r"([^ ])\1{3,}")
+_SAME = pattern(r"([^ ])\1{3,}")
 """The same character again and again; blanks are layout."""
 _DRAWN = "=-_*#~.─━│|+"
 """Signs that people draw lines and tables with."""
@@ -36,11 +38,11 @@ _LETTERS, _SIGNS, _DIGITS, _LINE = 4, 12, 24, 120
 """So often in a row is too often: a letter for a word, a sign for a shout, a digit for a number, a
 drawn sign for a line; heuristic.
 """
-_BEAT = re.compile(rf"([^\s{_UNSPACED}]{{2,12}}?)\1{{3,}}|([^\w\s]\s{{1,2}})\2{{7,}}")
+_BEAT = pattern(rf"([^\s{_UNSPACED}]{{2,12}}?)\1{{3,}}|([^\w\s]\s{{1,2}})\2{{7,}}")
 """A syllable again and again without a blank (`saysaysay`, `abab`), or a sign with one (`! !
 !`).
 """
-_ONLY_DRAWN = re.compile(rf"[\s{re.escape(_DRAWN)}]+")
+_ONLY_DRAWN = pattern(rf"[\s{re.escape(_DRAWN)}]+")
 _LEAST_BEAT = 24
 """Characters that make it one: heuristic, longer than words and decimals that repeat."""
 _STRETCH, _FEW_DIFFERENT = 32, 8

@@ -17,6 +17,7 @@ import os
 import re
 from typing import TYPE_CHECKING, Any
 
+from verl_tui.patterns import pattern
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
@@ -29,16 +30,16 @@ _NAMES = (
     r"|(?:api|hub|hf|hugging[_-]?face|auth|access|wandb|swanlab|github|gitlab|bearer|session|refresh|bot|login)[_-]?token"
     r"|secret|password|passwd|passphrase|credentials?|(?:web[_-]?hook|notify)[_-]?url"
 )
-_NAME = re.compile(rf"(?:.*[._/-])?(?:\w*(?:{_NAMES})(?:_id)?|token)", re.IGNORECASE)
-_MAYBE = re.compile(r".*(?:key|token|wandb|swanlab|comet|login)", re.IGNORECASE)
+_NAME = pattern(rf"(?:.*[._/-])?(?:\w*(?:{_NAMES})(?:_id)?|token)", re.IGNORECASE)
+_MAYBE = pattern(r".*(?:key|token|wandb|swanlab|comet|login)", re.IGNORECASE)
 """Names of settings that may hold a key, if what they hold looks like one."""
-_RANDOM = re.compile(r"(?=(?:\D*\d){3})(?=.*[A-Za-z])[\w-]{20,}")
-_STATED = re.compile(
+_RANDOM = pattern(r"(?=(?:\D*\d){3})(?=.*[A-Za-z])[\w-]{20,}")
+_STATED = pattern(
     rf"((?:{_NAMES})(?:_id)?['\"]?(?:\s{{0,3}}[=:]\s{{0,3}}|[ ]['\"]?)['\"]?)"
     r"([^\s'\",;)\]}]{8,})",
     re.IGNORECASE,
 )
-_FORMS = re.compile(
+_FORMS = pattern(
     r"\b(?:hf_[A-Za-z0-9]{20,}|sk-[\w-]{20,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}"
     r"|A[KS]IA[0-9A-Z]{16}|xox[abeprs]-[\w-]{10,}|wandb_v\d_\w{20,}|nvapi-[\w-]{20,}|AIza[\w-]{35}"
     r"|npm_[A-Za-z0-9]{30,}|pypi-[\w-]{40,}|gsk_\w{20,}|LTAI[A-Za-z0-9]{12,}"
@@ -47,12 +48,12 @@ _FORMS = re.compile(
 """Keys of Hugging Face, OpenAI and those after it, GitHub, GitLab, AWS, Slack, W&B, NVIDIA, Google,
 npm, PyPI, Groq and Alibaba; JSON web tokens.
 """
-_WEBHOOK = re.compile(
+_WEBHOOK = pattern(
     r"((?:hooks\.slack\.com/(?:services|workflows)|discord(?:app)?\.com/api/webhooks|ntfy\.sh"
     r"|/open-apis/bot/v2/hook|webhook\.office\.com)/)[^\s'\"<>]+"
 )
 """Addresses that let anybody write to a chat."""
-_IN_ADDRESS = re.compile(r"(://[^\s:/@]{1,100}:)[^\s/@]{1,200}(?=@)")
+_IN_ADDRESS = pattern(r"(://[^\s:/@]{1,100}:)[^\s/@]{1,200}(?=@)")
 """A password in an address: `postgres://user:password@host`."""
 
 
@@ -90,48 +91,46 @@ _SAYS_NOTHING = (
 )
 """Values that give no access under whatever name: switches, counts, references."""
 _ANY_NAME = rf"(?:{_NAMES})(?:_id)?|(?<![A-Za-z0-9_])(?:token|pwd|sig|signature|x-amz-\w+)"
-_ASSIGNED = re.compile(
+_ASSIGNED = pattern(
     rf"((?:{_ANY_NAME})\\?['\"]?\s{{0,3}}[=:]\s{{0,3}})"
     rf"(?!\\?['\"]?{_SAYS_NOTHING}(?:[\s'\"\\,;)\]}}&]|$))"
     r"(?:\"[^\"\n]*(?:\"|$)|'[^'\n]*(?:'|$)|[^\s'\",;)\]}&]+)",
     re.IGNORECASE | re.MULTILINE,
 )
-_OPTION = re.compile(
+_OPTION = pattern(
     rf"((?<![\w.-])--?[\w.-]{{0,60}}?(?:{_NAMES}|token)(?:_id)?['\"]?,?[ ]+)(?!['\"]?-)"
     r"(?:\"[^\"\n]*(?:\"|$)|'[^'\n]*(?:'|$)|[^\s'\",;]+)",
     re.IGNORECASE | re.MULTILINE,
 )
 """A word of a command line and the one behind it, also where the words stand as a list."""
-_SUSPECT = re.compile(
+_SUSPECT = pattern(
     r"key|token|secret|pass(?:w|p)|credential|pwd|sig|x-amz|auth|bearer|login|://|hook|ntfy",
     re.IGNORECASE,
 )
 """Every line with a secret that is told by its name, or stands in an address, has one of these."""
-_HEADER = re.compile(
+_HEADER = pattern(
     r"(\bauthorization\b['\"]?\s{0,3}[:=]\s{0,3}['\"]?(?:\w+ )?|\bbearer )[^\s'\",;]+",
     re.IGNORECASE,
 )
-_LOGIN = re.compile(r"(\blogin (?:-\S+ )*)[\w-]{20,}")
-_USER_INFO = re.compile(
-    r"(?<=://)(?!\d+/)(?:[^\s'\"<>/@]*:(?!\d+(?:/|$))[^\s'\"<>]*|[^\s'\"<>/@:]+)@"
-)
+_LOGIN = pattern(r"(\blogin (?:-\S+ )*)[\w-]{20,}")
+_USER_INFO = pattern(r"(?<=://)(?!\d+/)(?:[^\s'\"<>/@]*:(?!\d+(?:/|$))[^\s'\"<>]*|[^\s'\"<>/@:]+)@")
 """A user, or a user and a password whatever is in it, before the host of an address."""
-_PRIVATE_KEY = re.compile(
+_PRIVATE_KEY = pattern(
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
     r"|(?:^[A-Za-z0-9+/=]{16,}\n)+-----END [A-Z ]*PRIVATE KEY-----",
     re.DOTALL | re.MULTILINE,
 )
 _SLASH = r"(?:\\?/|%2[Ff])"
 _OWNER = r"[^/\s'\"`:,;()\[\]{}<>|%\\]+"
-_HOME = re.compile(
+_HOME = pattern(
     rf"(?:{_SLASH}[\w.@+-]+){{0,6}}?{_SLASH}(?:home|homes|users|Users){_SLASH}({_OWNER})"
     rf"|[A-Za-z]:(?:\\{{1,2}}|/)Users(?:\\{{1,2}}|/)((?:[^\\/\n'\"<>|:]{{1,64}}(?=\\))|{_OWNER})"
     r"|(?<![\w/.~-])/root(?![\w.-])"
 )
 """Home directories of Linux, macOS, Windows and of file systems that clusters share."""
-_EVENT_HOST = re.compile(r"(\.tfevents\.\d+\.)([A-Za-z0-9][\w-]*)")
-_MAIL = re.compile(r"[\w.+-]{1,64}@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}")
-_IP = re.compile(
+_EVENT_HOST = pattern(r"(\.tfevents\.\d+\.)([A-Za-z0-9][\w-]*)")
+_MAIL = pattern(r"[\w.+-]{1,64}@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}")
+_IP = pattern(
     r"(?<![\w.=-])(?:10|192\.168|172\.(?:1[6-9]|2\d|3[01]))(?:\.\d{1,3}){2,3}(?![\w.])"
     r"|(?<=ip=)\d{1,3}(?:\.\d{1,3}){3}|(?<=[/@])\d{1,3}(?:\.\d{1,3}){3}(?=:\d)"
 )

@@ -6,15 +6,15 @@ these become visible symbols, so that no other code has to handle them.
 
 from __future__ import annotations
 
-import re
+from verl_tui.patterns import pattern
 
-_ANSI = re.compile(
+_ANSI = pattern(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor movements
     r"|\x1b[\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"  # OSC, DCS, SOS, PM, APC, whole
     r"|\x1b[ -/]*[0-~]"  # two-byte escapes
     r"|\x9b[0-?]*[ -/]*[@-~]"  # CSI as one C1 byte
 )
-_ANSI_BYTES = re.compile(
+_ANSI_BYTES = pattern(
     rb"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]"
 )
 
@@ -38,8 +38,8 @@ _VISIBLE |= dict.fromkeys(range(0xE0000, 0xE0080), "")  # invisible tag characte
 # So do skin tones, which may merge with the sign before them, and flags, made of two signs.
 _VISIBLE |= dict.fromkeys(range(0x1F3FB, 0x1F400), "")
 _VISIBLE |= {0x1F1E6 + at: chr(ord("A") + at) for at in range(26)}
-_SUSPECT_ASCII = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
-_SUSPECT = re.compile(
+_SUSPECT_ASCII = pattern(r"[\x00-\x09\x0b-\x1f\x7f]")
+_SUSPECT = pattern(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff"
     "\ufe00-\ufe0f\ufeff\U0001f1e6-\U0001f1ff\U0001f3fb-\U0001f3ff\U000e0000-\U000e007f]"
 )

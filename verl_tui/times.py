@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from datetime import datetime
 from math import isnan, nan
 from typing import TYPE_CHECKING
+
+from verl_tui.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,10 +52,8 @@ def parse_time(text: object) -> float | None:
         return None
 
 
-_CLOCK = re.compile(r"(?:(\d{1,6}) days?, )?(\d{1,6}):(\d\d):(\d\d)(\.\d{1,9})?")
-_WORDS = re.compile(
-    r"(?:(\d{1,6})d ?)?(?:(\d{1,6})h ?)?(?:(\d{1,6})m ?)?(?:(\d{1,9})(\.\d{1,9})?s)?"
-)
+_CLOCK = pattern(r"(?:(\d{1,6}) days?, )?(\d{1,6}):(\d\d):(\d\d)(\.\d{1,9})?")
+_WORDS = pattern(r"(?:(\d{1,6})d ?)?(?:(\d{1,6})h ?)?(?:(\d{1,6})m ?)?(?:(\d{1,9})(\.\d{1,9})?s)?")
 
 
 def parse_elapsed(text: object) -> float | None:

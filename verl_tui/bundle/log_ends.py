@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from verl_tui.patterns import pattern
 from verl_tui.sources.files.compressed import CompressedTail, plain
 from verl_tui.sources.files.tail import opened
 from verl_tui.text import safe, strip_ansi
@@ -30,13 +31,13 @@ _TRACEBACK_BYTES = 64 * 1024
 _MOST_TRACEBACKS = 1000
 """Tracebacks looked at in a log."""
 _MARK = b"Traceback (most recent call last)"
-_PREFIX = re.compile(r"^(?:\([^)\n]{1,120}\) |\[?rank\d+\]?: ?|\[\w+ ?\d*\] ?)")
+_PREFIX = pattern(r"^(?:\([^)\n]{1,120}\) |\[?rank\d+\]?: ?|\[\w+ ?\d*\] ?)")
 """`(TaskRunner pid=123) ` and `[rank0]: `, by which lines of several processes are told apart."""
 _CONTINUED = (b"During handling of the above", b"the direct cause of the following")
 _NEAR = 200
 """Bytes before a traceback in which it is said that it belongs to the one above."""
 _GOES_ON = ("During handling of the above", "The above exception was")
-_VARIES = re.compile(r"0x[0-9a-f]+|\d+", re.IGNORECASE)
+_VARIES = pattern(r"0x[0-9a-f]+|\d+", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

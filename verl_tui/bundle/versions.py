@@ -12,6 +12,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui import __version__
+from verl_tui.patterns import pattern
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ _WORDS = "|".join(
 )
 _MORE = r"(?:[.+a-zA-Z][\w.+]*)?"
 _VERSION = rf"\d+\.\d+(?:\.\d+)?{_MORE}"
-_STATED = re.compile(
+_STATED = pattern(
     rf"(?<![\w./-])({_WORDS})"
     rf"(?:(?:[ _-]version['\"]?\s?[:=]?|==| \()\s?['\"]?v?({_VERSION})"
     rf"|(?:['\"]?\s?[:=]|\s)\s?['\"]?v?(\d+\.\d+\.\d+{_MORE}))(?![\w%/])",
@@ -46,7 +47,7 @@ _STATED = re.compile(
 """`vllm==0.8.5`, `"transformers_version": "4.51.1"`, `wandb version 0.19.9`, `LLM engine (v0.8.5)`;
 without such a word a version has three parts: `torch 2.6.0`, as figures have two.
 """
-_PYTHON = re.compile(r"/python(3\.\d{1,2})/|\bPython (?:version:? )?(3\.\d{1,2}\.\d{1,2})\b")
+_PYTHON = pattern(r"/python(3\.\d{1,2})/|\bPython (?:version:? )?(3\.\d{1,2}\.\d{1,2})\b")
 _MOST_TEXT = 2**20
 
 

@@ -7,19 +7,20 @@ of JSON. What a training prints of its samples in another way stays.
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING, Any
+
+from verl_tui.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 LEFT_OUT = "[a sample was left out]"
 _PREFIX = r"(?P<prefix>(?:\([^)\n]{1,120}\) |\[?rank\d+\]?: ?)?)"
-_FIELD = re.compile(rf"^{_PREFIX}\[(?P<name>prompt|response|ground_truth|score)\](?: |$)")
-_NEXT_STEP = re.compile(rf"^{_PREFIX}step:\d+ - ")
+_FIELD = pattern(rf"^{_PREFIX}\[(?P<name>prompt|response|ground_truth|score)\](?: |$)")
+_NEXT_STEP = pattern(rf"^{_PREFIX}step:\d+ - ")
 _LONGEST = 2000
 """Lines after which a sample that did not end is given up, as where logs are read."""
-_TABLE, _TABLE_END = re.compile(r"^╭─+ Step \d+ ─+╮"), "╰"
+_TABLE, _TABLE_END = pattern(r"^╭─+ Step \d+ ─+╮"), "╰"
 _LONG_TEXT = 60
 """Characters of a text in JSON that may be a sample's."""
 _FIELDS = frozenset(

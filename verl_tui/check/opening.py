@@ -10,6 +10,7 @@ from rich.text import Text
 from verl_tui.check.words import STYLES
 from verl_tui.evaluation import PREFIX
 from verl_tui.indicators import INDICATORS
+from verl_tui.patterns import pattern
 from verl_tui.runs.views.checkpoints import usable
 from verl_tui.runs.views.signs_of_life import evidence
 from verl_tui.runs.views.state import State, is_evaluation, remaining
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from verl_tui.health.guide import Guide
     from verl_tui.runs.run import Run
 
-_GO_BACK = re.compile(r"\bgo back to\b", re.IGNORECASE)
+_GO_BACK = pattern(r"\bgo back to\b", re.IGNORECASE)
 _GOES_ON = ("waiting", "running", "stalled")
 _NEXT: Mapping[str, str] = {
     "waiting": "wait for the first steps",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ from rich.cells import cell_len
 
 from verl_tui.comparison.statistic_tables import headlines
 from verl_tui.comparison.tables import caption, tables
+from verl_tui.patterns import pattern
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from verl_tui.comparison.table import Table
 
 _GAP = "  "
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~#])")
+_SPECIAL = pattern(r"([\\`*_{}\[\]<>|~#])")
 """Characters that mean something in Markdown, which text of logs must not."""
 _LONGEST_NOTE = 4000
 _LONGEST_NAME = 48

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.comparison.figures import Figure
 from verl_tui.comparison.statistics import deviation, mean
+from verl_tui.patterns import pattern
 from verl_tui.runs.settings import number
 from verl_tui.runs.views.identity import identity, is_known
 
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
     from verl_tui.comparison.outcomes import MeasuredRun
     from verl_tui.runs.run import Run
 
-_SEED = re.compile(r"(?:.*[_./])?(?:\w*seed\w*|random_state)", re.IGNORECASE)
+_SEED = pattern(r"(?:.*[_./])?(?:\w*seed\w*|random_state)", re.IGNORECASE)
 """Settings that are a seed."""
-_OWN = re.compile(
+_OWN = pattern(
     r"(?:.*[_./])?(?:experiment_?name|exp_name|run_name|run_id|run_group|group_name|project(?:_name)?|job_?(?:name|id)"
     r"|wandb_\w+|_wandb|output_(?:dir|path|file|name)|save_(?:dir|path)"
     r"|default_(?:local|hdfs)_dir|(?:rollout|validation)_data_dir|(?:ckpt|checkpoint)_(?:dir|path)|cache_dir|work_?dir"
@@ -31,8 +32,8 @@ _OWN = re.compile(
     re.IGNORECASE,
 )
 """Settings that belong to one run alone: its name, where it runs, what it writes and where to."""
-_WITH_SEED = re.compile(r"(?:^|(?<=[^A-Za-z]))seed[-_=. ]?\d+", re.IGNORECASE)
-_DATE = re.compile(r"(?:19|20)\d\d[-_.]?\d\d[-_.]?\d\d(?:[-_ T]?\d\d[-_.:]?\d\d(?:[-_.:]?\d\d)?)?")
+_WITH_SEED = pattern(r"(?:^|(?<=[^A-Za-z]))seed[-_=. ]?\d+", re.IGNORECASE)
+_DATE = pattern(r"(?:19|20)\d\d[-_.]?\d\d[-_.]?\d\d(?:[-_ T]?\d\d[-_.:]?\d\d(?:[-_.:]?\d\d)?)?")
 _KEYS = 10_000
 """Names of settings whose meaning is remembered: those of many runs are mostly the same."""
 _SPELLED = 3

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from verl_tui.distributions import one_each
 from verl_tui.evaluation import PREFIX, RESERVED
+from verl_tui.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from verl_tui.runs.run import Run
 
-_COMPONENT = re.compile(
+_COMPONENT = pattern(
     r"(?:train/)?rewards/(?P<trl>.+?)(?:/mean)?"
     r"|(?:training/reward|train/reward_components|reward_components|reward)/(?P<own>.+?)(?:/mean)?"
     r"|(?:critic/)?(?:reward_extra|reward_extra_info|extra_reward)/(?P<extra>.+?)/mean"
@@ -26,7 +27,7 @@ _COMPONENT = re.compile(
 4545; a reward manager returns them as `reward_extra_info`), and figures of a dump beside a sample's
 score.
 """
-_NO_COMPONENT = re.compile(
+_NO_COMPONENT = pattern(
     r".*[/_](?:length|len|tokens?|chars|words|turns?|time|seconds|latency|std|min|max|median|p\d\d|kl|entropy|count"
     r"|number|num|penalty|costs?|errors?|failures?|violations?|advantages?|repetition|distinct_\d|index|level"
     r"|difficulty|weight|temperature|loss|rate_limit|retries|calls|ratio|coef|coeff|mean)"

@@ -4,12 +4,12 @@ assumed.
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.conditions.condition import number
 from verl_tui.health.guide import ASSUMED_RESPONSE_LIMIT
+from verl_tui.patterns import pattern
 from verl_tui.runs.settings import number as as_number
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from verl_tui.health.guide import Guide
     from verl_tui.runs.run import Run
 
-_PARTS = re.compile(r"[./]")
+_PARTS = pattern(r"[./]")
 
 
 class Limit(NamedTuple):

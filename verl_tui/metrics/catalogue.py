@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
+from verl_tui.patterns import pattern
+
 if TYPE_CHECKING:
+    import re
     from collections.abc import Iterator, Mapping
 
 Direction = Literal["up", "down", "near", ""]
@@ -33,7 +35,7 @@ Group = Literal[
 ]
 """Subject of a metric; charts and lists are ordered by it."""
 
-_CHOICE = re.compile(r"\{([^{}]+)\}")
+_CHOICE = pattern(r"\{([^{}]+)\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,4 +103,4 @@ def known_metrics() -> Mapping[str, Metric]:
 @cache
 def patterns() -> tuple[tuple[re.Pattern[str], Metric], ...]:
     """Return the patterns of whole keys with what they describe, in the order of trying."""
-    return tuple((re.compile(line.key), line) for line in read_table("patterns"))
+    return tuple((pattern(line.key), line) for line in read_table("patterns"))

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from functools import cache
 from typing import Literal
 
 from verl_tui.metrics.catalogue import Group, Metric, known_metrics, patterns, sample_figures
 from verl_tui.metrics.names import LONGEST_KEY, SCALE, modern, slashed
+from verl_tui.patterns import pattern
 
 Part = Literal["mean", "max", "min"]
 
-_SUFFIXED = re.compile(r"(.*[^/_])[/_](mean|avg|max|min)")
-_PREFIXED = re.compile(r"((?:.*/)?(?:completions|moe)/)(mean|avg|max|min)_(.+)")
-_RESAMPLED = re.compile(r"(?:maj|best|worst)@\d+[/_](?:mean|std)$")
-_QUANTILE = re.compile(r"(.+)/(p05|p25|p50|p75|p95)")
+_SUFFIXED = pattern(r"(.*[^/_])[/_](mean|avg|max|min)")
+_PREFIXED = pattern(r"((?:.*/)?(?:completions|moe)/)(mean|avg|max|min)_(.+)")
+_RESAMPLED = pattern(r"(?:maj|best|worst)@\d+[/_](?:mean|std)$")
+_QUANTILE = pattern(r"(.+)/(p05|p25|p50|p75|p95)")
 _QUANTILES = {"p50": "median"}
-_VALIDATION = re.compile(r"(?:eval|validation)[/_](.+)")
-_VALIDATION_FIGURE = re.compile(r"val_(samples/.+)")
-_PREFIX = re.compile(r"(?:train[/_]|actor/(?=rollout_corr/))(.+)")
+_VALIDATION = pattern(r"(?:eval|validation)[/_](.+)")
+_VALIDATION_FIGURE = pattern(r"val_(samples/.+)")
+_PREFIX = pattern(r"(?:train[/_]|actor/(?=rollout_corr/))(.+)")
 
 
 @cache
@@ -73,8 +73,8 @@ def _known(name: str) -> Metric | None:
     """Describe verl's present name of a metric, None where neither table nor pattern has it."""
     if name in known_metrics():
         return known_metrics()[name]
-    for pattern, metric in patterns():
-        if match := pattern.fullmatch(name):
+    for form, metric in patterns():
+        if match := form.fullmatch(name):
             label = metric.label.replace("{0}", _words(match[match.lastindex or 0]))
             return replace(metric, label=label)
     if match := _VALIDATION_FIGURE.fullmatch(name):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from typing import TYPE_CHECKING
 
 from verl_tui.metrics.catalogue import verl_metrics
+from verl_tui.patterns import pattern
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Iterable, Mapping
 
 LONGEST_KEY = 400
@@ -36,33 +37,33 @@ _TWICE = "num_turns/"
 
 _RENAMED_PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
     # OpenRLHF and NeMo-RL write to `timing/` too; theirs are no old names of verl's.
-    (re.compile(r"timing/(?!train/|generation$|step_total$)(.+)"), r"timing_s/\1"),
-    (re.compile(r"(?:val/)?test_score/(.+)"), r"val-core/\1/reward/mean@1"),
-    (re.compile(r"mismatch/(?:mismatch_)?(.+)"), r"rollout_corr/\1"),
-    (re.compile(r"rollouter/(.+)"), r"fully_async/rollouter/\1"),
+    (pattern(r"timing/(?!train/|generation$|step_total$)(.+)"), r"timing_s/\1"),
+    (pattern(r"(?:val/)?test_score/(.+)"), r"val-core/\1/reward/mean@1"),
+    (pattern(r"mismatch/(?:mismatch_)?(.+)"), r"rollout_corr/\1"),
+    (pattern(r"rollouter/(.+)"), r"fully_async/rollouter/\1"),
 )
 
-_RL_INSIGHT = re.compile(r"rl_insight_monitor_(.+)")
+_RL_INSIGHT = pattern(r"rl_insight_monitor_(.+)")
 """verl's rl_insight puts this prefix before every key."""
 
 # Exporters: CSV writes `/` as `_`, so does verl's rl_insight logger; MLflow writes `@` as `_at_`,
 # `(` and `)` as `_`.
 _PHASES = "gen|ref|values|adv|old_log_prob|update_actor|update_critic|testing|step"
 _FLAT_PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"(timing_s|timing_per_token_ms|global_seqlen|rollout_corr)_(.+)"), r"\1/\2"),
-    (re.compile(r"(val_test_score|test_score)_(.+)"), r"\1/\2"),
-    (re.compile(rf"(timing)_({_PHASES})"), r"\1/\2"),
-    (re.compile(r"(mismatch)_((?:mismatch|rollout)_.+)"), r"\1/\2"),
-    (re.compile(r"val[-_]aux_num_turns_(mean|max|min)"), r"val-aux/num_turns/\1"),
-    (re.compile(r"val[-_](core|aux)_(.+)_([^_]+)_((?:mean|std)@\d+)"), r"val-\1/\2/\3/\4"),
+    (pattern(r"(timing_s|timing_per_token_ms|global_seqlen|rollout_corr)_(.+)"), r"\1/\2"),
+    (pattern(r"(val_test_score|test_score)_(.+)"), r"\1/\2"),
+    (pattern(rf"(timing)_({_PHASES})"), r"\1/\2"),
+    (pattern(r"(mismatch)_((?:mismatch|rollout)_.+)"), r"\1/\2"),
+    (pattern(r"val[-_]aux_num_turns_(mean|max|min)"), r"val-aux/num_turns/\1"),
+    (pattern(r"val[-_](core|aux)_(.+)_([^_]+)_((?:mean|std)@\d+)"), r"val-\1/\2/\3/\4"),
     (
-        re.compile(r"val[-_](core|aux)_(.+)_([^_]+)_((?:maj|best|worst)@\d+)_(mean|std)"),
+        pattern(r"val[-_](core|aux)_(.+)_([^_]+)_((?:maj|best|worst)@\d+)_(mean|std)"),
         r"val-\1/\2/\3/\4/\5",
     ),
 )
-_MLFLOW_AT = re.compile(r"(?<![^/_])(mean|std|maj|best|worst)_at_(?=\d)")
+_MLFLOW_AT = pattern(r"(?<![^/_])(mean|std|maj|best|worst)_at_(?=\d)")
 
-SCALE = re.compile(r"(?<=lr)[(_](1e-\d{1,3})[)_]$")
+SCALE = pattern(r"(?<=lr)[(_](1e-\d{1,3})[)_]$")
 """The factor that a key states: `actor/lr(1e-4)`."""
 _SCALED_KEYS = (
     "actor/lr(1e-4)",
@@ -93,8 +94,8 @@ def slashed(key: str) -> str:
         return key
     if key in flat_names():
         return flat_names()[key]
-    for pattern, form in _FLAT_PATTERNS:
-        if match := pattern.fullmatch(key):
+    for flat, form in _FLAT_PATTERNS:
+        if match := flat.fullmatch(key):
             return match.expand(form).replace("val_test_score/", "val/test_score/")
     return key
 
@@ -112,8 +113,8 @@ def modern(key: str) -> str:
     name = slashed(SCALE.sub("", key))
     if name in RENAMED:
         return RENAMED[name]
-    for pattern, form in _RENAMED_PATTERNS:
-        if match := pattern.fullmatch(name):
+    for former, form in _RENAMED_PATTERNS:
+        if match := former.fullmatch(name):
             return match.expand(form)
     return name
 

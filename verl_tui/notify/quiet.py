@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import time
 from typing import NamedTuple
 
-_SPAN = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)\s*[-–]\s*([01]?\d|2[0-3]):([0-5]\d)")
+from verl_tui.patterns import pattern
+
+_SPAN = pattern(r"([01]?\d|2[0-3]):([0-5]\d)\s*[-–]\s*([01]?\d|2[0-3]):([0-5]\d)")
 
 
 class QuietHours(NamedTuple):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from verl_tui.comparison.as_text import escaped, markdown_table
 from verl_tui.comparison.table import Table
+from verl_tui.patterns import pattern
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.session.selection import LETTERS
 from verl_tui.report.masked import masked
@@ -40,7 +40,7 @@ from verl_tui.report.words import WrittenFinding
 
 _SIZE = (76, 12)
 """Cells of a curve that is drawn in text."""
-_TICKS = re.compile("`+")
+_TICKS = pattern("`+")
 
 
 def as_markdown(

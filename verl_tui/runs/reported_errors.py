@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from verl_tui.patterns import pattern
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -12,7 +14,7 @@ if TYPE_CHECKING:
 
 _MOST = 100
 """Kinds that are kept: a log with more has random words in its errors."""
-_VARIES = re.compile(r"0x[0-9a-f]+|\b[0-9a-f]{8,}\b|\d+", re.IGNORECASE)
+_VARIES = pattern(r"0x[0-9a-f]+|\b[0-9a-f]{8,}\b|\d+", re.IGNORECASE)
 """Numbers, addresses and identifiers, which differ between errors of one kind."""
 
 

@@ -9,11 +9,11 @@ line).
 from __future__ import annotations
 
 import math
-import re
 from enum import IntEnum
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
+from verl_tui.patterns import pattern
 from verl_tui.records import CONSOLE, LAUNCH
 from verl_tui.secrets import hide_setting
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from verl_tui.records import Settings
 
-_OPEN = re.compile(r"\$\{")
-_REFERENCE = re.compile(r"\$\{([\w./-]+)\}")
+_OPEN = pattern(r"\$\{")
+_REFERENCE = pattern(r"\$\{([\w./-]+)\}")
 """A value that is another setting's (OmegaConf); relative ones and resolvers are left as they
 are.
 """

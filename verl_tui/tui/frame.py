@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from html import unescape
 from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
 
+from verl_tui.patterns import pattern
 from verl_tui.tui.terminal.output import screen_rows
 
 if TYPE_CHECKING:
+    import re
+
     from textual.app import App
     from textual.pilot import Pilot
 
     from verl_tui.on_demand.samples import SampleBrowser
 
-_BRAILLE = re.compile("[\u2801-\u28ff]")
+_BRAILLE = pattern("[\u2801-\u28ff]")
 _PATIENCE = 100
-_TEXT = re.compile(r'(<text [^>]*?textLength=")([\d.]+)("[^>]*>)([^<]*)(</text>)')
+_TEXT = pattern(r'(<text [^>]*?textLength=")([\d.]+)("[^>]*>)([^<]*)(</text>)')
 
 
 async def settled(pilot: Pilot[Any], browser: SampleBrowser) -> None:

@@ -11,6 +11,7 @@ from verl_tui.health.limits import (
     stated_limit,
     v1_trainer,
 )
+from verl_tui.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -64,7 +65,7 @@ def staleness_free(context: RuleContext, _key: str) -> str | None:
     return f"{stated} is null: staleness is not controlled in this run" if stated else None
 
 
-_SEQUENCES = re.compile(r"gspo|seq(?:uence)?(?:_|-|$)", re.IGNORECASE)
+_SEQUENCES = pattern(r"gspo|seq(?:uence)?(?:_|-|$)", re.IGNORECASE)
 
 
 def clips_sequences(context: RuleContext, key: str) -> str | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.diagnoses.diagnosis import Diagnosis
 from verl_tui.health.finding import Finding, NotJudged, Severity
+from verl_tui.patterns import pattern
 from verl_tui.records import EventKind
 from verl_tui.runs.views.signs_of_life import writer
 from verl_tui.runs.views.state import State, interrupted
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 
 # In the order of trying: vLLM's advice before the general one for memory.
 _ADVICE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
-    (re.compile(pattern, re.IGNORECASE), advice)
-    for pattern, advice in (
+    (pattern(words, re.IGNORECASE), advice)
+    for words, advice in (
         (
             r"No available memory for the cache blocks",
             "vLLM found no room for its cache: raise "
@@ -95,23 +96,23 @@ _ADVICE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 # there.
 _ADVICE_ON_REPORTS: tuple[tuple[re.Pattern[str], str], ...] = (
     (
-        re.compile(r"ActorDiedError|RayActorError|WorkerCrashedError|NodeDiedError"),
+        pattern(r"ActorDiedError|RayActorError|WorkerCrashedError|NodeDiedError"),
         "A Ray worker died: its own log (/tmp/ray/session_latest/logs/worker-*.err) and dmesg "
         "say why, often the "
         "host's memory.",
     ),
     (
-        re.compile(r"Error executing job with overrides|HYDRA_FULL_ERROR"),
+        pattern(r"Error executing job with overrides|HYDRA_FULL_ERROR"),
         "Hydra ended the job: the cause is in the traceback below this line; "
         "HYDRA_FULL_ERROR=1 prints all of it.",
     ),
     (
-        re.compile(r"RayTaskError"),
+        pattern(r"RayTaskError"),
         "A Ray task failed: the exception's own message is at the end of the traceback.",
     ),
 )
 _ENDS = (EventKind.FATAL, EventKind.TRACEBACK, EventKind.STOPPED)
-_CONSEQUENCE = re.compile(
+_CONSEQUENCE = pattern(
     r"ChildFailedError|CalledProcessError|Sync replay buffer selected terminal groups"
     r"|Received an empty list as keys"
     r"|RayTaskError|^Traceback|^Error executing job|^Job 'raysubmit_|Component failed with error"
@@ -286,6 +287,6 @@ def advice(headline: str, *others: str) -> str:
         others: Further lines about the same end.
     """
     text = " ".join((headline, *others))
-    known = (words for pattern, words in _ADVICE if pattern.search(text))
-    report = (words for pattern, words in _ADVICE_ON_REPORTS if pattern.search(headline))
+    known = (words for form, words in _ADVICE if form.search(text))
+    report = (words for form, words in _ADVICE_ON_REPORTS if form.search(headline))
     return next(known, None) or next(report, _OTHERWISE)

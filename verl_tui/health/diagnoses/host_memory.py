@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from verl_tui.health.conditions.condition import number
@@ -12,6 +11,7 @@ from verl_tui.health.diagnoses.diagnosis import Diagnosis
 from verl_tui.health.finding import Finding, NotJudged, Severity
 from verl_tui.health.limits import positive_setting
 from verl_tui.health.rule_context import minutes
+from verl_tui.patterns import pattern
 from verl_tui.runs.views.state import State
 from verl_tui.text import one_line
 
@@ -26,10 +26,8 @@ _USED = ("perf/cpu_memory_used_gb", "actor/perf/cpu_memory_used_gb")
 _SHARE = ("system/memory_percent", "system/memory")
 """W&B's figure of the host: percent in use."""
 _TOTAL = ("perf/cpu_memory_total_gb", "actor/perf/cpu_memory_total_gb")
-_KILLED = re.compile(
-    r"killed due to memory pressure|running low on memory|was [\d.]+GB / [\d.]+GB \("
-)
-_OF = re.compile(r"was ([\d.]+)GB / ([\d.]+)GB \(")
+_KILLED = pattern(r"killed due to memory pressure|running low on memory|was [\d.]+GB / [\d.]+GB \(")
+_OF = pattern(r"was ([\d.]+)GB / ([\d.]+)GB \(")
 _FULL = 0.95
 """Share of the node at which Ray kills (Ray's RAY_memory_usage_threshold)."""
 _MOST = 200

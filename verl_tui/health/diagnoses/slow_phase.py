@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from functools import lru_cache
 from statistics import median
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
@@ -12,6 +11,7 @@ from verl_tui.health.conditions.condition import number
 from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, BlockFinding, BlockInputs
 from verl_tui.health.finding import NotJudged
 from verl_tui.metrics import describe
+from verl_tui.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from verl_tui.health.blocks import Block
     from verl_tui.health.rule_context import RuleContext
 
-_PHASE = re.compile(
+_PHASE = pattern(
     r"timing_s/(?!step$|testing$|save_checkpoint$|start_profile$|stop_profile$|dump_|.*/slowest/|.*(?:/|_)(?:max|min)$).+"
 )
 """Phases of every step. Validation and checkpoints have their own pace and are left out, as are
 single responses.
 """
-_NO_TIME = re.compile(
+_NO_TIME = pattern(
     r"(?:.*(?:/|_))?(?:lengths?|tokens?|counts?|turns|ratio|share|num|num_.+|size|bytes)(?:/mean)?"
 )
 """verl and its agent loops put figures under `timing_s/` that are no seconds:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.patterns import pattern
 from verl_tui.sources.files.tail import CHUNK
 
 if TYPE_CHECKING:
     from verl_tui.on_demand.log.blocks import LogFile
 
-_STEP = re.compile(rb'(?<![\w:])step:(\d{1,15}) - |"(?:global_)?step": ?(\d{1,15})\b')
+_STEP = pattern(rb'(?<![\w:])step:(\d{1,15}) - |"(?:global_)?step": ?(\d{1,15})\b')
 """Steps in consoles and in records of JSONL files."""
 
 

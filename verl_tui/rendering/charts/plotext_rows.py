@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
+from verl_tui.patterns import pattern
 from verl_tui.rendering.charts.braille import join
 from verl_tui.rendering.charts.roles import ROLES
 
@@ -15,7 +15,7 @@ _FIRST_COLOUR = 100
 """Roles travel through plotext as palette colours from here on; what they look like is the theme's
 business.
 """
-_SGR = re.compile(r"\x1b\[([0-9;]*)m")
+_SGR = pattern(r"\x1b\[([0-9;]*)m")
 _CURSOR = "┃"
 _BEHIND = ("key", "restart")
 """Lines that the cursor's hides: the grid, and a restart in its column."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from rich.cells import cell_len
 
+from verl_tui.patterns import pattern
 from verl_tui.records import POWER_CAP
 from verl_tui.rendering.text.block_levels import strip
 from verl_tui.rendering.text.wrap import ellipsis, fit
@@ -41,12 +42,12 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _ASCII = str.maketrans({_NOTHING: "-", "°": None})
 
 # Words that all boards of a host share or that say less than the model.
-_NOISE = re.compile(
+_NOISE = pattern(
     r"-?\b(?:NVIDIA|GeForce|Tesla|Quadro|Generation|Blackwell|Server|Workstation|Edition|GPU"
     r"|SXM\d*|PCIe|HBM\w*|\d+ ?GB)\b",
     re.IGNORECASE,
 )
-_INSTANCE = re.compile(r"\bMIG\b.*")
+_INSTANCE = pattern(r"\bMIG\b.*")
 
 _FRAME = ("▕", "▏")
 _ASCII_FRAME = ("|", "|")

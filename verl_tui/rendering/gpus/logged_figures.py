@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
 from verl_tui.metrics import describe, modern
+from verl_tui.patterns import pattern
 from verl_tui.rendering.charts.labels import value_text
 from verl_tui.rendering.charts.sparkline import BROKEN, gauge, sparkline
 from verl_tui.rendering.text.printable import cut, middle
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
 
-_MEMORY = re.compile(r"(?:\w+/)?perf/max_memory_\w+_gb")
+_MEMORY = pattern(r"(?:\w+/)?perf/max_memory_\w+_gb")
 _MFU = "perf/mfu/actor"
-_OF_WANDB = re.compile(
+_OF_WANDB = pattern(
     r"system/(?:gpu\.\d+\.(?:gpu|memoryAllocated|temp|powerWatts)|cpu|memory_percent)(?:/l:.+)?"
 )
 """W&B's system metrics that are shown, of a dozen for each GPU."""

@@ -7,6 +7,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.patterns import pattern
 from verl_tui.records import EventKind
 from verl_tui.rendering.text.search import needle
 from verl_tui.sources.formats.console import decoder as console
@@ -20,20 +21,18 @@ if TYPE_CHECKING:
 _LOOKED_AT = 400
 """Characters at the start of a line that decide its kind."""
 _LEVEL = rb"(?:^|[\s\[\]|:(])(?:%s)(?=[\s\[\]|:)]|$)"
-_ERROR = re.compile(
+_ERROR = pattern(
     _LEVEL % rb"ERROR|CRITICAL|FATAL" + rb"|^[Ee]rror:|^Fatal Python error:|\*\*\* SIG\w+ received"
 )
-_WARNING = re.compile(_LEVEL % rb"WARNING|WARN" + rb"|\w*Warning: |warnings\.warn\(")
+_WARNING = pattern(_LEVEL % rb"WARNING|WARN" + rb"|\w*Warning: |warnings\.warn\(")
 """Python's logging and warnings; vLLM, SGLang and Ray write levels the same way."""
-_QUOTED = re.compile(r"\s*warnings\.warn\(")
+_QUOTED = pattern(r"\s*warnings\.warn\(")
 """The source line that Python prints after a warning."""
 _AROUND = ("Traceback (most recent", "The above exception was", "During handling of the above")
 """Lines around the one that names an exception."""
-_ALARMING = re.compile(
-    rb"ERROR|CRITICAL|FATAL|[Ee]rror:|WARN|Warning: |warnings\.warn\(|\*\*\* SIG"
-)
-_REPEATED = re.compile(r"\s*\[repeated (\d+)x across cluster\].*$")
-_ACTOR = re.compile(r"\(?([^\s()\[\]:=]+)")
+_ALARMING = pattern(rb"ERROR|CRITICAL|FATAL|[Ee]rror:|WARN|Warning: |warnings\.warn\(|\*\*\* SIG")
+_REPEATED = pattern(r"\s*\[repeated (\d+)x across cluster\].*$")
+_ACTOR = pattern(r"\(?([^\s()\[\]:=]+)")
 
 
 class LineKind(Enum):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from verl_tui.patterns import pattern
 from verl_tui.rendering.log.json_records import summary
 from verl_tui.rendering.log.line_kinds import LineKind, split_line
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from verl_tui.on_demand.log import LogLine
 
-_NUMBER = re.compile(r"\b[0-9a-f]{8,}\b|\d+(?:[.,:]\d+)*")
+_NUMBER = pattern(r"\b[0-9a-f]{8,}\b|\d+(?:[.,:]\d+)*")
 """Also the ids that Ray gives workers."""
 _ALIKE = 800
 """Characters in which numbers may differ."""

@@ -14,9 +14,10 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from verl_tui.patterns import pattern
 from verl_tui.rendering.text.search import Search
 
-_TOKEN = re.compile(
+_TOKEN = pattern(
     r"""(?P<bar>\|)
     |(?P<not>!?)(?:/(?P<pattern>(?:\\.|[^\\])+?)/(?=[\s|]|$)|(?P<word>[^\s|]*[^\s|!][^\s|]*))
     |(?P<bang>!+)""",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
+
+from verl_tui.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -18,7 +19,7 @@ _FEW = 3
 """Smallest size of such a subgroup."""
 _MACHINES = "system"
 """Prefix of the machine metrics (GPUs, CPUs, disks, networks) of W&B and the tutorials."""
-_DIGITS = re.compile(r"(\d+)")
+_DIGITS = pattern(r"(\d+)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from difflib import SequenceMatcher
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.patterns import pattern
 from verl_tui.rendering.samples.marks import pieces
 from verl_tui.rendering.samples.template import ANSWER, ASSISTANT, CODE, THOUGHT
 from verl_tui.text import one_line
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
 DIFFERS = "differs"
 """Role of what differs from the ground truth."""
 
-_BRACES = re.compile(r"(?P<boxed>\\(?:boxed|fbox)\s{0,3}\{)|\\.|[{}]", re.DOTALL)
-_HASHES = re.compile(r"####[^\S\n]*(?P<answer>\$?-?\d[\d.,]*|[^\s#][^\n#]{0,80}\s*\Z)")
-_LINE = re.compile(
+_BRACES = pattern(r"(?P<boxed>\\(?:boxed|fbox)\s{0,3}\{)|\\.|[{}]", re.DOTALL)
+_HASHES = pattern(r"####[^\S\n]*(?P<answer>\$?-?\d[\d.,]*|[^\s#][^\n#]{0,80}\s*\Z)")
+_LINE = pattern(
     r"^[*_ ]{0,4}(?:final )?answer[*_ ]{0,4}[:：][*_ ]{0,4}(?P<answer>\S[^\n]{0,200})$",
     re.MULTILINE | re.IGNORECASE,
 )
@@ -40,13 +41,13 @@ _LONGEST = 200
 _MOST_TRUTHS = 50
 _ALIKE = 0.6
 """Share of characters in common from which on single ones are marked; heuristic."""
-_WORD = re.compile(r"\w+")
+_WORD = pattern(r"\w+")
 _TRUTH_KEYS = ("target", "answer", "answers", "ground_truth", "solution", "value")
-_WRITING = re.compile(
+_WRITING = pattern(
     r"\\(?:left|right|displaystyle|[,!;: ()])|\\(?:text|mathrm|mathbf|textbf)(?=\{)|[\s*]|\{,\}"
 )
-_FRACTION = re.compile(r"(-?)\\[dt]?frac\{?(\d{1,30})\}?\{?(\d{1,30})\}?|(-?)(\d{1,30})/(\d{1,30})")
-_NUMBER = re.compile(r"-?(?:\d{1,3}(?:,\d{3}){1,10}|\d{1,30})?(?:\.\d{0,30})?(?:[eE][+-]?\d{1,2})?")
+_FRACTION = pattern(r"(-?)\\[dt]?frac\{?(\d{1,30})\}?\{?(\d{1,30})\}?|(-?)(\d{1,30})/(\d{1,30})")
+_NUMBER = pattern(r"-?(?:\d{1,3}(?:,\d{3}){1,10}|\d{1,30})?(?:\.\d{0,30})?(?:[eE][+-]?\d{1,2})?")
 
 
 class Answer(NamedTuple):
@@ -173,8 +174,8 @@ def _boxed(text: str) -> Iterator[Answer]:
                 yield Answer(box[0], found.end(), box[1], found.start())
 
 
-def _matched(pattern: re.Pattern[str], text: str) -> Iterator[Answer]:
-    for found in pattern.finditer(text):
+def _matched(form: re.Pattern[str], text: str) -> Iterator[Answer]:
+    for found in form.finditer(text):
         yield Answer(*found.span(), *found.span("answer"))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from difflib import SequenceMatcher
 from itertools import islice, zip_longest
@@ -10,17 +9,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
+from verl_tui.patterns import pattern
 from verl_tui.rendering.samples import marks
 from verl_tui.rendering.text.wrap import fit, spans
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Sequence
 
     from verl_tui.rendering.text.piece import Piece, Pieces
 
 CHANGED = "differs"
 """Role of a word that the other text does not have there."""
-_WORD = re.compile(r"\w+|[^\w\s]")
+_WORD = pattern(r"\w+|[^\w\s]")
 _MOST_PAIRS = 400_000
 """Equal words of two texts, pair by pair, that are compared in order: some 0.2 s at worst."""
 _SIDE_BY_SIDE = 60

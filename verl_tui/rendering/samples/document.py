@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
+from verl_tui.patterns import pattern
 from verl_tui.rendering.samples import answers, margin, marks
 from verl_tui.rendering.samples.stretches import parse_both
 from verl_tui.rendering.samples.turns import turn_words
@@ -47,7 +48,7 @@ _STEP = 256
 """Rows wrapped at a time."""
 _MOST_ROWS = 20_000
 """Most rows of one part."""
-_OPENING = re.compile(
+_OPENING = pattern(
     r"\s*(?:<[^<>]{1,40}>\s*)*(?:assistant|model|gpt)?:?\s*(?:<[^<>]{1,40}>\s*)*", re.IGNORECASE
 )
 """The lines that open the model's turn: `<|im_start|>assistant`, `Assistant:`, `<think>`."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.patterns import pattern
 from verl_tui.rendering.samples.answers import final_answer
 from verl_tui.rendering.samples.marks import special
 from verl_tui.rendering.samples.stretches import parse
@@ -20,7 +20,7 @@ _KEPT = 150
 """Characters kept of a preview."""
 _MOST_MISSING = 64
 """Most samples waited for, those asked for last."""
-_BLANK = re.compile(r"\s+")
+_BLANK = pattern(r"\s+")
 
 
 class Preview(NamedTuple):

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from math import isnan
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.patterns import pattern
 from verl_tui.rendering.text.search import Search
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from verl_tui.records import SampleFacts
 
-_TERM = re.compile(
+_TERM = pattern(
     r"""(?P<field>[^\s"/<>=!:][^\s"<>=!]*)(?P<sign><=|>=|!=|==|=|<|>)(?P<value>\S*)(?=\s|$)
     |group:(?P<group>\S*)
     |"(?P<quoted>[^"]*)"(?=\s|$)

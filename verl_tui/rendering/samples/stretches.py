@@ -9,6 +9,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.patterns import pattern
 from verl_tui.rendering.samples.template import (
     ASSISTANT,
     CALL,
@@ -34,12 +35,12 @@ if TYPE_CHECKING:
 
 _DEEPEST = 16
 """Blocks within one another that are followed."""
-_JSON_CALL = re.compile(
+_JSON_CALL = pattern(
     r'^\{[^\S\n]*"(?:name|function|tool|tool_name|action)"[^\S\n]*:[^\n]{1,4000}\}$'
     r"|^\{\n(?:[^\S\n]+[^\n]{0,400}\n){1,40}\}$",
     re.MULTILINE,
 )
-_ARGUMENTS = re.compile(r'"(?:arguments|parameters|args|action_input|input)"\s*:')
+_ARGUMENTS = pattern(r'"(?:arguments|parameters|args|action_input|input)"\s*:')
 
 
 class Stretch(NamedTuple):

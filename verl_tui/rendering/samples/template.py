@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.patterns import pattern
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -48,7 +50,7 @@ _MARKERS = ("function", "tools", "s", "pad", "unk", "bos", "eos", "mask", "image
 """Tags that open no block."""
 _BY_LENGTH = "|".join(sorted((*_KINDS, *_MARKERS), key=len, reverse=True))
 
-_SIGNS = re.compile(
+_SIGNS = pattern(
     r"<\|im_start\|>(?P<chatml>\w{1,20})?(?:<\|im_sep\|>)?"
     r"|<\|(?:start_header_id|header_start)\|>(?P<header>[^<>|\n]{0,40})<\|(?:end_header_id|header_end)\|>"
     r"|<start_of_turn>(?P<gemma>\w{1,20})?"
@@ -72,12 +74,12 @@ _SIGNS = re.compile(
 _TURNS = ("chatml", "header", "gemma", "bar", "harmony")
 """Groups that hold the name of the speaker."""
 _ROLE = "system|developer|user|human|assistant|model|gpt|tool|ipython|observation|function"
-_OWN_LINE = re.compile(rf"^(?P<role>{_ROLE})$", re.MULTILINE)
-_GLUED = re.compile(r"(?:^|(?<=[^\s\w]))(?P<role>user)(?=\n\n)|(?<=\S)(?P<model>assistant)(?=\n\n)")
-_BEFORE_COLON = re.compile(
+_OWN_LINE = pattern(rf"^(?P<role>{_ROLE})$", re.MULTILINE)
+_GLUED = pattern(r"(?:^|(?<=[^\s\w]))(?P<role>user)(?=\n\n)|(?<=\S)(?P<model>assistant)(?=\n\n)")
+_BEFORE_COLON = pattern(
     rf"^(?P<role>{_ROLE}|environment)(?: [\w.-]{{1,60}})?:(?!/)", re.MULTILINE | re.IGNORECASE
 )
-_REACT = re.compile(
+_REACT = pattern(
     r"^[*_# ]{0,4}(?P<label>Thought|Action [Ii]nput|Action|Observation|Final [Aa]nswer)"
     r"(?: \d{1,3})?[*_]{0,2}:[*_]{0,2}",
     re.MULTILINE,

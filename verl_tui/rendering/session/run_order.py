@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.health.finding import Severity
 from verl_tui.indicators import factor
+from verl_tui.patterns import pattern
 from verl_tui.runs.views.state import State, last_write, state
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _STATES = tuple(
 """States from those that need attention to those that are over."""
 _TOGETHER = 60.0
 """Seconds within which files were written at about the same time: heuristic, a step or a copy."""
-_DIGITS = re.compile(r"(\d+)")
+_DIGITS = pattern(r"(\d+)")
 
 
 @dataclass

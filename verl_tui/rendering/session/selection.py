@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from itertools import takewhile
 from typing import TYPE_CHECKING
+
+from verl_tui.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
 LETTERS = "ABCDEF"
 """Letters that mark selected runs beside their colours; one for each that can be selected."""
-_PART = re.compile(r"(?:[^\W_]*\d[eE]-)?[^\W_]*$")
+_PART = pattern(r"(?:[^\W_]*\d[eE]-)?[^\W_]*$")
 """The last word of a shared start, which may be incomplete; `lr1e-6` is one word."""
 
 

@@ -10,6 +10,8 @@ import re
 import warnings
 from typing import TYPE_CHECKING
 
+from verl_tui.patterns import pattern
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -17,7 +19,7 @@ _PATIENCE = 0.01
 """Seconds that one line may take: drawing a hit blocks the screen that long."""
 _MOST_GIVEN_UP = 10
 """Lines given up before the search for an expression stops."""
-_TOKEN = re.compile(
+_TOKEN = pattern(
     r"""(?P<aside>\(\?(?:\#[^)]*|[a-zA-Z-]+|P=\w+)\))
     |(?P<open>\((?:\?(?:P<\w+>|<?[=!]|>|[a-zA-Z-]*:|\(\w+\)))?)
     |(?P<close>\))

@@ -5,13 +5,14 @@ verl's timers are seconds on the driver (`verl/trainer/ppo/ray_trainer.py`, `v1/
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.metrics import modern
+from verl_tui.patterns import pattern
 from verl_tui.runs.cached import cached_by_keys
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Callable, Mapping
 
     from verl_tui.runs.run import Run
@@ -59,15 +60,13 @@ def _none(_names: set[str]) -> set[str]:
 
 
 _FRAMEWORKS = (
-    _TimerNames("timing_s/step", re.compile(r"(?:timing_s/)+([^/]+)"), _verl, modern=True),
-    _TimerNames(
-        "timing/train/total_step_time", re.compile(r"(?:train/)?timing/train/([^/]+)"), _none
-    ),
-    _TimerNames("timing/step_total", re.compile(r"(?:train/)?timing/([^/]+)"), _none),
-    _TimerNames("perf/step_time", re.compile(r"perf/(\w+)_time"), _slime),
-    _TimerNames("time/step", re.compile(r"time/([^/]+)"), _none),
+    _TimerNames("timing_s/step", pattern(r"(?:timing_s/)+([^/]+)"), _verl, modern=True),
+    _TimerNames("timing/train/total_step_time", pattern(r"(?:train/)?timing/train/([^/]+)"), _none),
+    _TimerNames("timing/step_total", pattern(r"(?:train/)?timing/([^/]+)"), _none),
+    _TimerNames("perf/step_time", pattern(r"perf/(\w+)_time"), _slime),
+    _TimerNames("time/step", pattern(r"time/([^/]+)"), _none),
 )
-_NO_PART = re.compile(
+_NO_PART = pattern(
     r"(?:.*_)?(?:step|total_step_time|step_total|time_per_step)|.*(?:_(?:max|min|mean)|_per_.*)"
 )
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import re
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.patterns import pattern
 from verl_tui.records import EventKind
 from verl_tui.runs.cached import cached_by_revision
 from verl_tui.runs.views.signs_of_life import writer
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = frozenset({".pt", ".pth", ".ckpt", ".bin", ".safetensors"})
 """Of checkpoints that are files."""
-_VALUE = re.compile(r"(?:^|[_=-])(-?\d+\.(\d+))$")
+_VALUE = pattern(r"(?:^|[_=-])(-?\d+\.(\d+))$")
 _BROKEN_OFF = (EventKind.FATAL, EventKind.STOPPED, EventKind.TRACEBACK)
 _LOOKED_AT = ("reward", "validation")
 """Indicators whose best trainers save, in the order of trying."""

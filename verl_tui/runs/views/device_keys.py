@@ -6,7 +6,9 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-_WANDB = re.compile(
+from verl_tui.patterns import pattern
+
+_WANDB = pattern(
     r"(?:system|cluster)/gpu\.(\d+)\.(gpu|memoryAllocated|memoryAllocatedBytes|temp|powerWatts|enforcedPowerLimitWatts)"
     r"(?:/l:(.+))?"
 )
@@ -15,14 +17,14 @@ names the node.
 
 Under `cluster/` the same is said of all machines of a cluster, of which the run may use some.
 """
-_OF_DEVICE = re.compile(
+_OF_DEVICE = pattern(
     r"(?:.*[/_.])?(?:gpus?|devices?|cuda)[/_.:]?(\d{1,4})[/_.](?:gpu[/_.])?([^/]+)", re.IGNORECASE
 )
 """`gpus/0/util`, `system/gpu.0.gpu_util`, `gpu_3_temperature`."""
 _UNIT = r"(?:_?(bytes|[mg]i?b))?"
 _FIGURES = tuple(
-    (re.compile(pattern, re.IGNORECASE), field)
-    for pattern, field in (
+    (pattern(form, re.IGNORECASE), field)
+    for form, field in (
         (
             r"(?:(?:sm_)?util|utili[sz]ation|usage|load|busy)(?:_?(?:gpu|percent|pct|rate))?|percent",
             "gpu",
@@ -68,7 +70,7 @@ def device_key(key: str) -> DeviceKey | None:
 
 def _own_figure(device: int, name: str) -> DeviceKey | None:
     """Return the figure behind a name that is not W&B's, None for an unknown name."""
-    matches = ((pattern.fullmatch(name), field) for pattern, field in _FIGURES)
+    matches = ((form.fullmatch(name), field) for form, field in _FIGURES)
     found, field = next(((match, field) for match, field in matches if match), (None, ""))
     if found is None or not field.startswith("memory"):
         return DeviceKey(device, field) if found is not None else None

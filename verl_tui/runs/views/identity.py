@@ -8,9 +8,9 @@ tutorials.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from verl_tui.patterns import pattern
 from verl_tui.runs.stated_sizes import stated
 from verl_tui.runs.views.algorithm import by_metrics, by_settings
 from verl_tui.runs.views.facts import Fact, fact
@@ -50,8 +50,8 @@ _MODEL = (
     "_name_or_path",  # Hugging Face's own configuration of the model
     "model",
 )
-_CACHED = re.compile(r"models--([^/]+?)--([^/]+)")
-_NO_NAME = re.compile(
+_CACHED = pattern(r"models--([^/]+?)--([^/]+)")
+_NO_NAME = pattern(
     r"(?:checkpoint[-_]|global_step_?)\d+|huggingface|hf|actor|model|snapshots?|[0-9a-f]{20,}"
 )
 _IDENTIFYING = KNOWN.union(_MODEL, ("adv_estimator", "advantage_estimator", "loss_mode"))

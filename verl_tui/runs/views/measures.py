@@ -7,22 +7,23 @@ GSPO goes by `loss_agg_mode`; its loss was always `seq-mean-token-mean` before
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from verl_tui.metrics import slashed
+from verl_tui.patterns import pattern
 from verl_tui.runs.stated_sizes import stated
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Sequence
 
     from verl_tui.runs.run import Run
 
 _SINCE = "verl 0.9.1"
-_SUCCESSFUL = re.compile(r"val-(?:core|aux)/.+/acc_success_only/.+")
+_SUCCESSFUL = pattern(r"val-(?:core|aux)/.+/acc_success_only/.+")
 _TURNS = {"num_turns/mean", "training/num_turns/mean"}
 """No earlier version logs both; logs of verl seldom state its version."""
-_ACCURACY = re.compile(r"val-core/.+/acc/.+")
+_ACCURACY = pattern(r"val-core/.+/acc/.+")
 _GSPO_USUAL = "seq-mean-token-mean"
 
 
@@ -72,8 +73,8 @@ def _aggregated_otherwise(run: Run) -> bool:
     return loss is not None and loss[1] == "gspo" and mode is not None and mode[1] != _GSPO_USUAL
 
 
-def _has(run: Run, pattern: re.Pattern[str]) -> bool:
-    return any(pattern.fullmatch(slashed(key)) for key in run.keys)
+def _has(run: Run, form: re.Pattern[str]) -> bool:
+    return any(form.fullmatch(slashed(key)) for key in run.keys)
 
 
 def _names(runs: Sequence[Run]) -> str:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from verl_tui.patterns import pattern
 from verl_tui.runs.settings import number
 from verl_tui.runs.views.identity import is_known
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_NAMING = re.compile(
+_NAMING = pattern(
     r"(?:.*[_.])?(?:path|dir|dirs|files?|folder|name|names|id|ids|uuid|host|hostname|port|address|url|uri|user"
     r"|timestamp|date|tags?|notes|git|commit|_wandb|version)(?:[_.].*)?|wandb\..*"
 )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from verl_tui.patterns import pattern
 from verl_tui.records import SAMPLES, EventKind
 from verl_tui.runs.restarts import starts
 from verl_tui.runs.time.forecast import expected_step, remaining_steps
@@ -45,7 +45,7 @@ _OF_EVALUATIONS = frozenset({SAMPLES, "settings", "checkpoints"})
 """Formats of what may lie beside an evaluation."""
 _CONSOLE = "console"
 """The format that text has which no other format knows."""
-_CTRL_C = re.compile(r"KeyboardInterrupt|SIGINT")
+_CTRL_C = pattern(r"KeyboardInterrupt|SIGINT")
 _QUIET_CRASH = 60.0
 """A traceback alone may be harmless; with this much silence after it the run is called crashed,
 until it goes on.

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 
+from verl_tui.patterns import pattern
 from verl_tui.sources.discovery.found import WANDB, wandb_id
 from verl_tui.sources.discovery.name_classes import NameClass, classify_name
 from verl_tui.sources.files.checkpoint_names import HOMES, checkpoint_step
 from verl_tui.sources.files.paths import is_folder
 from verl_tui.sources.folders.setting_files import NAMES as SETTINGS
 
-_EXPORTED = re.compile(
+_EXPORTED = pattern(
     r"verl-tui-.+(?:-samples?(?:-\d+)*\.jsonl|\.csv|\.txt)|events\.out\.tfevents\..+\.verl-tui"
 )
 """Files that verl-tui exported: read only if the user names them."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from verl_tui.patterns import pattern
 from verl_tui.sources.discovery import ranks
 from verl_tui.sources.formats.console import decoder as console
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 WANDB = "wandb"
 """The directory in which W&B keeps its runs."""
-_WANDB_RUN = re.compile(r"^(?:offline-)?run-\d{8}_\d{6}-(.+)$")
-_HPARAMS = re.compile(r"\d{10}\.\d+")
+_WANDB_RUN = pattern(r"^(?:offline-)?run-\d{8}_\d{6}-(.+)$")
+_HPARAMS = pattern(r"\d{10}\.\d+")
 """A folder in which torch's `SummaryWriter.add_hparams` puts an event file of its own, named by the
 time.
 """

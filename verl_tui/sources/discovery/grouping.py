@@ -19,6 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from verl_tui.patterns import pattern
 from verl_tui.sources.discovery import naming, ranks, versions
 from verl_tui.sources.discovery.found import (
     WANDB,
@@ -42,9 +43,9 @@ if TYPE_CHECKING:
 
     from verl_tui.sources.discovery.wandb_copies import WandbCopies
 
-_START = re.compile(r"[A-Z][a-z]{2}\d\d_\d\d-\d\d-\d\d_")
+_START = pattern(r"[A-Z][a-z]{2}\d\d_\d\d-\d\d-\d\d_")
 """Default name of a folder of events: time and host of the start."""
-_GENERIC = re.compile(
+_GENERIC = pattern(
     r"(?:logs?|out|outputs?|console|stdout|metrics|runs?|tb|tensorboard(?:_logs?)?|events|wandb|swanlog|samples|"
     r"rollouts?|dumps?|validations?|results?|csv|train|slurm|data)(?:[_-]?(?:logs?|data|dir|files|dumps?))?",
     re.IGNORECASE,

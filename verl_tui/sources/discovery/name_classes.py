@@ -7,6 +7,7 @@ import re
 from enum import Enum
 from functools import lru_cache
 
+from verl_tui.patterns import pattern
 from verl_tui.sources.files.compressed import SUFFIX
 from verl_tui.sources.files.rotated import base
 from verl_tui.sources.formats.tensorboard import reader as tensorboard
@@ -150,7 +151,7 @@ _OTHERS = frozenset(
     ]
 )
 """Suffixes of code, weights, pictures and other files that are never logs."""
-_WRITTEN = re.compile(
+_WRITTEN = pattern(
     r"(?:readme|license|licence|notice|authors|contributing|changelog|changes|copying|manifest|makefile|dockerfile|todo"
     r"|requirements|install|version|gemfile|procfile|vocab|merges|index|setup)\b.*",
     re.IGNORECASE,

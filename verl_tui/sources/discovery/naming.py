@@ -10,13 +10,14 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from verl_tui.patterns import pattern
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-_NOTHING = re.compile(
+_NOTHING = pattern(
     r"(?:logs?|exps?|experiments?|out|outputs?|outdir|console|stdout|stderr|metrics|runs|tb|tensorboard(?:_logs?)?|events|wandb"
     r"|swanlog|files|samples|rollouts?|dumps?|results?|csv|train(?:ing|er)?|main(?:_ppo)?|nohup|slurm|data|default|tmp"
     r"|checkpoints?|ckpts?|attempt_\d+|rank[._-]?#?\d*|version_\d+|none|null|none_\w+|trainer_state|latest(?:-run)?"
@@ -26,12 +27,12 @@ _NOTHING = re.compile(
     re.IGNORECASE,
 )
 """Names of what lies in a folder, not of an experiment."""
-_ID = re.compile(
+_ID = pattern(
     r"[0-9a-f]{7,64}|[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|\d+|(?:offline-)?run-\d{8}_\d{6}-\w+"
     r"|[A-Z][a-z]{2}\d\d_\d\d-\d\d-\d\d_.*|\d{4}-\d\d-\d\d|\d\d-\d\d-\d\d|v\d+-\d{8}-\d{6}"
 )
 """Commits, ids, days and times."""
-_TITLE = re.compile(
+_TITLE = pattern(
     rb"_name['\"]?\s*(?::|=|\s(?=[\w'\"./]))"
     rb"[ \t]*(?:\n\s+desc:[^\n]*)?(?:\n\s+value:)?[ \t]*"
     rb"(?:'(?P<a>[^'\n]*)'|\"(?P<b>[^\"\n]*)\"|(?P<c>[^\s'\",;)}\]#]+))"
@@ -39,7 +40,7 @@ _TITLE = re.compile(
 """An experiment's name in YAML, JSON, overrides, arguments on a command line, and dumps of
 arguments.
 """
-_NAMERS = re.compile(rb"(?:^|[^A-Za-z0-9_])(?:experiment|(?:wandb_)?run|exp)$")
+_NAMERS = pattern(rb"(?:^|[^A-Za-z0-9_])(?:experiment|(?:wandb_)?run|exp)$")
 """Before `_name`: whose name it is."""
 _UNSAID = {"none", "null", "", "???", "true", "false", "str", "optional[str]", "=", ":"}
 

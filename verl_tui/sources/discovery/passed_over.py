@@ -10,6 +10,7 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.patterns import pattern
 from verl_tui.sources.discovery.naming import is_generic
 from verl_tui.text import one_line
 
@@ -19,15 +20,15 @@ if TYPE_CHECKING:
 
 _MOST_NAMED = 3
 """Files named in one sentence."""
-_DATA = re.compile(
+_DATA = pattern(
     r"data|datasets?|corpus|corpora|prompts|benchmarks?|eval_data|test_data", re.IGNORECASE
 )
 """Folders of JSONL files that are no logs."""
-_SPLITS = re.compile(
+_SPLITS = pattern(
     r"(?:.*[._-])?(?:train|test|val|valid|validation|dev|eval|dataset|prompts)\d*\.jsonl",
     re.IGNORECASE,
 )
-_DIGITS = re.compile(r"\d+")
+_DIGITS = pattern(r"\d+")
 
 UNKNOWN = "of no known format"
 UNSURE = "holds no step, unlike the log beside it"

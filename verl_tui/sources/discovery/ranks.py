@@ -5,22 +5,24 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.patterns import pattern
+
 if TYPE_CHECKING:
     from pathlib import Path
 
-_RANK = re.compile(
+_RANK = pattern(
     r"(?:(?<=[^A-Za-z])|^)(?:local|global|node)?[._-]?rank[._-]?(\d{1,5})(?!\d)", re.IGNORECASE
 )
-_ATTEMPT = re.compile(r"attempt_\d+")
+_ATTEMPT = pattern(r"attempt_\d+")
 _STREAMS = ("stdout.log", "stderr.log")
 """torchrun's `--log-dir`: `{run id}/attempt_0/{local rank}/stdout.log`
 (torch/distributed/elastic/multiprocessing).
 """
-_WORKER = re.compile(r"worker-[0-9a-f]{20,}-(?P<job>[0-9a-f]{8})-\d+\.(?:out|err)")
+_WORKER = pattern(r"worker-[0-9a-f]{20,}-(?P<job>[0-9a-f]{8})-\d+\.(?:out|err)")
 """Ray's, in `/tmp/ray/session_latest/logs` (ray/_private/node.py); a worker without a job has
 `ffffffff`.
 """
-_RAYS_OWN = re.compile(
+_RAYS_OWN = pattern(
     r"(?:raylet|gcs_server|monitor|log_monitor|dashboard|runtime_env|agent|ray_client|debug_state|io-worker"
     r"|python-core|old|export|events?).*"
 )

@@ -7,18 +7,18 @@ A start that goes on from a checkpoint of another says so in its `args.json`:
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from verl_tui.patterns import pattern
 from verl_tui.sources.fields.jsonl import loads
 from verl_tui.sources.files.tail import opened
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-_VERSION = re.compile(r"v(\d{1,6})-\d{8}-\d{6}")
+_VERSION = pattern(r"v(\d{1,6})-\d{8}-\d{6}")
 _LARGEST = 2**20
 """Bytes; a larger file is no configuration."""
 

@@ -9,6 +9,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from verl_tui.patterns import pattern
 from verl_tui.sources.fields.jsonl import flatten, number
 
 if TYPE_CHECKING:
@@ -37,20 +38,20 @@ _DEVICES = (
 )
 _NAMED = frozenset((*_RANKS, *_DEVICES))
 _INDEX = ("index", "id", "idx", *_DEVICES, "ordinal")
-_NAME = re.compile(
+_NAME = pattern(
     r"(?:.*[/.])?(?:(?:.+_)?(?:id|idx|index|pid|ppid|port|seed|uuid)|rank|device|node|host|hostname|worker"
     r"|(?:local|global|world|node|group|worker|replica|[dtpsec]p)_rank)",
     re.IGNORECASE,
 )
 """Fields whose numbers are names. `effective_rank` and `mean_rank` are measurements."""
-_FIGURE = re.compile(
+_FIGURE = pattern(
     r"(?:.*[/.])?(?:gpu_?(?:util|mem|temp|power|usage|load|busy|percent)|(?:mem|memory)_|util|temperature|temp$|power"
     r"|sm_).*",
     re.IGNORECASE,
 )
 """Figures of a device, if the record names one."""
-_WRITTEN = re.compile(r"(?:(?:cuda|gpu|device|rank)[:_ ]?)?(\d{1,4})", re.IGNORECASE)
-_LISTS = re.compile(
+_WRITTEN = pattern(r"(?:(?:cuda|gpu|device|rank)[:_ ]?)?(\d{1,4})", re.IGNORECASE)
+_LISTS = pattern(
     r"(?:.*[/.])?(?:gpus?|devices?|gpu_(?:stats|metrics|info)|device_(?:stats|metrics|info))"
 )
 """Lists of devices."""

@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.distributions import of_bins, of_limits, of_values
+from verl_tui.patterns import pattern
 from verl_tui.records import Histogram
 from verl_tui.sources.fields.jsonl import Flaw, number
 from verl_tui.text import safe
@@ -30,10 +31,10 @@ _COUNTS = (
     "counts?|values|hist|histogram|bucket|bucket_counts?|bin_counts?|freqs?|frequency|frequencies"
     "|weights"
 )
-_HALF = re.compile(rf"(?:(.+?)[/_.])?(?:({_BOUNDS})|({_COUNTS}))")
+_HALF = pattern(rf"(?:(.+?)[/_.])?(?:({_BOUNDS})|({_COUNTS}))")
 _NAMES = ("tag", "metric", "key", "name")
 """Fields that name a histogram whose bins are fields of the record itself."""
-_NO_METRIC = re.compile(
+_NO_METRIC = pattern(
     r"(?:.*[/_.])?(?:ids?|uids?|index|indices|idx|tokens?|masks?|shapes?|seeds?|labels?|betas?"
     r"|timestamps?|ranks?|devices?|gpus|pids?|ports?)",
     re.IGNORECASE,

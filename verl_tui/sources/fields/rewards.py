@@ -6,6 +6,7 @@ import math
 import re
 from typing import TYPE_CHECKING, Any
 
+from verl_tui.patterns import pattern
 from verl_tui.sources.fields.jsonl import loads, number
 from verl_tui.sources.fields.sample import SCORE_NAMES
 from verl_tui.sources.files.tail import opened
@@ -16,9 +17,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _COMPLETION = "completion"
-_ADVANTAGE = re.compile(r"advantages?", re.IGNORECASE)
-_PART = re.compile(r"(?:.*[/_. ])?rewards?(?:[/_. ].*)?", re.IGNORECASE)
-_NO_PART = re.compile(
+_ADVANTAGE = pattern(r"advantages?", re.IGNORECASE)
+_PART = pattern(r"(?:.*[/_. ])?rewards?(?:[/_. ].*)?", re.IGNORECASE)
+_NO_PART = pattern(
     r"(?:.*[/_. ])?"
     r"(?:std|id|ids|index|step|steps|length|len|tokens?|weights?|entropy|logprobs?|seed)",
     re.IGNORECASE,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
+from verl_tui.patterns import pattern
 from verl_tui.records import Sample, SampleFacts
 from verl_tui.sources.fields.jsonl import integer, loads, number
 from verl_tui.text import safe
@@ -41,8 +41,8 @@ _STEP = ("global_step", "step", "global_steps")
 _CONVERSATION = ("conversations", "messages")
 _KNOWN = frozenset({"timestamp", "level", "scope", "uid", "request_id", *_CONVERSATION, *_STEP})
 _FIELDS = {*_PROMPT, *_RESPONSE, *_TRUTH, *SCORE_NAMES, *_STEP, "uid", "messages", "conversations"}
-_NUMBERED = re.compile(r"(?P<field>.+?)(?P<number>_\d+)?")
-_UID = re.compile(r"^(.+)_\d+_\d+$")
+_NUMBERED = pattern(r"(?P<field>.+?)(?P<number>_\d+)?")
+_UID = pattern(r"^(.+)_\d+_\d+$")
 _NOTHING: Mapping[str, float] = {}
 
 

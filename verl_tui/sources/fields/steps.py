@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from verl_tui.patterns import pattern
 from verl_tui.sources.fields.jsonl import integer
 
 if TYPE_CHECKING:
@@ -33,11 +33,11 @@ TRAINED = frozenset(
     {"loss", "policy_loss", "pg_loss", "grad_norm", "learning_rate", "lr", "kl", "entropy"}
 )
 """Metrics of trainings only, by which a record without a step is recognised."""
-_PARENT = re.compile(r"(?:train|training|trainer|progress|state|metrics|data|eval|time)[/._]")
+_PARENT = pattern(r"(?:train|training|trainer|progress|state|metrics|data|eval|time)[/._]")
 """Groups in which trainers log their step: `train/global_step`, `trainer/global_step`."""
-_OF_TOTAL = re.compile(rf"(.+)/(?:{'|'.join(_TOTALS)})")
+_OF_TOTAL = pattern(rf"(.+)/(?:{'|'.join(_TOTALS)})")
 """ms-swift: `"global_step/max_steps": "10/438"`."""
-_PAIR = re.compile(r"\s*(\d{1,17})\s*/\s*(\d{1,17})\s*")
+_PAIR = pattern(r"\s*(\d{1,17})\s*/\s*(\d{1,17})\s*")
 
 
 class StepFields(NamedTuple):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
+from verl_tui.patterns import pattern
 
-_NAME = re.compile(r"^(?:global_step_|policy-step-|checkpoint-|step_?)(\d{1,15})$")
+_NAME = pattern(r"^(?:global_step_|policy-step-|checkpoint-|step_?)(\d{1,15})$")
 HOMES = ("checkpoints", "ckpts", "ckpt", "checkpoint")
 """Folders below a run in which checkpoints lie; the run's own folder is looked at too."""
 

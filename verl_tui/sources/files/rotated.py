@@ -14,6 +14,7 @@ from collections import deque
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from verl_tui.patterns import pattern
 from verl_tui.sources.files.compressed import SUFFIX, CompressedTail, plain
 from verl_tui.sources.files.tail import CHUNK, Chunk, Tail
 
@@ -22,12 +23,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _DATE = r"\d{4}-?\d\d-?\d\d(?:[T_-]\d\d[-:]?\d\d(?:[-:]?\d\d)?|-\d{10})?"
-_PART = re.compile(
+_PART = pattern(
     r"(?P<base>(?:.*\.(?:log|jsonl|out|err|txt)|stdout|stderr|output|nohup|console|log))"
     rf"(?:\.(?P<number>\d{{1,4}})|[.-](?P<date>{_DATE}))",
     re.IGNORECASE,
 )
-_LOGURU = re.compile(
+_LOGURU = pattern(
     r"(?P<stem>.+)\.(?P<date>\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d_\d{6})(?P<suffix>\.(?:log|jsonl|out|txt))"
 )
 

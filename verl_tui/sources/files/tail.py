@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from verl_tui.patterns import pattern
 from verl_tui.sources.files.paths import is_file
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ one.
 CHUNK = 256 * 1024
 NEWEST = "checkpoint-*"
 """In a path: the newest checkpoint with this file in it."""
-_CHECKPOINT = re.compile(r"checkpoint-(\d{1,15})")
+_CHECKPOINT = pattern(r"checkpoint-(\d{1,15})")
 
 
 @dataclass(slots=True)

@@ -5,10 +5,10 @@ so far.
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind, Record, SourceStatus
 from verl_tui.sources.files.checkpoint_names import HOMES, checkpoint_step
 from verl_tui.sources.files.paths import is_file, is_folder
@@ -18,11 +18,11 @@ from verl_tui.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_BEST = re.compile(r"^best(?:[_-].*?)??(?:[_=-](?:(\d{1,15})|-?\d+\.\d+))?$")
+_BEST = pattern(r"^best(?:[_-].*?)??(?:[_=-](?:(\d{1,15})|-?\d+\.\d+))?$")
 """Names of the best checkpoint so far: `best_model`, `best_step_120`, `best_2.920`. A whole
 number is the step.
 """
-_SUFFIX = re.compile(r"\.(?:pt|pth|ckpt|bin|safetensors)$")
+_SUFFIX = pattern(r"\.(?:pt|pth|ckpt|bin|safetensors)$")
 """Of a checkpoint that is a file."""
 TRACKER = "latest_checkpointed_iteration.txt"
 """verl writes the step of the newest complete checkpoint into it, one integer (`trainer_base.py`,

@@ -5,9 +5,9 @@
 from __future__ import annotations
 
 import os
-import re
 from typing import TYPE_CHECKING, Any
 
+from verl_tui.patterns import pattern
 from verl_tui.records import Record, Settings, SourceStatus, Unreadable
 from verl_tui.sources.fields.setting_values import flatten_settings, scalar
 from verl_tui.sources.files.tail import opened
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _METADATA = "wandb-metadata.json"
 NAMES = ("config.yaml", "config.yml", "overrides.yaml", "args.json", _METADATA)
 """Files that hold settings; `args.json` is ms-swift's."""
-_IDENTITY = re.compile(r"(?:host|program|python|cudaVersion|gpu|gpu_count|git\.\w+)$")
+_IDENTITY = pattern(r"(?:host|program|python|cudaVersion|gpu|gpu_count|git\.\w+)$")
 """Entries of W&B's metadata that tell one run from another."""
 _LARGEST = 2**20
 """Bytes; a larger file is no configuration."""

@@ -7,9 +7,9 @@ Parquet files, see `verl_tui.sources.formats.parquet`.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
+from verl_tui.patterns import pattern
 from verl_tui.records import Restart
 from verl_tui.sources.fields.jsonl import JsonDecoder, first_object, integer
 from verl_tui.sources.fields.rewards import RewardSum
@@ -28,7 +28,7 @@ rank = 7  # the figures of all samples go before those of the few that trainers 
 anchor = False
 
 _TEXTS = ("prompt", "completion")
-_BEGIN = re.compile(rb'\s*\{"(?:step|prompt|gen_step)":\s*\["')
+_BEGIN = pattern(rb'\s*\{"(?:step|prompt|gen_step)":\s*\["')
 """The beginning of a first line that is longer than the head of the file."""
 _STEPS = ("step", "gen_step", "global_step")
 

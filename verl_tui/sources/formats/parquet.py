@@ -10,10 +10,10 @@ How directories of them are read says `verl_tui.sources.folders.completion_table
 
 from __future__ import annotations
 
-import re
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from verl_tui.patterns import pattern
 from verl_tui.records import Restart, Unreadable
 from verl_tui.sources.fields.rewards import RewardSum
 from verl_tui.sources.formats.completions import samples_of
@@ -31,7 +31,7 @@ anchor = False
 LARGEST = 256 * 2**20
 """Bytes; a larger file holds no samples of one step."""
 MISSING = "needs pyarrow to be read: pip install 'verl-tui[parquet]'"
-_NAME = re.compile(r"completions_(\d{1,15})\.parquet")
+_NAME = pattern(r"completions_(\d{1,15})\.parquet")
 _MAGIC = b"PAR1"
 _NOT_WHOLE = "not complete: still being written, or cut off"
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from verl_tui.patterns import pattern
 from verl_tui.records import Restart
 from verl_tui.sources.fields.jsonl import JsonDecoder, first_object
 from verl_tui.sources.fields.sample import is_padding, read_sample
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 name = "rollout dump"
 rank = 7  # the figures of all samples go before those of the few that trainers show
 anchor = False
-_NAME = re.compile(r"([0-9]{1,15})\.jsonl")
-_VALIDATION = re.compile(r"(?<![a-z])(?:val|eval|test)", re.IGNORECASE)
+_NAME = pattern(r"([0-9]{1,15})\.jsonl")
+_VALIDATION = pattern(r"(?<![a-z])(?:val|eval|test)", re.IGNORECASE)
 """At the beginning of a word: `latest` is no test, `interval` no validation."""
 
 

@@ -11,6 +11,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from verl_tui.patterns import pattern
 from verl_tui.records import SAMPLES, Restart, Unreadable
 from verl_tui.sources.fields.jsonl import JsonDecoder, first_object, loads
 from verl_tui.sources.fields.rewards import RewardSum
@@ -29,7 +30,7 @@ name = SAMPLES
 rank = 7  # the figures of all samples go before those of the few that trainers show
 anchor = False
 
-_LIST = re.compile(
+_LIST = pattern(
     r'\s*(?:\{.{0,4000}?"(?:results|samples|data|predictions|responses|outputs|records|examples|logs)"\s*:\s*)?\[\s*(?=\{)',
     re.DOTALL,
 )

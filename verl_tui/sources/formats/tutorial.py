@@ -5,10 +5,10 @@ Any program's JSONL of flat records with a step is read, under the record's own 
 
 from __future__ import annotations
 
-import re
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from verl_tui.patterns import pattern
 from verl_tui.records import Progress, Restart
 from verl_tui.sources.fields.device_fields import Worker, devices, is_name, names_one, worker
 from verl_tui.sources.fields.jsonl import Flaw, JsonDecoder, first_object, flatten, number
@@ -55,7 +55,7 @@ _ABOUT = frozenset(
     }
 )
 """Fields that state place and time of a record: they are no metrics."""
-_LOG_TEXT = re.compile(rb"\b(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL)\b")
+_LOG_TEXT = pattern(rb"\b(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL)\b")
 _FIRST_LINES = 8
 """Lines of a file of which one has to be a record: loggers begin with text of their own."""
 _MOST_SCHEMAS = 1000

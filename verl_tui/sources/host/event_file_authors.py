@@ -11,17 +11,17 @@ writer keeps things back; and a file that grows after all is never judged so aga
 from __future__ import annotations
 
 import os
-import re
 import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.patterns import pattern
 from verl_tui.records import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-_NAME = re.compile(r"events\.out\.tfevents\.(\d{10,11})\.(.+)\.(\d{1,9})\.\d{1,9}(?:\.\D\w*)?")
+_NAME = pattern(r"events\.out\.tfevents\.(\d{10,11})\.(.+)\.(\d{1,9})\.\d{1,9}(?:\.\D\w*)?")
 _WHOLE_HOST = "pid:[4026531836]"
 """The first namespace of processes, from which all others can be seen (`PROC_PID_INIT_INO` in
 Linux).

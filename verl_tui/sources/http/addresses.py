@@ -8,9 +8,10 @@ from time import localtime, strftime
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from verl_tui.patterns import pattern
 from verl_tui.text import one_line
 
-_SCHEME = re.compile(r"https?://", re.IGNORECASE)
+_SCHEME = pattern(r"https?://", re.IGNORECASE)
 _PORTS = {"http": 80, "https": 443}
 
 

@@ -7,12 +7,12 @@ taken.
 
 from __future__ import annotations
 
-import re
 import threading
 from dataclasses import replace
 from time import time
 from typing import TYPE_CHECKING
 
+from verl_tui.patterns import pattern
 from verl_tui.sources.fields.row_batcher import joined_notes
 from verl_tui.sources.formats.prometheus_text.scrapes import Scrape
 from verl_tui.sources.http import addresses
@@ -31,7 +31,7 @@ _SILENT = 3600.0
 """Seconds without growth after which a console's engines are taken for gone: heuristic, steps of
 large models take tens of minutes, and another program may get the port of an engine that has ended.
 """
-_OF_ENGINES = re.compile(r"(?:vllm|sglang)[:_]")
+_OF_ENGINES = pattern(r"(?:vllm|sglang)[:_]")
 
 
 class EngineRun(PageRun):

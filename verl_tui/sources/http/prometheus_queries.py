@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from verl_tui import prometheus_names
+from verl_tui.patterns import pattern
 from verl_tui.sources.formats.prometheus_text.machine_exporters import DEVICES
 from verl_tui.sources.formats.prometheus_text.series_names import spelled
 
@@ -92,7 +93,7 @@ _OF_RAY: Mapping[str, tuple[str, str]] = {
     "ray_node_mem_used": ("100 * {} / ray_node_mem_total", "cluster/memory_percent"),
 }
 """Ray's figures of hosts, used where there is no node_exporter."""
-_FAMILIES = re.compile(r"(?:DCGM_FI_DEV|npu_chip_info|ray_node)_")
+_FAMILIES = pattern(r"(?:DCGM_FI_DEV|npu_chip_info|ray_node)_")
 
 
 def text(value: str) -> str:

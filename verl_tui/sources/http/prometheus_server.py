@@ -8,11 +8,11 @@ of engines and hosts (https://prometheus.io/docs/prometheus/latest/querying/api)
 from __future__ import annotations
 
 import math
-import re
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from verl_tui import prometheus_names
+from verl_tui.patterns import pattern
 from verl_tui.sources.http import prometheus_queries as queries
 from verl_tui.sources.http.addresses import NoAnswerError
 from verl_tui.sources.http.prometheus_answers import AnswerSeries, data_of, series_of
@@ -42,7 +42,7 @@ _BUDGET = 400_000
 _TOGETHER = 3_000_000
 """Points of all runs that are loaded."""
 _LEAST_POINTS = 100
-_TOO_MUCH = re.compile(
+_TOO_MUCH = pattern(
     r"answers with more than|gives no complete answer|cannot answer|answers with HTTP [45]"
 )
 _READING_POINTS = 120

@@ -20,6 +20,8 @@ from rich.color import ColorSystem
 from rich.console import COLOR_SYSTEMS
 from textual.strip import Strip
 
+from verl_tui.patterns import pattern
+
 try:
     from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
 except ImportError:  # another Textual: it writes its frames as it likes
@@ -38,7 +40,7 @@ _Piece = tuple[str, int, int, str]
 """Colours as a letter, row, column, and the characters of the cells."""
 _PLANES = chr(0x1F000)
 """From this character on terminals differ in widths."""
-_SURE = re.compile("[\0-\u02ff\u2010-\u2027\u2030-\u205e\u2070-\u20cf\u2100-\u2bff]*")
+_SURE = pattern("[\0-\u02ff\u2010-\u2027\u2030-\u205e\u2070-\u20cf\u2100-\u2bff]*")
 """Characters that never join the one before: letters, arrows, frames, blocks, braille."""
 _HALF = "\0"
 """The letter of the right half of a character that takes two cells."""
@@ -47,13 +49,13 @@ _JOINED = "\U000f0000"
 _MOST = 60_000
 """Most interned texts and colours before all are forgotten: a screen has a few dozen."""
 _CHANGED = b"\x01"
-_STRETCH = re.compile(rb"\x01+(?:\x00{1,4}\x01+)*")
+_STRETCH = pattern(rb"\x01+(?:\x00{1,4}\x01+)*")
 """Cells that have changed, and up to four between them that have not: to pass over those takes as
 many bytes.
 """
-_OF_ONE_COLOUR = re.compile(r"(.)\1*", re.DOTALL)
+_OF_ONE_COLOUR = pattern(r"(.)\1*", re.DOTALL)
 
-_NUMBER = re.compile(
+_NUMBER = pattern(
     r"(?P<text>38;5;\d+|38;2;\d+;\d+;\d+|3[0-79]|9[0-7])"
     r"|(?P<ground>48;5;\d+|48;2;\d+;\d+;\d+|4[0-79]|10[0-7])"
     r"|(?P<attribute>\d+)"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from html import unescape
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ from rich.cells import cell_len
 from textual.app import App, ReturnType
 from textual.filter import Monochrome, NoColor
 
+from verl_tui.patterns import pattern
 from verl_tui.tui.terminal.ascii_filter import AsciiOnly
 from verl_tui.tui.terminal.cell_diff import Cells, Written
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from textual.filter import LineFilter
     from textual.screen import Screen
 
-_SVG_TEXT = re.compile(r'<text class="[^"]*-r\d+" x="([\d.]+)"[^>]*-line-(\d+)\)">([^<]*)</text>')
+_SVG_TEXT = pattern(r'<text class="[^"]*-r\d+" x="([\d.]+)"[^>]*-line-(\d+)\)">([^<]*)</text>')
 _SVG_CELL = 12.2
 """Width of a cell in Rich's SVG pictures."""
 

@@ -11,6 +11,7 @@ import re
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from verl_tui.patterns import pattern
 from verl_tui.records import CONSOLE, Settings
 from verl_tui.sources.fields.setting_values import flatten_settings, is_training
 from verl_tui.sources.formats.console.printed_config import literal
@@ -21,14 +22,14 @@ if TYPE_CHECKING:
 _LONGEST = 2000
 """Lines after which an unfinished block is given up."""
 _LONGEST_LINE = 2**16
-_START = re.compile(rb"(?:^|[\s:=])(\w*(?:Namespace|Config|Arguments|Args)\()(.*)$", re.DOTALL)
-_LINE = re.compile(r"\s*(\w+)=(.*?),?\s*$")
+_START = pattern(rb"(?:^|[\s:=])(\w*(?:Namespace|Config|Arguments|Args)\()(.*)$", re.DOTALL)
+_LINE = pattern(r"\s*(\w+)=(.*?),?\s*$")
 """One argument a line, written by `str` (`TrainingArguments.__str__` of transformers)."""
-_ENUM = re.compile(r"<[\w.]+: ('[^']*'|\d+)>")
-_OBJECT = re.compile(r"<[^<>]*>")
-_DOTTED_START = re.compile(rb"^-{3,} arguments -{3,}\s*$")
-_DOTTED_END = re.compile(rb"^-{3,} end of arguments -{3,}\s*$")
-_DOTTED = re.compile(r"\s{2}(\w+) \.{2,} (.*)$")
+_ENUM = pattern(r"<[\w.]+: ('[^']*'|\d+)>")
+_OBJECT = pattern(r"<[^<>]*>")
+_DOTTED_START = pattern(rb"^-{3,} arguments -{3,}\s*$")
+_DOTTED_END = pattern(rb"^-{3,} end of arguments -{3,}\s*$")
+_DOTTED = pattern(r"\s{2}(\w+) \.{2,} (.*)$")
 """One argument of Megatron-LM's `_print_args`, which slime and verl's Megatron workers print."""
 
 
@@ -75,8 +76,8 @@ class ArgumentDump:
         if not self._is_end(part) and len(self._lines) < _LONGEST:
             self._lines.append(part)
             return ()
-        pattern, lines, self._lines = _DOTTED if self._dotted else _LINE, self._lines[1:], []
-        matches = (pattern.match(line.decode("utf-8", "replace")) for line in lines)
+        form, lines, self._lines = _DOTTED if self._dotted else _LINE, self._lines[1:], []
+        matches = (form.match(line.decode("utf-8", "replace")) for line in lines)
         return _settings({found[1]: _value(found[2]) for found in matches if found is not None})
 
 

@@ -10,6 +10,7 @@ import re
 import shlex
 from typing import TYPE_CHECKING, Any
 
+from verl_tui.patterns import pattern
 from verl_tui.records import LAUNCH, Settings
 from verl_tui.sources.fields.setting_values import flatten_settings, scalar
 from verl_tui.sources.formats.console.printed_config import literal
@@ -19,13 +20,13 @@ if TYPE_CHECKING:
 
 _LONGEST = 2**16
 """Bytes after which an unfinished command is given up."""
-_LAUNCH = re.compile(
+_LAUNCH = pattern(
     rb"(?:^|[\s`'\"/])(?:python[\d.]*|torchrun|deepspeed|accelerate launch|swift (?:rlhf|sft)"
     rb"|llamafactory-cli train|trl (?:grpo|rloo|dpo|ppo|sft|kto))[ \\]"
 )
-_FAILED = re.compile(rb"^Error executing job with overrides: (\[.*\])\s*$")
-_OVERRIDE = re.compile(r"[+~]{0,2}([A-Za-z_][\w./@-]*)=(?!=)(.*)", re.DOTALL)
-_OPTION = re.compile(r"--([A-Za-z][\w.-]*)(?:=(.*))?", re.DOTALL)
+_FAILED = pattern(rb"^Error executing job with overrides: (\[.*\])\s*$")
+_OVERRIDE = pattern(r"[+~]{0,2}([A-Za-z_][\w./@-]*)=(?!=)(.*)", re.DOTALL)
+_OPTION = pattern(r"--([A-Za-z][\w.-]*)(?:=(.*))?", re.DOTALL)
 _LEAST = 3
 """Fewest settings of a training's command (a heuristic)."""
 

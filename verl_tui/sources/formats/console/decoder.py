@@ -7,10 +7,10 @@ are read by `verl_tui.sources.formats.console.dicts`.
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from verl_tui.patterns import pattern
 from verl_tui.records import EventKind, Progress, Pulse
 from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
 from verl_tui.sources.formats.console import dicts as console_dicts
@@ -45,17 +45,17 @@ name = "console"
 rank = 3
 anchor = True
 
-PREFIX = re.compile(rb"^\s?(?:\((?:[^()\s]+ )?(?:pid=[^()]*|raylet[^()]*)\)|\[rank\d+\]:) ?")
+PREFIX = pattern(rb"^\s?(?:\((?:[^()\s]+ )?(?:pid=[^()]*|raylet[^()]*)\)|\[rank\d+\]:) ?")
 """Ray's `(TaskRunner pid=12, ip=10.0.0.2) `, torchrun's `[rank0]: `."""
 _CLEARED = 10
 """Fewest spaces that clear a bar."""
 _LAST = {EventKind.FINISHED, EventKind.EXITED, EventKind.STOPPED, EventKind.FATAL}
 _ENDS = {*_LAST, EventKind.TRACEBACK}
-_STAMP = re.compile(rb"20\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
+_STAMP = pattern(rb"20\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
 _STAMP_WITHIN = 90
 """First bytes of a line in which its timestamp is looked for."""
 _TENS = len("2026-11-22 11:31:2")
-_COUNTERS = re.compile(
+_COUNTERS = pattern(
     rb"[.,\d]*\]?:? ?(?P<counters>(?:[a-z_]{3,20}: \d{1,12}, ){1,8}[a-z_]{3,20}: \d{1,12})\s*$"
 )
 """Counters that verl 0.9's trainer prints each minute while waiting (`ppo/v1/replay_buffer.py`)."""

@@ -15,9 +15,9 @@ rollout: they are averaged as one step of the rollout before them, as verl does 
 from __future__ import annotations
 
 import math
-import re
 from typing import TYPE_CHECKING
 
+from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind, Progress
 from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.formats.console.dict_steps import PrintedDict, StepResolver
@@ -26,13 +26,14 @@ from verl_tui.sources.formats.console.trainer_detector import OPENRLHF, SLIME, T
 from verl_tui.text import one_line, safe
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Mapping, Sequence
 
     from verl_tui.records import Record
     from verl_tui.sources.formats.console.dict_steps import PlacedDict
 
 _NUMBER = r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?|nan|inf)"
-_PAIR = re.compile(
+_PAIR = pattern(
     r"'(?P<key>[^'\n]{1,300})': (?:"
     r"'(?P<of>\d{1,15})/(?P<all>\d{1,15})'|(?P<none>None)|"
     rf"(?P<quote>')?(?P<call>tensor\(|np\.\w+\()?(?P<number>{_NUMBER})"
@@ -41,17 +42,15 @@ _PAIR = re.compile(
     r"|(?:tensor\(|array\()?\[[^\[\]]*\](?:[^(){}\[\]]*\))?"
     r")(?=, '|\}$)"
 )
-_NAMED = re.compile(
-    rb"(?:^|[\s\]])(?P<what>rollout|step|perf|eval|Global step) (?P<step>\d{1,15}): $"
-)
+_NAMED = pattern(rb"(?:^|[\s\]])(?P<what>rollout|step|perf|eval|Global step) (?P<step>\d{1,15}): $")
 _NAME = 40
 """Bytes before a dict that may name it."""
-_BAR = re.compile(
+_BAR = pattern(
     rb"\s*(?:Train: *)?\d{1,3}%\|[^|]{0,1000}\|\s{0,40}(?P<at>\d{1,15})/(?P<total>\d{1,15}) \["
 )
 """The nameless bar of a training; ms-swift names it."""
-_EVERY = re.compile(rb"logging_steps['\"]?\s*[=: ]\s*(\d{1,9})\b")
-_CONTINUED = re.compile(rb"Continuing training from global step (\d{1,15})(?!\d)")
+_EVERY = pattern(rb"logging_steps['\"]?\s*[=: ]\s*(\d{1,9})\b")
+_CONTINUED = pattern(rb"Continuing training from global step (\d{1,15})(?!\d)")
 WORDS = ("logging_steps", "Continuing training")
 """Every line that states steps in words contains one of these."""
 _OF, _ALL = "global_step/max_steps", "max_steps"
@@ -61,12 +60,12 @@ _STEPS = ("global_step", _OF, "step", "current_steps", "train/global_step", "ite
 _TOTALS = (_ALL, "total_steps")
 _PLACES = frozenset({*_STEPS, *_TOTALS})
 _MOST_STEPS = 10**15
-_METRIC = re.compile(r"loss|reward|grad_norm|learning_rate|accuracy")
+_METRIC = pattern(r"loss|reward|grad_norm|learning_rate|accuracy")
 """A dict that states its step is one of metrics if a key contains one of these."""
 _NAMES = {b"rollout": "rollout/", b"step": "train/", b"perf": "perf/", b"eval": "eval/"}
 """Prefixes of slime's own keys; users add others."""
 _TRAINED = {"loss", "reward", "learning_rate", "grad_norm"}
-_HINT = re.compile(
+_HINT = pattern(
     rb"\{'[^{}\n]{0,4000}?(?<=')(?:loss|reward|grad_norm|learning_rate|eval_\w+|train_runtime)': "
     rb"[^{}\n]{0,4000}?'epoch': '?\d"
     rb"|(?:rollout|step|perf) \d+: \{'(?:rollout|train|perf)/|Global step \d+: \{'"

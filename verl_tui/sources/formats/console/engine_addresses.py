@@ -8,27 +8,28 @@ port are taken, and only from such lines.
 
 from __future__ import annotations
 
-import re
 from ipaddress import IPv4Address, IPv6Address, ip_address
+
+from verl_tui.patterns import pattern
 
 WORDS = ("Manager: [", "Manager Hybrid: [", "Uvicorn running", "vLLM API server", "ServerArgs(")
 """Every line that is read here contains one of these."""
-_LISTED = re.compile(
+_LISTED = pattern(
     rb"^(LLMServerManager|AgentLoopManager(?: Hybrid)?): "
     rb"\[('[^',\s]{1,80}'(?:, '[^',\s]{1,80}'){0,1023})\]\s*$"
 )
-_VLLM = re.compile(
+_VLLM = pattern(
     rb"^(?:INFO [\d: .-]{1,30}\[?[\w./]{1,80}:\d{1,6}\] )?"
     rb"Starting vLLM API server(?: \d{1,4})? on http://(\S{1,80})\s*$"
 )
 _SGLANG = b"server_args=ServerArgs("
-_UVICORN = re.compile(
+_UVICORN = pattern(
     rb"^INFO: {1,8}Uvicorn running on http://(\S{1,80}) \(Press CTRL\+C to quit\)\s*$"
 )
-_VLLM_PROCESS = re.compile(rb"^\(APIServer pid=\d{1,9}\) ")
-_PLACE = re.compile(r"(?:(localhost|\d{1,3}(?:\.\d{1,3}){3})|\[([0-9A-Fa-f:.]{2,45})\]):(\d{1,5})")
-_ACTOR = re.compile(rb"^\s?\((?P<actor>[^()\s]+) pid=")
-_IP = re.compile(rb"\bip=([0-9A-Fa-f:.]{2,45})")
+_VLLM_PROCESS = pattern(rb"^\(APIServer pid=\d{1,9}\) ")
+_PLACE = pattern(r"(?:(localhost|\d{1,3}(?:\.\d{1,3}){3})|\[([0-9A-Fa-f:.]{2,45})\]):(\d{1,5})")
+_ACTOR = pattern(rb"^\s?\((?P<actor>[^()\s]+) pid=")
+_IP = pattern(rb"\bip=([0-9A-Fa-f:.]{2,45})")
 """Ray adds it for processes on other machines than the driver's."""
 
 

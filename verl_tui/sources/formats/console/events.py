@@ -7,15 +7,16 @@ the lines behind it decide whether it ended the run (`verl_tui.runs.run`).
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
+from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind
 from verl_tui.secrets import hide
 from verl_tui.sources.formats.console.word_search import any_of
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Iterator
 
 
@@ -38,32 +39,32 @@ WORDS = (
 """Every line that states an event contains one of these."""
 _MAY_FAIL, _RELEVANT = any_of(_TROUBLE), any_of(WORDS)
 _MARKS: tuple[tuple[re.Pattern[bytes], EventKind], ...] = (
-    (re.compile(rb"^[('\"]*Final validation metrics:"), EventKind.FINISHED),
+    (pattern(rb"^[('\"]*Final validation metrics:"), EventKind.FINISHED),
     (
-        re.compile(rb"^\[FullyAsyncTrainer\] Training stopped by queue termination signal"),
+        pattern(rb"^\[FullyAsyncTrainer\] Training stopped by queue termination signal"),
         EventKind.FINISHED,
     ),
-    (re.compile(rb"^Job 'raysubmit_\w+' succeeded"), EventKind.FINISHED),
+    (pattern(rb"^Job 'raysubmit_\w+' succeeded"), EventKind.FINISHED),
     # Printed at the end of every process that logged to W&B, of one that failed too.
-    (re.compile(rb"^wandb: (?:Find logs at: |Synced \d|\W*View run .* at: )"), EventKind.EXITED),
+    (pattern(rb"^wandb: (?:Find logs at: |Synced \d|\W*View run .* at: )"), EventKind.EXITED),
     (
-        re.compile(rb"(?:Resuming from .+, s|^S)etting global step to (?P<step>\d{1,15})(?!\d)"),
+        pattern(rb"(?:Resuming from .+, s|^S)etting global step to (?P<step>\d{1,15})(?!\d)"),
         EventKind.RESUMED,
     ),
-    (re.compile(rb"^Training from scratch|Started a local Ray instance"), EventKind.STARTED),
+    (pattern(rb"^Training from scratch|Started a local Ray instance"), EventKind.STARTED),
     (
-        re.compile(
+        pattern(
             rb"(?:local_global_step_folder|Saving checkpoint to):? +"
             rb"(?P<text>\S*global_step_(?P<step>\d{1,15})(?!\d)\S*)"
         ),
         EventKind.CHECKPOINT,
     ),
     (
-        re.compile(rb"Saving model checkpoint to (?P<text>\S*checkpoint-(?P<step>\d{1,15})(?!\d))"),
+        pattern(rb"Saving model checkpoint to (?P<text>\S*checkpoint-(?P<step>\d{1,15})(?!\d))"),
         EventKind.CHECKPOINT,
     ),
     (
-        re.compile(
+        pattern(
             rb"grad_norm is not finite|Global reward scoring timed out"
             rb"|Unexpected error during scoring|All samples are aborted, returning"
             rb"|A worker died or was killed|\[torch_memory\] CUDA OOM on device"
@@ -72,7 +73,7 @@ _MARKS: tuple[tuple[re.Pattern[bytes], EventKind], ...] = (
         EventKind.WARNING,
     ),
     (
-        re.compile(
+        pattern(
             rb"^\(Pdb\)|^ipdb>|^test_gen_batch meta info|^validation generation end"
             rb"|^\*\*\*\*\* Running \w+|^Capturing [Cc][Uu][Dd][Aa] graph"
             rb"|all initialize finished, ready to fit|instance expiration approaching"
@@ -81,38 +82,38 @@ _MARKS: tuple[tuple[re.Pattern[bytes], EventKind], ...] = (
     ),
     (
         # Ray's memory monitor; the exception that it raises in the driver is more than a warning.
-        re.compile(
+        pattern(
             rb"^(?!ray\.exceptions\.).*"
             rb"(?:killed due to memory pressure|was [\d.]{1,12}GB / [\d.]{1,12}GB \()"
         ),
         EventKind.WARNING,
     ),
 )
-_LOGGING = re.compile(rb"^(?:INFO|WARNING|DEBUG):[\d :,.-]+:")
+_LOGGING = pattern(rb"^(?:INFO|WARNING|DEBUG):[\d :,.-]+:")
 """The prefix of Python's logging; not that of errors, which are not the driver's end."""
 _GENERIC, _RAY, _CAUSE = 1, 2, 3
 """How much a fatal line says about the cause: an error, an error that Ray reports, the error."""
 _SHELL = rb"^(?:\S+: line \d+:\s+\d+ |srun: error: \S+: tasks? \S+: )?"
 """The prefix of bash and Slurm before the way a process ended."""
-_STOPPED = re.compile(
+_STOPPED = pattern(
     rb"\*\*\* SIG(?:TERM|INT|HUP|QUIT|USR1|USR2) received|^slurmstepd: error: .*CANCELLED"
     rb"|Received (?:\d+|Signals\.SIG\w+) death signal|SignalException: Process \d+ got signal"
     rb"|^KeyboardInterrupt\b|" + _SHELL + rb"Terminated\b"
 )
 """An end that came from outside: a signal, a scheduler, the user."""
-_RAY_REPORT = re.compile(
+_RAY_REPORT = pattern(
     rb"^ray\.exceptions\."
     rb"(?:RayTaskError|\w+: The actor died because of an error raised in its creation task)"
 )
 """Ray's head of an exception raised elsewhere, which is the last line of the block."""
-_RAY_BLOCK = re.compile(rb"^\W{0,8}Error:? +ray::")
+_RAY_BLOCK = pattern(rb"^\W{0,8}Error:? +ray::")
 _FATAL: tuple[tuple[re.Pattern[bytes], int], ...] = (
-    (re.compile(rb"^Error executing job with overrides"), _GENERIC),
-    (re.compile(rb"^Job 'raysubmit_\w+' failed"), _GENERIC),
-    (re.compile(rb"^\[ASYNC MAIN\] Component failed with error"), _GENERIC),
-    (re.compile(rb"^slurmstepd: error:"), _CAUSE),
+    (pattern(rb"^Error executing job with overrides"), _GENERIC),
+    (pattern(rb"^Job 'raysubmit_\w+' failed"), _GENERIC),
+    (pattern(rb"^\[ASYNC MAIN\] Component failed with error"), _GENERIC),
+    (pattern(rb"^slurmstepd: error:"), _CAUSE),
     (
-        re.compile(
+        pattern(
             _SHELL
             + rb"(?:Killed|Segmentation fault|Aborted|Bus error)"
             + rb"(?: \(core dumped\))?(?:\s*$|\s{4,})"
@@ -120,20 +121,20 @@ _FATAL: tuple[tuple[re.Pattern[bytes], int], ...] = (
         _CAUSE,
     ),
     (
-        re.compile(rb"\*\*\* SIG(?:SEGV|ABRT|BUS|FPE|ILL|KILL) received|^Fatal Python error:"),
+        pattern(rb"\*\*\* SIG(?:SEGV|ABRT|BUS|FPE|ILL|KILL) received|^Fatal Python error:"),
         _CAUSE,
     ),
-    (re.compile(rb"^(?:torch\.|torch\.cuda\.)OutOfMemoryError: CUDA out of memory"), _CAUSE),
-    (re.compile(rb"Watchdog caught collective operation timeout"), _CAUSE),
+    (pattern(rb"^(?:torch\.|torch\.cuda\.)OutOfMemoryError: CUDA out of memory"), _CAUSE),
+    (pattern(rb"Watchdog caught collective operation timeout"), _CAUSE),
     (
-        re.compile(
+        pattern(
             rb"^\S+\.py: error: |^Could not override '|^Key '.*' is not in struct"
             rb"|^Cannot find primary config"
         ),
         _CAUSE,
     ),
     (
-        re.compile(
+        pattern(
             rb"^\S*python[\d.]*: (?:can't open file '|No module named \S)"
             rb"|(?:python[\d.]*|torchrun|accelerate|deepspeed|ray|swift|llamafactory-cli|srun)"
             rb": command not found\s*$"
@@ -142,26 +143,26 @@ _FATAL: tuple[tuple[re.Pattern[bytes], int], ...] = (
     ),
     (_RAY_REPORT, _RAY),
     (_RAY_BLOCK, _RAY),
-    (re.compile(rb"^ray\.exceptions\.\w+"), _CAUSE),
+    (pattern(rb"^ray\.exceptions\.\w+"), _CAUSE),
 )
-_HARD = re.compile(
+_HARD = pattern(
     rb"Watchdog caught collective operation timeout|CUDA error: an illegal memory access"
 )
 """Errors that kill a worker for good; the others hang, so nothing more may be printed."""
-_DEADLY = (_STOPPED, _HARD, *(pattern for pattern, _ in _FATAL))
-_EXCEPTION = re.compile(
+_DEADLY = (_STOPPED, _HARD, *(form for form, _ in _FATAL))
+_EXCEPTION = pattern(
     rb"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*"
     rb"(?:Error|Exception|Interrupt|Exit|Died|Timeout|Failure|NotFound)\b(?::|\(|\s*$)"
 )
 _TRACEBACK = b"Traceback (most recent call last):"
-_BLOCK = re.compile(r"^(?:(?:✗|✘|✖|❌|×) *|\[ERROR\] +)Error:? ".encode())
+_BLOCK = pattern(r"^(?:(?:✗|✘|✖|❌|×) *|\[ERROR\] +)Error:? ".encode())
 """The head that command lines print instead of a traceback's."""
 _CHAINED = (
     b"The above exception was the direct cause",
     b"During handling of the above exception, another",
 )
 """Between the tracebacks of a chain; its last exception is the one that was not caught."""
-_WORKER = re.compile(rb"^\s?\((?:(?P<actor>[^()\s]+) )?pid=|^\s?\[(?P<rank>rank\d+)\]:")
+_WORKER = pattern(rb"^\s?\((?:(?P<actor>[^()\s]+) )?pid=|^\s?\[(?P<rank>rank\d+)\]:")
 
 
 def may_fail(data: bytes) -> bool:
@@ -179,9 +180,9 @@ def line_kind(part: bytes) -> EventKind | None:
     part = _LOGGING.sub(b"", part)
     if _opens(part) or part.startswith(_CHAINED) or _EXCEPTION.match(part):
         return EventKind.TRACEBACK
-    if any(pattern.search(part) for pattern in _DEADLY):
+    if any(form.search(part) for form in _DEADLY):
         return EventKind.FATAL
-    return next((kind for pattern, kind in _MARKS if pattern.search(part)), None)
+    return next((kind for form, kind in _MARKS if form.search(part)), None)
 
 
 class EventReader:
@@ -224,8 +225,8 @@ class EventReader:
         if _opens(part) and not (not prefix and _RAY_BLOCK.match(part)):
             yield from self._opened(prefix, part, number)
             return
-        for pattern, kind in _MARKS:
-            if found := pattern.search(part):
+        for form, kind in _MARKS:
+            if found := form.search(part):
                 groups = found.groupdict()
                 yield _event(kind, groups.get("text") or part, number, groups.get("step"))
                 return
@@ -284,7 +285,7 @@ class EventReader:
 
 def _cause(part: bytes) -> int:
     """Return how much a line of the driver says about a fatal error's cause, 0 if it is none."""
-    return next((known for pattern, known in _FATAL if pattern.search(part)), 0)
+    return next((known for form, known in _FATAL if form.search(part)), 0)
 
 
 def _opens(part: bytes) -> bool:

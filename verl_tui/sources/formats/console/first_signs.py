@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import re
 
+from verl_tui.patterns import pattern
 from verl_tui.text import strip_ansi
 
-_BAR = re.compile(
+_BAR = pattern(
     rb"(?:^|[\r\n])(?P<name>[^\r\n|%]{0,80}?)(?:[: ]\s*)?"
     rb"\d{1,3}%\|[^|\r\n]{0,1000}\|\s*\d{1,15}/\d{1,15} \["
     rb"|(?:^|[\r\n])\s*\d{1,15}/\d{1,15} \[\d\d:\d\d<"
 )
 """tqdm's bar, with or without a name, or only its numbers if there were too few columns."""
-_OF_TRAINING = re.compile(
+_OF_TRAINING = pattern(
     rb"(?i)\s*(?:[\[(][^\])]*[\])]+:?\s*)*"
     rb"(?:(?:training|train|epochs?|steps?|iter|iterations?|rollout)\b.*)?$"
 )
 """Names of a training's bar; Hugging Face's is nameless. Others show loading or data."""
-_BEGINS = re.compile(
+_BEGINS = pattern(
     rb"^run sh: `[^`\n]{0,4096}/swift/cli/(?:_megatron/)?(?:rlhf|sft|pt)\.py\b"
     rb"|^\[INFO:swift\] args: \w{0,40}(?:RLHF|Sft|SFT|Train|Pretrain)\w{0,20}Arguments\("
     rb"|^\[\w{1,10}\|[^\]\n]{1,40}\] llamafactory\.(?:train\.|hparams\.parser:\d+ >> Process rank)"
@@ -34,7 +35,7 @@ _BEGINNINGS = (b"swift", b"llamafactory", b"Running training", b"ray init kwargs
 """Each of these lines contains one of these words."""
 _ENDS = 16 * 1024
 """Last bytes of a log, in which a program says why it ended."""
-_FAILED = re.compile(
+_FAILED = pattern(
     # The end of a traceback.
     rb"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt|NotFound)\b(?::|\s*$)"
     rb"|^[\w./ -]{1,100}: error: \S"  # argparse
@@ -54,7 +55,7 @@ _WORDS = (
     b"Aborted", b"can't open",
 )  # fmt: skip
 """Each failure contains one of these: a quick test, since most texts contain none."""
-_TRAINS = re.compile(
+_TRAINS = pattern(
     rb"(?i)train|verl|trl\b|grpo|ppo|dpo|rlhf|torch|transformers|deepspeed|accelerate|llama|swift"
     rb"|hydra|vllm|sglang|megatron|\bray\b|nemo|slime|unsloth|\bpeft\b|\bjax\b|cuda"
 )

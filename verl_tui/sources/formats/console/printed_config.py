@@ -5,15 +5,16 @@
 from __future__ import annotations
 
 import ast
-import re
 import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from verl_tui.patterns import pattern
 from verl_tui.records import CONSOLE, Settings, Unreadable
 from verl_tui.sources.fields.setting_values import flatten_settings, is_training
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Iterator, Sequence
 
     from verl_tui.records import Record
@@ -24,21 +25,21 @@ _OTHER_LINES = 50
 """Further lines of the same actor after which a block whose end was cut is over (a heuristic)."""
 _TEXT = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 """Text as `repr` writes it: with a quote of its own kind escaped."""
-_QUOTED = re.compile(_TEXT.encode())
-_LITERAL = re.compile(rf"^(?: (?:{_TEXT}): |  +['\"{{(\[\-\d]| +$)".encode())
+_QUOTED = pattern(_TEXT.encode())
+_LITERAL = pattern(rf"^(?: (?:{_TEXT}): |  +['\"{{(\[\-\d]| +$)".encode())
 """A line of a dict: of the outermost keys, which stand behind one space, or further in."""
-_BEGIN = re.compile(rb"\{'.*[,}]\s*$")
+_BEGIN = pattern(rb"\{'.*[,}]\s*$")
 _LINE_ENDS = (b",", b"'", b'"', b"}", b"]", b")")
 """`pprint` ends each line with one of these."""
-_OBJECT = re.compile(r"(?<=: )(?:<[^<>]*>|nan|inf|-inf)(?=[,}\n])")
+_OBJECT = pattern(r"(?<=: )(?:<[^<>]*>|nan|inf|-inf)(?=[,}\n])")
 """Values whose `repr` is no literal."""
-_REPEATED = re.compile(rb"\s*\[repeated \d+x across cluster\].*$")
-_KEY = re.compile(rf"({_TEXT}): ")
-_SCALAR = re.compile(
+_REPEATED = pattern(rb"\s*\[repeated \d+x across cluster\].*$")
+_KEY = pattern(rf"({_TEXT}): ")
+_SCALAR = pattern(
     rf"(?:{_TEXT}|[-+]?[\d.][\w.+-]*|None|True|False|nan|-?inf|\{{\}}|<[^<>]*>)(?=[,}})\]]|$)"
 )
-_SEPARATORS = re.compile(r"[,}\])\s]*")
-_BRACKET = re.compile(r"[\])}]")
+_SEPARATORS = pattern(r"[,}\])\s]*")
+_BRACKET = pattern(r"[\])}]")
 _LONGEST_VALUE = 10_000
 """Characters after which an unfinished list over several lines is given up."""
 

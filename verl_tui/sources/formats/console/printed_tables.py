@@ -6,9 +6,9 @@ Cells are wrapped and cut to a few lines for the width of a terminal (trl/traine
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
+from verl_tui.patterns import pattern
 from verl_tui.sources.fields.rewards import RewardSum
 from verl_tui.sources.fields.sample import plain_field, read_sample
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from verl_tui.records import Sample
 
 _TOP, _SIDE, _BOTTOM = "╭".encode(), "│".encode(), "╰".encode()
-_TITLE = re.compile(r"╭─+ Step (\d{1,15}) ─+╮\s*")
+_TITLE = pattern(r"╭─+ Step (\d{1,15}) ─+╮\s*")
 _LONGEST = 20_000
 """Lines after which an unfinished table is given up."""
 

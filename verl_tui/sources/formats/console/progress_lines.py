@@ -5,28 +5,26 @@ Nameless bars belong to Hugging Face's trainers: `verl_tui.sources.formats.conso
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
+from verl_tui.patterns import pattern
 from verl_tui.records import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_NAMED_BAR = re.compile(
+_NAMED_BAR = pattern(
     rb"(Training Progress|(?:Epoch |Episode \[)(\d{1,9})/(\d{1,9})\]?):"
     rb"\s*\d{1,3}%\|[^|]{0,1000}\|\s{0,40}(\d{1,9})/(\d{1,9}) \["
 )
-WHOLE_BAR = re.compile(
-    rb"\d{1,3}%\|[^|]{0,1000}\|\s{0,40}[^\s/]{1,30}/\S{1,30} \[[^\]\r\n]{0,1000}\]"
-)
+WHOLE_BAR = pattern(rb"\d{1,3}%\|[^|]{0,1000}\|\s{0,40}[^\s/]{1,30}/\S{1,30} \[[^\]\r\n]{0,1000}\]")
 """A bar up to the end of tqdm's text; bounded, since a line of millions of bars may have no end."""
-_ELAPSED = re.compile(rb"(?:(\d{1,9}):)?(\d\d):(\d\d)<")
+_ELAPSED = pattern(rb"(?:(\d{1,9}):)?(\d\d):(\d\d)<")
 """The time that tqdm writes behind a bar's `[`."""
-_TOTAL = re.compile(rb"Total (?:training steps:|optimization steps =) ([\d,]{1,15})(?!\d)")
+_TOTAL = pattern(rb"Total (?:training steps:|optimization steps =) ([\d,]{1,15})(?!\d)")
 """verl's trainers and the Trainer of transformers."""
-_PER_EPOCH = re.compile(rb"Size of train dataloader: (\d{1,15})(?!\d)")
-_BEGUN = re.compile(rb"^epoch \d+, step (\d{1,15})\s*$")
+_PER_EPOCH = pattern(rb"Size of train dataloader: (\d{1,15})(?!\d)")
+_BEGUN = pattern(rb"^epoch \d+, step (\d{1,15})\s*$")
 WORDS = ("%|", "Total training", "Total optimization", "Size of train", "epoch ")
 """Every line that this module reads contains one of these."""
 

@@ -7,10 +7,10 @@ unless users change it: what follows `validation generation end` is a validation
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from verl_tui.patterns import pattern
 from verl_tui.records import Sample
 from verl_tui.sources.fields.sample import LONGEST_TEXT
 from verl_tui.text import safe
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 _LONGEST_SAMPLE = 2000
 """Lines after which a block that did not end is given up."""
-_FIELD = re.compile(rb"^\[(prompt|response|ground_truth|score)\] ?")
-_VALUE = re.compile(rb"^\[(\w{1,60})\] ([^\n]{0,2000})$")
+_FIELD = pattern(rb"^\[(prompt|response|ground_truth|score)\] ?")
+_VALUE = pattern(rb"^\[(\w{1,60})\] ([^\n]{0,2000})$")
 """A further value of the reward function."""
 _VALIDATED = b"validation generation end"
 WORDS = ("validation generation end", "Setting global step")
 """Every line that says which samples follow contains one of these."""
-_RESUMED = re.compile(rb"Setting global step to (\d{1,15})(?!\d)")
+_RESUMED = pattern(rb"Setting global step to (\d{1,15})(?!\d)")
 
 
 class SampleBlock:

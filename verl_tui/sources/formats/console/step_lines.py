@@ -6,17 +6,18 @@ import re
 
 import orjson
 
+from verl_tui.patterns import pattern
 from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.text import safe
 
-STEP = re.compile(rb"(?<![\w:])step:(\d{1,15}) - (.*)$", re.DOTALL)
+STEP = pattern(rb"(?<![\w:])step:(\d{1,15}) - (.*)$", re.DOTALL)
 SURE = 5
 """Pieces that make a step line certain even within a model's answer: models imitate step lines."""
-_PIECE = re.compile(
+_PIECE = pattern(
     r"^(?P<key>.+?):(?:np\.\w+\(|tensor\()?"
     r"(?P<value>[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+|nan|inf)|True|False)\)?$"
 )
-_REPEATED = re.compile(rb"\s*\[repeated \d+x across cluster\].*$")
+_REPEATED = pattern(rb"\s*\[repeated \d+x across cluster\].*$")
 _TRUTH = {"True": 1.0, "False": 0.0}
 
 

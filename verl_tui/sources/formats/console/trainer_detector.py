@@ -9,8 +9,9 @@ TRL's keys. A log without metrics, such as a start that failed, has names of mod
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
+
+from verl_tui.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -20,11 +21,11 @@ SWIFT, FACTORY, TRL = "ms-swift console", "LLaMA-Factory console", "TRL console"
 NEMO, PRIME, OTHER = "NeMo-RL console", "prime-rl console", "Hugging Face console"
 _FIRST = 2000
 """First lines in which a trainer's name is looked for: all of them show it at once."""
-_SIGNED = re.compile(
+_SIGNED = pattern(
     rb"(?P<swift>\[(?:DEBUG|INFO|WARNING|ERROR):swift\])"
     rb"|\b(?:llamafactory|llmtuner)(?:\.[a-z_]{1,40}){1,5}(?::\d{1,5} >>| - )"
 )
-_MENTIONED = re.compile(
+_MENTIONED = pattern(
     rb"(?P<verl>\bverl[/.](?:trainer|workers|utils|single_controller|experimental|models|recipe)\b"
     rb"|\bactor_rollout_ref\b|\((?:TaskRunner|main_task|WorkerDict) pid="
     rb"|^ray init kwargs: \{|^validation generation end)"

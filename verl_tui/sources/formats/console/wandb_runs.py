@@ -10,11 +10,11 @@ https://wandb.ai/me/letters/runs/55ahqe14`. At the end (sdk/wandb_run.py): `wand
 
 from __future__ import annotations
 
-import re
+from verl_tui.patterns import pattern
 
 _LONGEST = 128
 """Characters of an id that W&B allows."""
-_OWN = re.compile(
+_OWN = pattern(
     rb"wandb: +(?:Run data is saved locally in |Find logs at: |wandb sync )"
     rb".{0,4096}?(?:offline-)?run-\d{8}_\d{6}-(?P<directory>[^/\\\s]{1,%d})(?:[/\\]logs)?\s*$"
     rb"|wandb: \W{0,40}View run (?:.{0,1000} )?at:? https?://\S{1,1000}"

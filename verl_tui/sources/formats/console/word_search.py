@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from verl_tui.patterns import pattern
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -27,7 +29,7 @@ def any_of(words: Iterable[str]) -> re.Pattern[bytes]:
         f"{re.escape(letter)}(?:{'|'.join(sorted(rest))})"
         for letter, rest in sorted(by_letter.items())
     )
-    return re.compile("|".join(parts).encode())
+    return pattern("|".join(parts).encode())
 
 
 def _from_rarest(word: str) -> str:

@@ -12,6 +12,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui import prometheus_names
+from verl_tui.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -54,7 +55,7 @@ DEVICES = tuple(_DEVICES)
 _INDEX = ("gpu", "GpuIndex", "id", "device", "minor_number")
 """Labels that number a device; npu-exporter's is `id`, verl's tutorials' `device`."""
 _NODE = ("Hostname", "node", "nodename", "kubernetes_node", "host", "hostname", "ip", "instance")
-_NUMBER = re.compile(r"(?:(?:cuda|gpu|npu|nvidia|device)[:_-]?)?(\d{1,4})", re.IGNORECASE)
+_NUMBER = pattern(r"(?:(?:cuda|gpu|npu|nvidia|device)[:_-]?)?(\d{1,4})", re.IGNORECASE)
 
 HOSTS = (
     *("node_cpu_seconds_total", "node_memory_MemTotal_bytes", "node_memory_MemAvailable_bytes"),

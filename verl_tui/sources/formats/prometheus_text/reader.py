@@ -8,13 +8,13 @@ that it does not understand costs nothing but itself.
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from functools import lru_cache
 from importlib.util import find_spec
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.patterns import pattern
 from verl_tui.records import Unreadable
 from verl_tui.sources.fields.row_batcher import RowBatcher, joined_notes
 from verl_tui.sources.files.paths import is_file
@@ -42,21 +42,21 @@ NOBODYS = "-"
 """Stands for what a page of several runs says of none."""
 _MOST_TOLD = 100
 """Lines of a page that are reported one by one where they cannot be read."""
-_TYPE = re.compile(
+_TYPE = pattern(
     rb"# TYPE [A-Za-z_:][\w:.]{0,300} "
     rb"(?:counter|gauge|histogram|summary|untyped|unknown|info)[ \t]*\r?"
 )
-_SAMPLE = re.compile(
+_SAMPLE = pattern(
     rb"[A-Za-z_:][\w:]{0,300}(?:\{[^\n]{0,4000}\})?[ \t]+[-+]?(?:\d[\d.]*(?:[eE][-+]?\d+)?|NaN|Inf)"
     rb"(?:[ \t]+[-\d.]+)?\s*"
 )
-_TYPED = re.compile(r"#[ \t]+TYPE[ \t]+(\S{1,400})[ \t]+(\w{1,20})")
-_PLAIN = re.compile(
+_TYPED = pattern(r"#[ \t]+TYPE[ \t]+(\S{1,400})[ \t]+(\w{1,20})")
+_PLAIN = pattern(
     r'([A-Za-z_:][A-Za-z0-9_:]*)(?:\{((?:(?!__)[A-Za-z_][A-Za-z0-9_]*="[^"\\{}#]*"(?:,|(?=\})))*)\})?'
     r"[ \t]+([-+]?(?:[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?|NaN|Inf))[ \t]*"
 )
-_LABEL = re.compile(r'([A-Za-z_][A-Za-z0-9_]*)="([^"]*)"')
-_EXEMPLAR = re.compile(r" # \{[^\n]*$")
+_LABEL = pattern(r'([A-Za-z_][A-Za-z0-9_]*)="([^"]*)"')
+_EXEMPLAR = pattern(r" # \{[^\n]*$")
 _ESCAPED = str.maketrans({"%": "%25", "/": "%2F", "\0": "%00"})
 
 

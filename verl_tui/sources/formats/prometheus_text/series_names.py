@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from verl_tui import prometheus_names
 from verl_tui.metrics import slashed
+from verl_tui.patterns import pattern
 from verl_tui.prometheus_names import named
 from verl_tui.sources.formats.prometheus_text.machine_exporters import DEVICES, HOSTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-STEPS = re.compile(
+STEPS = pattern(
     r"(?!.*(?:total|max|num|per|planned)_(?:train|global|optim))(?:.+[_:])?"
     r"(?:train(?:ing|er)?_(?:global_)?|global_|optimi[sz]er_)steps?(?:_total)?"
 )
 """Names of counts of steps: verl's tutorials and RL-Insight's `…training_global_step` among
 them.
 """
-NO_METRIC = re.compile(
+NO_METRIC = pattern(
     r"(?:process|python|go|promhttp|scrape|net_conntrack)_.*|up|.*_(?:created|info)|target_info"
     r"|verl_(?:source|exporter|run|finding|metric)_.*|verl_indicator(?:_band)?"
 )
@@ -34,14 +34,14 @@ WHO = frozenset({
     "partition_id", "component", "exported_job", "exported_instance", "device", "Component", "Pid",
 })  # fmt: skip
 """Labels that name the process or machine of a sample, which do not tell metrics apart."""
-ADDED = re.compile(
+ADDED = pattern(
     r".*(?:[_:]num_.*|[_:](?:running|waiting|swapped)|_reqs|_requests|_throughput|_bytes|_count"
     r"|_total|_tokens|_keys)"
 )
 """Gauges that are amounts, which are summed over workers."""
-KEPT_TOTALS = re.compile(r".*(?:corrupted|preempt|error|fail|abort|retract).*")
+KEPT_TOTALS = pattern(r".*(?:corrupted|preempt|error|fail|abort|retract).*")
 """Counters whose sum says more than their rate."""
-BY_CLOCK = re.compile(r"(?:vllm|sglang|lmdeploy|trtllm|tq|ray|npu|node|DCGM)[_:].*")
+BY_CLOCK = pattern(r"(?:vllm|sglang|lmdeploy|trtllm|tq|ray|npu|node|DCGM)[_:].*")
 """Series of engines, queues and machines, which go on whether training does or not."""
 SUMMARIES = {prometheus_names.REWARD, prometheus_names.GENERATION}
 """Series that repeat metrics under the tutorials' names in our exporter."""
@@ -51,7 +51,7 @@ _PROGRESS = {
     prometheus_names.TOTAL_STEPS,
 }
 MACHINES = frozenset((*DEVICES, *HOSTS))
-_UNDERSCORED = re.compile(r"(vllm|sglang)_")
+_UNDERSCORED = pattern(r"(vllm|sglang)_")
 
 
 def spelled(name: str) -> str:

@@ -13,13 +13,13 @@ looked at again.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from functools import cache, reduce
 from itertools import chain
 from operator import getitem, xor
 from typing import TYPE_CHECKING
 
+from verl_tui.patterns import pattern
 from verl_tui.records import Unreadable
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ _HEADER = 12
 """Bytes before the data of a record."""
 _WINDOW = 16 * 1024
 """Bytes in which a record is looked for at once."""
-_PLAUSIBLE = re.compile(rb"(?!\0\0\0)(?=[\s\S]{2}[\0-\x3f]\0{5})")
+_PLAUSIBLE = pattern(rb"(?!\0\0\0)(?=[\s\S]{2}[\0-\x3f]\0{5})")
 """Matches the length of a record that is neither empty nor too large."""
 
 

@@ -12,6 +12,7 @@ import itertools
 import re
 from typing import TYPE_CHECKING, Any
 
+from verl_tui.patterns import pattern
 from verl_tui.records import Sample, Settings
 from verl_tui.sources.fields.jsonl import loads
 from verl_tui.sources.fields.rewards import RewardSum
@@ -26,10 +27,10 @@ _SUFFIX = "/text_summary"
 """Suffix that torch and tensorboardX append to the tag of a text."""
 _GENERATIONS = "val/generations"
 """Tag under which verl writes samples of a validation."""
-_SAMPLE = re.compile(r"sample_?\d*$")
+_SAMPLE = pattern(r"sample_?\d*$")
 """Tags of samples that add nothing; any other is kept with the sample."""
-_VALIDATION = re.compile(r"val(?:idation)?(?![a-z])")
-_SETTINGS = re.compile(
+_VALIDATION = pattern(r"val(?:idation)?(?![a-z])")
+_SETTINGS = pattern(
     r"(?:.*/)?(?:args|arguments|training_args|model_config|config(?:uration)?|hparams?"
     r"|hyper_?parameters|hyperparams|settings"
     r"|command(?:_line)?|cmd|cli|git(?:_.*)?|description)",
@@ -38,10 +39,10 @@ _SETTINGS = re.compile(
 """Tags of texts that hold settings."""
 _ARGUMENTS = {"args", "training_args", "arguments"}
 """Tags whose settings are the run's own, not those of a part of it."""
-_FENCE = re.compile(r"\A```\w*\n(.*)\n```\Z", re.DOTALL)
-_RULE = re.compile(r"\|?(?:\s*:?-+:?\s*\|)+\s*:?-*:?\s*")
+_FENCE = pattern(r"\A```\w*\n(.*)\n```\Z", re.DOTALL)
+_RULE = pattern(r"\|?(?:\s*:?-+:?\s*\|)+\s*:?-*:?\s*")
 """The line below the header of a Markdown table."""
-_CELL = re.compile(r"(?<!\\)\|")
+_CELL = pattern(r"(?<!\\)\|")
 _LABELS = (
     ("prompt", "prompt|input|question|query|instruction"),
     ("response", "response|output|completion|answer|generation"),
@@ -50,23 +51,21 @@ _LABELS = (
     ("step", "(?:global[ _])?step"),
 )
 _LABEL = "|".join(f"(?P<{field}>{words})" for field, words in _LABELS)
-_LINE = re.compile(
+_LINE = pattern(
     rf"^[ \t]*(?:#{{1,6}}[ \t]*)?(?:[*_]{{1,3}})?(?:{_LABEL})"
     r"[ \t]*(?::[*_]{1,3}|[*_]{1,3}:?|:)",
     re.I | re.M,
 )
-_HEADING = re.compile(rf"^#{{1,6}}[ \t]*(?:{_LABEL})[ \t]*$", re.I | re.M)
-_INLINE = re.compile(
+_HEADING = pattern(rf"^#{{1,6}}[ \t]*(?:{_LABEL})[ \t]*$", re.I | re.M)
+_INLINE = pattern(
     rf"(?<!\w)(?:[*_]{{1,3}})?(?:{_LABEL})(?:[*_]{{1,3}})?:(?:[*_]{{1,3}})?(?=\s)", re.I
 )
-_NUMBER = re.compile(
-    r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+|nan|inf|none|null|n/a|-)", re.IGNORECASE
-)
+_NUMBER = pattern(r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+|nan|inf|none|null|n/a|-)", re.IGNORECASE)
 
 
 _TRAILING = ("score", "ground_truth", "step")
 """Fields that may follow the response."""
-_SCORED = re.compile(rf"\b(?:score|reward)\b[ \t:=*_]{{1,8}}({_NUMBER.pattern})", re.IGNORECASE)
+_SCORED = pattern(rf"\b(?:score|reward)\b[ \t:=*_]{{1,8}}({_NUMBER.pattern})", re.IGNORECASE)
 """A score in a line before the prompt."""
 
 
@@ -201,9 +200,9 @@ def _labelled(text: str) -> dict[str, Any] | None:
     A model may write labels as well. So the first prompt and the first response behind it are the
     sample's, and only the last labels behind the response begin fields: numbers, a ground truth.
     """
-    for pattern in (_LINE, _HEADING, _INLINE):
+    for form in (_LINE, _HEADING, _INLINE):
         marks = [
-            (found.lastgroup or "", found.start(), found.end()) for found in pattern.finditer(text)
+            (found.lastgroup or "", found.start(), found.end()) for found in form.finditer(text)
         ]
         record = _divided(text, marks)
         if record is not None:

@@ -16,6 +16,7 @@ from bisect import bisect_right
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
+from verl_tui.patterns import pattern
 from verl_tui.records import Record, Sample, Settings, SourceStatus, Unreadable
 from verl_tui.sources.fields.jsonl import flatten, integer, loads, number
 from verl_tui.sources.fields.lists import histograms, split
@@ -36,12 +37,10 @@ if TYPE_CHECKING:
 _ROWS = 1000
 """Rows of one read."""
 _TABLE = "trackio.table"
-_VALIDATION = re.compile(r"(?<![a-z])(?:val|eval|test)", re.IGNORECASE)
+_VALIDATION = pattern(r"(?<![a-z])(?:val|eval|test)", re.IGNORECASE)
 _WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 """How trackio writes numbers that JSON does not know (trackio/utils.py, `serialize_values`)."""
-_DEVICE = re.compile(
-    r"gpu/(\d+)/(utilization|memory_usage|allocated_memory|temp|power|power_limit)"
-)
+_DEVICE = pattern(r"gpu/(\d+)/(utilization|memory_usage|allocated_memory|temp|power|power_limit)")
 _WANDB: Mapping[str, tuple[str, float]] = {
     "utilization": ("gpu", 1.0),
     "memory_usage": ("memoryAllocated", 100.0),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import re
 from itertools import repeat
 from operator import add
 from typing import TYPE_CHECKING, Any
 
+from verl_tui.patterns import pattern
 from verl_tui.sources.fields.jsonl import loads
 from verl_tui.sources.fields.lists import split
 from verl_tui.sources.fields.protobuf import fields
@@ -34,7 +34,7 @@ _ITEM = (
 )
 """An item of the usual form: tag, length, name (tag, length, text), value (tag, length, number)."""
 _PLAIN = {
-    field: (re.compile(b"(?:%b)+" % item), re.compile(item))
+    field: (pattern(b"(?:%b)+" % item), pattern(item))
     for field, item in (
         (HISTORY_ITEM, _ITEM % (rb"\x0a", rb"[\x0a\x12]")),
         (STATS_ITEM, _ITEM % (rb"\x1a", rb"\x0a")),

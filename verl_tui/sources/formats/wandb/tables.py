@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from verl_tui.patterns import pattern
 from verl_tui.records import Restart, Unreadable
 from verl_tui.sources.fields.jsonl import integer, loads
 from verl_tui.sources.fields.rewards import RewardSum
@@ -38,10 +39,10 @@ _LARGEST = 256 * 2**20
 _SAMPLES_A_TABLE = 4096
 """Samples kept of one table."""
 _STEPS = ("step", "global_step")
-_NAME = re.compile(r"^(?P<key>.+)_(?P<step>\d+)_(?P<hash>[0-9a-f]+)\.table\.json$")
-_COLUMNS = re.compile(rb'"columns"\s*:\s*(\[[^\]]*\])')
-_NUMBERED = re.compile(r"^(?P<field>\w+?)_(?P<number>\d+)$")
-_VALIDATION = re.compile(r"val|eval|test", re.IGNORECASE)
+_NAME = pattern(r"^(?P<key>.+)_(?P<step>\d+)_(?P<hash>[0-9a-f]+)\.table\.json$")
+_COLUMNS = pattern(rb'"columns"\s*:\s*(\[[^\]]*\])')
+_NUMBERED = pattern(r"^(?P<field>\w+?)_(?P<number>\d+)$")
+_VALIDATION = pattern(r"val|eval|test", re.IGNORECASE)
 
 
 def matches(path: Path, head: bytes) -> bool:
