@@ -619,3 +619,19 @@ __main__.run()
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout) == (7, "said\n")
+
+
+def test_a_command_imports_no_other() -> None:
+    code = (
+        "import sys; from verl_tui.cli import main; main(['get', 'runs', '/nonexistent']);"
+        "print(*(name for name in sys.modules if name.startswith('verl_tui.commands.')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    imported = {name.removeprefix("verl_tui.commands.") for name in done.stdout.split()}
+    assert {"get", "watch", "gets.runs"} <= imported
+    assert not imported & {"check", "export", "guard", "notify", "replay"}
+
+
+def test_what_is_wrong_with_a_command_is_told_by_all(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--snapshot", "a.svg"]) == 64
+    assert "has it" in complaint(capsys)

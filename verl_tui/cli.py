@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from verl_tui import __version__, commands
@@ -17,7 +18,7 @@ from verl_tui.commands.arguments import (
     add_debug_option,
 )
 from verl_tui.commands.debugging import debugging
-from verl_tui.commands.discovery import commands_of
+from verl_tui.commands.discovery import command_of, commands_of
 from verl_tui.commands.options import EXAMPLE
 from verl_tui.commands.output import EXIT_INTERRUPTED, EXIT_PIPE, close_stdout, print_message
 from verl_tui.config import ConfigError
@@ -25,6 +26,8 @@ from verl_tui.config import ConfigError
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
+
+    from verl_tui.commands.discovery import CommandModule
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -40,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 # traceback.
                 stream.reconfigure(errors="replace")
         words = sys.argv[1:] if argv is None else list(argv)
-        options = build_parser().read(words)
+        options = _read(words)
         with debugging(options.debug_log, words):
             code: int = options.run(options)
         sys.stdout.flush()
@@ -55,8 +58,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def build_parser() -> CommandParser:
-    """Return the parser of all commands."""
+def _read(words: list[str]) -> argparse.Namespace:
+    """Parse a command line, with the one command that its first word names where it names one.
+
+    Raises:
+        CommandError: It makes no sense.
+    """
+    tells_of_all = words[:1] in ([], ["help"])
+    if named := [] if tells_of_all else command_of(commands, words[0]):
+        # What is wrong is told by the parser of all: others may have the option, or a better word.
+        with suppress(CommandError):
+            return build_parser(named).read(words)
+    return build_parser().read(words)
+
+
+def build_parser(chosen: Sequence[CommandModule] = ()) -> CommandParser:
+    """Return the parser of these commands, of all if none is given."""
     parser = ProgramParser(
         prog="verl-tui",
         usage="verl-tui [OPTION]... PATH...\n       verl-tui COMMAND ...",
@@ -75,7 +92,7 @@ def build_parser() -> CommandParser:
     parser.set_defaults(run=_completion)
     watch.unnamed(parser)
     add_debug_option(parser)
-    parser.add_commands(commands_of(commands, first=DEFAULT))
+    parser.add_commands(chosen or commands_of(commands, first=DEFAULT))
     return parser
 
 
