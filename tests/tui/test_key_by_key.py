@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, ClassVar
 import pytest
 from textual.events import Key, Paste
 from textual.widgets import Input, Static
-from watching import dashboard, settle, showing, until
+from watching import dashboard, settle, showing, text, until
 
+from verl_tui.text import safe
 from verl_tui.tui.screens.metrics.screen import MetricsScreen
 from verl_tui.tui.terminal import key_queue
 from verl_tui.tui.terminal.key_queue import KeyQueue
@@ -77,6 +78,18 @@ async def test_a_paste_right_behind_the_key_that_opens_a_box_is_typed_into_it(
         await settle(pilot)
         await together(pilot, "m", "slash", Paste("grad"), "x")
         assert typed(app) == "gradx"
+
+
+@pytest.mark.parametrize("keys", [("slash",), ("m", "slash"), ("ctrl+p",)])
+async def test_what_terminals_obey_is_visible_in_a_paste(
+    demo: Monitor, keys: tuple[str, ...]
+) -> None:
+    app = showing(demo)
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        await together(pilot, *keys, Paste("k\x1b[31ml \x1b]0;title\x07\x9b2J\x07\x00\u202e\nx"))
+        assert typed(app) == "kl ␇␀�"
+        assert safe(text(app)) == text(app)
 
 
 async def test_keys_behind_one_that_closes_a_screen_are_for_the_one_below(demo: Monitor) -> None:

@@ -85,7 +85,7 @@ class MonitorApp(TerminalApp):
         self._specs = tuple(specs)
         self._clock = clock
         self._monitor = monitor if monitor is not None else Monitor(config)
-        self._reading = None if monitor is not None else self._new_reading()
+        self._reading = None if monitor is not None else self.new_reading()
         self._attention = Acknowledgements()
         self._notifier = notifier
         self._paused = False
@@ -113,7 +113,8 @@ class MonitorApp(TerminalApp):
         if self._reading is not None:
             self._reading.stop()
 
-    def _new_reading(self) -> NewsSource:
+    def new_reading(self) -> NewsSource:
+        """Return what the logs are read with; another app may read them otherwise."""
         return ReadingThreads(
             self._specs,
             gpu_interval=self.config.gpu_interval,
@@ -194,7 +195,7 @@ class MonitorApp(TerminalApp):
             self.notify("reading everything again: no longer paused", timeout=4)
         self._reading.stop()
         self._forget()
-        self._reading = self._new_reading()
+        self._reading = self.new_reading()
         self._reading.start()
         self._paint()
 

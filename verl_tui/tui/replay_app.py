@@ -115,7 +115,8 @@ class ReplayApp(VerlApp):
         """Look regularly for news."""
         self.set_interval(_BEAT, self._beat)
 
-    def _new_reading(self) -> NewsSource:
+    def new_reading(self) -> NewsSource:
+        """Return the playback: it delivers what was recorded."""
         self._playback.notify = lambda: self.post_message(self.News())
         return self._playback
 

@@ -17,6 +17,7 @@ from textual.events import Key, Paste
 from textual.message import Message
 
 from verl_tui import debug_log
+from verl_tui.text import safe
 from verl_tui.tui.terminal.output import TerminalOutput
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 _LOOK = 0.1
 """Seconds between two checks whether a key is lost."""
+_MOST_PASTED = 10_000
+"""Characters of a pasted text that are taken: the lines to type in are made for a few words."""
 _LONG = 1.0
 """Seconds after which to stop waiting for a key whose screen is still busy."""
 
@@ -56,6 +59,9 @@ class KeyQueue(TerminalOutput[ReturnType]):
 
     async def on_event(self, event: Event) -> None:
         """Handle a key, or keep it until the one before is done; forwarded keys pass."""
+        if isinstance(event, Paste):
+            # A clipboard holds foreign text: Textual would write its escape sequences.
+            event.text = safe(event.text[:_MOST_PASTED])
         if not isinstance(event, (Key, Paste)) or event.is_forwarded:
             await super().on_event(event)
         elif self._heard is None:
