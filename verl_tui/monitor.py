@@ -13,6 +13,7 @@ from verl_tui.runs.views.devices import DeviceHistory
 from verl_tui.sources.discovery.finder import Discovery
 from verl_tui.sources.discovery.passed_over import sentences
 from verl_tui.sources.feed import Feed
+from verl_tui.sources.preview import Preview
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +31,7 @@ _ASLEEP = 10.0
 the delay of a busy machine.
 """
 
-News = Batch | Discovery | GpuReading
+News = Batch | Discovery | GpuReading | Preview
 """Messages from the reading threads to the monitor."""
 
 
@@ -41,7 +42,9 @@ class Monitor:
         self.config = config
         self.guide = load_guide(config.guide)
         self.runs: dict[str, Run] = {}
-        """By name, in the order they were found."""
+        """By name, in the order they were found. While a long log is read, a preview stands for its
+        run.
+        """
         self.verdicts: dict[str, Verdict] = {}
         self.gpus: GpuReading | None = None
         self.gpu_history = DeviceHistory()
@@ -60,17 +63,21 @@ class Monitor:
         long ended.
         """
         self._judges: dict[str, Judge] = {}
+        self._behind: dict[str, Run] = {}
+        """The runs that are read while a preview stands for them."""
 
     def apply(self, news: News, now: float) -> None:
         """Take in what a source said.
 
         Args:
-            news: A batch of records, what discovery found, or a reading of the GPUs.
+            news: A batch of records, what discovery found, a preview, or a reading of the GPUs.
             now: Time of arrival in seconds since the epoch.
         """
         self.revision += 1
         if isinstance(news, Batch):
-            self._run(news.run).apply(news, now)
+            self._apply(news, now)
+        elif isinstance(news, Preview):
+            self._show_preview(news, now)
         elif isinstance(news, GpuReading):
             self.gpus = news
             self.gpu_history.note(news)
@@ -80,6 +87,8 @@ class Monitor:
             self.problems, self.waiting, self.passed = news.problems, news.waiting, news.passed
             self.unreached = news.unreached
             self._read = news.read
+            for name in tuple(self._behind) if news.read else ():
+                self._show_whole(name)
 
     def judge(self, now: float) -> bool:
         """Judge the runs that changed or may have stalled; return whether a verdict changed."""
@@ -111,20 +120,59 @@ class Monitor:
     def loaded(self) -> float:
         """Return how much of what lies on disk has been read, 0..1."""
         size = read = 0
-        for run in self.runs.values():
-            for state in run.sources.values():
+        for name, run in self.runs.items():
+            behind = self._behind.get(name, run)
+            for state in {**run.sources, **behind.sources}.values():
                 size += state.status.size
                 read += min(state.status.bytes_read, state.status.size)
         share = min(1.0, read / size) if size else 1.0
         return share if self._read else min(share, _NEARLY)
 
-    def _run(self, name: str) -> Run:
-        run = self.runs.get(name)
+    def _apply(self, batch: Batch, now: float) -> None:
+        name = batch.run
+        run = self._behind.get(name) or self.runs.get(name)
         if run is None:
-            run = self.runs[name] = Run(name)
-            run.gpus = self.gpus
+            run = self._put(Run(name))
             self._judges[name] = Judge(self.guide, run)
+        run.apply(batch, now)
+        if name in self._behind and _is_read(run, self.runs[name]):
+            self._show_whole(name)
+
+    def _show_preview(self, preview: Preview, now: float) -> None:
+        """Show a run as a preview until all of it has been read."""
+        name = preview.run
+        if name in self.runs:
+            return
+        self._behind[name] = Run(name)
+        self._put(_previewed(preview, now))
+
+    def _show_whole(self, name: str) -> None:
+        """Show a run that has been read in place of its preview."""
+        run = self._behind.pop(name)
+        self.verdicts.pop(name, None)
+        run.revision += self.runs[name].revision
+        self._put(run)
+        self._judges[name] = Judge(self.guide, run)
+
+    def _put(self, run: Run) -> Run:
+        self.runs[run.name] = run
+        run.gpus = self.gpus
         return run
+
+
+def _previewed(preview: Preview, now: float) -> Run:
+    """Return a run made of a preview."""
+    run = Run(preview.run)
+    run.preview = True
+    for batch in (*preview.between, *preview.end):
+        run.apply(batch, now)
+    return run
+
+
+def _is_read(run: Run, preview: Run) -> bool:
+    """Return whether all that a preview has read in part has been read whole."""
+    parts = [path for path, state in preview.sources.items() if not state.status.whole]
+    return all(path in run.sources and run.sources[path].status.whole for path in parts)
 
 
 def load(specs: Sequence[str], config: Config, now: float) -> Monitor:

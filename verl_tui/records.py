@@ -299,6 +299,11 @@ class SourceStatus:
         """Name for users."""
         return self.program or self.format
 
+    @property
+    def whole(self) -> bool:
+        """True if all that is there has been read."""
+        return self.bytes_read >= self.size
+
     writer: Writer | None = None
     """The process that writes it, None if hidden: another host, another container."""
     unheld: bool = False
@@ -327,7 +332,7 @@ class Batch:
         all may have.
         """
         found: dict[bool, int] = {}
-        for rows in self.records if self.status.bytes_read >= self.status.size else ():
+        for rows in self.records if self.status.whole else ():
             if isinstance(rows, MetricRows):
                 found[rows.progress] = max(*rows.steps, found.get(rows.progress, rows.steps[0]))
         return found

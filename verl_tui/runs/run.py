@@ -95,6 +95,8 @@ class Run(LoggedMetrics):
         """Time of the newest record of training in seconds since the epoch."""
         self.dated_by_file = False
         """True if only a file's time dates the newest record; it may be that of a copy."""
+        self.preview = False
+        """True if it is made of parts of its logs, and another is being made of all of them."""
         self.revision = 0
         """Grows with every change."""
 

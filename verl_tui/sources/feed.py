@@ -17,6 +17,7 @@ from verl_tui.sources.http import addresses
 from verl_tui.sources.http.engines import Engines, EngineSource
 from verl_tui.sources.http.served import Served
 from verl_tui.sources.pipe import PipeSource
+from verl_tui.sources.preview import Previews
 from verl_tui.sources.source_reader import SourceReader, source_of
 from verl_tui.text import one_line
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from verl_tui.records import Batch
     from verl_tui.sources.discovery.found import FoundFile, FoundRun
+    from verl_tui.sources.preview import Preview
     from verl_tui.sources.source import Source
 
 _POLL = 1.0
@@ -78,6 +80,7 @@ class Feed:
         self._shared: dict[tuple[str, str], int] = {}
         """Places among a run's sources that several files of one log share."""
         self._watch = watch or WriterWatch()
+        self._previews = Previews()
         self._engines = Engines(every=poll_interval) if scrape_engines else None
         self.discovery = Discovery((), (), ())
         """Result of the last search."""
@@ -194,7 +197,7 @@ class Feed:
     def follow(
         self,
         stop: threading.Event,
-        deliver: Callable[[Batch | Discovery], None],
+        deliver: Callable[[Batch | Discovery | Preview], None],
         clock: Callable[[], float],
     ) -> None:
         """Read everything, then what is appended, until `stop` is set.
@@ -214,6 +217,8 @@ class Feed:
                 changed, last = discovery != last, discovery
                 if changed:
                     deliver(discovery)
+                for preview in self._previews.take():
+                    deliver(preview)
                 next_scan = clock() + _RESCAN
                 self._deliver(stop, deliver, clock(), list(self._readers.values()))
                 self._start_engines(clock())
@@ -241,7 +246,7 @@ class Feed:
     def _deliver(
         self,
         stop: threading.Event,
-        deliver: Callable[[Batch | Discovery], None],
+        deliver: Callable[[Batch | Discovery | Preview], None],
         now: float,
         readers: list[SourceReader],
     ) -> None:
@@ -309,7 +314,9 @@ class Feed:
         for file in own:
             key = (name, by_step.source_path(file))
             if key not in self._readers:
-                source = self._source_of(file, self._ordinal(name, file))
+                ordinal = self._ordinal(name, file)
+                source = self._source_of(file, ordinal)
+                self._previews.add(name, file, ordinal)
                 format = file.format.name if file.format is not None else "settings"
                 self._readers[key] = SourceReader(name, source, file.path, format, self._watch)
                 debug_log.note("found", run=name, format=format, path=file.path)

@@ -191,7 +191,7 @@ def _read_in_vain(status: SourceStatus) -> bool:
     """Return whether a source has been read whole, and nothing of a training was in it."""
     if status.records or status.unreadable or status.problem:
         return False
-    return status.bytes_read >= status.size
+    return status.whole
 
 
 def _abandoned(run: Run, idle: float | None) -> bool:

@@ -1,0 +1,213 @@
+"""A preview of a run with long logs, long before they have been read whole.
+
+Of each long log its beginning is read, half a megabyte at its end, and blocks at strides over all
+of it: the state, the last steps and the shape of the curves are there after the same time for a
+gigabyte as for a megabyte. The exact reading goes on behind it and takes nothing from it, so that
+a run that was previewed comes out as any other.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from dataclasses import dataclass, replace
+from itertools import compress
+from typing import TYPE_CHECKING
+
+from verl_tui.records import Batch, MetricRows
+from verl_tui.sources.end_source import FORMATS, EndSource
+from verl_tui.sources.files.compressed import plain
+from verl_tui.sources.files.tail import opened
+from verl_tui.sources.source_reader import source_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from verl_tui.records import Record
+    from verl_tui.sources.discovery.found import FoundFile
+    from verl_tui.sources.source import Source
+
+LONG = 8 * 2**20
+"""Bytes from which on a log is previewed: a shorter one is read in a fraction of a second."""
+_END = 2**19
+"""Bytes read at the end of a long log: some hundred steps, a dozen of a wordy one."""
+_BLOCKS = 200
+"""Most blocks read at strides: about the columns of dots in a chart of the dashboard."""
+_BLOCK_BYTES = 3 * 2**20
+"""Most bytes read in all blocks of a log."""
+_ROWS_A_BLOCK = 2.5
+"""Rows' worth of bytes in a block: one that is cut at its beginning, and one that is whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """Parts of a run's long logs, to be shown until all of them have been read."""
+
+    run: str
+    """Name of the run."""
+    end: tuple[Batch, ...]
+    """The beginnings and ends of its logs."""
+    between: tuple[Batch, ...]
+    """Rows at strides over what lies between."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewedFile:
+    """A file of a run, with its place among the run's sources."""
+
+    file: FoundFile
+    ordinal: int
+
+
+class Previews:
+    """The runs that are to be previewed before they are read."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, list[PreviewedFile]] = {}
+
+    def add(self, run: str, file: FoundFile, ordinal: int) -> None:
+        """Note a file that is about to be read."""
+        self._files.setdefault(run, []).append(PreviewedFile(file, ordinal))
+
+    def take(self) -> Iterator[Preview]:
+        """Yield a preview of each run with a long log, the one written last first."""
+        noted, self._files = self._files, {}
+        long = [run for run, files in noted.items() if any(is_long(one.file) for one in files)]
+        for run in sorted(long, key=lambda run: max(map(_modified, noted[run])), reverse=True):
+            if (found := preview(run, noted[run])) is not None:
+                yield found
+
+
+def is_long(file: FoundFile, least: int = LONG) -> bool:
+    """Return whether a file has more than so many bytes, and can be read from its end."""
+    return _has_end(file) and _size(file) > least
+
+
+def preview(run: str, files: Sequence[PreviewedFile]) -> Preview | None:
+    """Return a preview of a run, None where the ends of its logs do not tell its steps.
+
+    The status of each source says how much of it has been read.
+    """
+    ends: list[Batch] = []
+    between: list[Batch] = []
+    for one in files:
+        file = one.file
+        if file.format is not None and _has_end(file):
+            source = EndSource(file.path, file.format, one.ordinal, _END)
+            end = _read(run, source)
+            if source.start:
+                if source.needs_beginning or source.complete_from is None:
+                    return None
+                blocks = _Blocks(source, end.records)
+                rows = tuple(_earlier(blocks.read(), source.complete_from))
+                status = replace(end.status, bytes_read=source.cost + blocks.cost)
+                end = Batch(run, status, tuple(_placed(end.records, source.start)))
+                between.append(Batch(run, status, rows))
+            ends.append(end)
+        elif _size(file) <= _END:
+            ends.append(_read(run, source_of(file, one.ordinal)))
+    return Preview(run, tuple(ends), tuple(between))
+
+
+def _read(run: str, source: Source) -> Batch:
+    """Return all records of a source, or of the part of a file that it reads."""
+    records: list[Record] = []
+    more = True
+    while more:
+        read, more = source.read()
+        records += read
+    return Batch(run, source.status(), (*records, *source.finish()))
+
+
+class _Blocks:
+    """Blocks of a log at strides, from its beginning to where its end was read."""
+
+    def __init__(self, source: EndSource, end: Sequence[Record]) -> None:
+        rows = sum(len(one.steps) for one in _training_rows(end))
+        self._source = source
+        self._reader = source.format.reader(source.path)
+        self._size = int(_ROWS_A_BLOCK * (source.status().size - source.start) / max(1, rows))
+        self.cost = 0
+        """Bytes read so far."""
+
+    def read(self) -> Iterator[MetricRows]:
+        """Yield the rows that lie whole in a block, in the order of the file."""
+        count = min(_BLOCKS, _BLOCK_BYTES // self._size)
+        stride = self._source.start // (count + 1)
+        with opened(self._source.path) as file:
+            for at in range(0, count * stride, max(stride, self._size)):
+                data = os.pread(file.fileno(), self._size, at)
+                self.cost += len(data)
+                yield from self._rows(data, at)
+
+    def _rows(self, data: bytes, at: int) -> Iterator[MetricRows]:
+        """Yield the rows of the whole lines in a block."""
+        first = data.find(b"\n") + 1 if at else 0
+        self._reader.restart("")  # nothing that one block leaves open goes on in the next
+        yield from _training_rows(self._reader.feed(data[first : data.rfind(b"\n") + 1]))
+
+
+def _training_rows(records: Iterable[Record]) -> Iterator[MetricRows]:
+    """Yield the rows of which each states its step, and tells all of it."""
+    for record in records:
+        if not isinstance(record, MetricRows) or record.mean or record.estimated:
+            continue
+        if record.progress:
+            yield record
+
+
+def _earlier(rows: Iterable[MetricRows], end: int) -> Iterator[MetricRows]:
+    """Yield rows of steps before a step, without those that were made once more after a restart."""
+    found = list(rows)
+    places = [place for one in found for place in zip(one.orders, one.steps, strict=True)]
+    kept: set[int] = set()
+    least = end - 1
+    for order, step in sorted(places, reverse=True):
+        if step <= least:
+            kept.add(order)
+            least = step
+    for one in found:
+        yield from _only(one, [order in kept for order in one.orders])
+
+
+def _only(rows: MetricRows, stays: Sequence[bool]) -> Iterator[MetricRows]:
+    """Yield the rows that stay, if there are any."""
+    if all(stays):
+        yield rows
+    elif any(stays):
+        yield replace(
+            rows,
+            steps=array("q", compress(rows.steps, stays)),
+            columns=tuple([array("d", compress(column, stays)) for column in rows.columns]),
+            orders=list(compress(rows.orders, stays)),
+            times=tuple(compress(rows.times, stays)),
+        )
+
+
+def _placed(records: Iterable[Record], at: int) -> Iterator[Record]:
+    """Yield records with their rows' places counted from a byte on: no row is shorter than one."""
+    for record in records:
+        if isinstance(record, MetricRows):
+            yield replace(record, orders=[order + at for order in record.orders])
+        else:
+            yield record
+
+
+def _has_end(file: FoundFile) -> bool:
+    """Return whether a file can be read from its end."""
+    return file.format is not None and file.format.name in FORMATS and plain(file.path) == file.path
+
+
+def _size(file: FoundFile) -> int:
+    """Return the bytes of a file, 0 where it cannot be looked at."""
+    try:
+        return file.path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _modified(one: PreviewedFile) -> float:
+    try:
+        return one.file.path.stat().st_mtime
+    except OSError:
+        return 0.0
