@@ -164,7 +164,9 @@ class FindingWriter:
         """Say why there is no finding."""
         role, mark, words = "dim", self.symbols.nothing, ""
         if view.loading:
-            words = f"reading {int(view.monitor.loaded() * 100)} %"
+            part = view.run is not None and view.run.preview
+            beside = "; until then a preview of it is shown" if part else ""
+            words = f"reading {int(view.monitor.loaded() * 100)} %{beside}"
         elif view.run is None:
             words = "waiting for a run"
         elif is_evaluation(view.run):

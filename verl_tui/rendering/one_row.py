@@ -188,7 +188,9 @@ def _reading(view: View) -> Iterator[Part]:
             _text(88, "PAUSED", "warning"),
         ]
     if view.loading:
-        yield [_text(86, f"reading {view.monitor.loaded():.0%}", "dim")]
+        words = f"reading {view.monitor.loaded():.0%}"
+        before = "preview, " if view.run is not None and view.run.preview else ""
+        yield [_text(60, f"{before}{words}", "dim"), _text(86, words, "dim")]
 
 
 def _forecast(view: View, run: Run) -> Iterator[Part]:

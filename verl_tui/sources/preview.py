@@ -8,16 +8,15 @@ a run that was previewed comes out as any other.
 
 from __future__ import annotations
 
-import os
 from array import array
 from dataclasses import dataclass, replace
 from itertools import compress
 from typing import TYPE_CHECKING
 
 from verl_tui.records import Batch, MetricRows
-from verl_tui.sources.end_source import FORMATS, EndSource
-from verl_tui.sources.files.compressed import plain
-from verl_tui.sources.files.tail import opened
+from verl_tui.sources.end_source import EndSource
+from verl_tui.sources.formats.tensorboard import reader as events
+from verl_tui.sources.parts import has_parts
 from verl_tui.sources.source_reader import source_of
 
 if TYPE_CHECKING:
@@ -92,7 +91,7 @@ def preview(run: str, files: Sequence[PreviewedFile]) -> Preview | None:
     between: list[Batch] = []
     for one in files:
         file = one.file
-        if file.format is not None and _has_end(file):
+        if has_parts(file.format, file.path) and _has_end(file):
             source = EndSource(file.path, file.format, one.ordinal, _END)
             end = _read(run, source)
             if source.start:
@@ -100,7 +99,7 @@ def preview(run: str, files: Sequence[PreviewedFile]) -> Preview | None:
                     return None
                 blocks = _Blocks(source, end.records)
                 rows = tuple(_earlier(blocks.read(), source.complete_from))
-                status = replace(end.status, bytes_read=source.cost + blocks.cost)
+                status = replace(end.status, bytes_read=min(source.cost, source.start))
                 end = Batch(run, status, tuple(_placed(end.records, source.start)))
                 between.append(Batch(run, status, rows))
             ends.append(end)
@@ -125,26 +124,23 @@ class _Blocks:
     def __init__(self, source: EndSource, end: Sequence[Record]) -> None:
         rows = sum(len(one.steps) for one in _training_rows(end))
         self._source = source
-        self._reader = source.format.reader(source.path)
         self._size = int(_ROWS_A_BLOCK * (source.status().size - source.start) / max(1, rows))
-        self.cost = 0
-        """Bytes read so far."""
 
     def read(self) -> Iterator[MetricRows]:
         """Yield the rows that lie whole in a block, in the order of the file."""
         count = min(_BLOCKS, _BLOCK_BYTES // self._size)
-        stride = self._source.start // (count + 1)
-        with opened(self._source.path) as file:
-            for at in range(0, count * stride, max(stride, self._size)):
-                data = os.pread(file.fileno(), self._size, at)
-                self.cost += len(data)
-                yield from self._rows(data, at)
+        stride = max(self._size, self._source.start // (count + 1))
+        for at in range(0, count * stride, stride):
+            yield from self._rows(at, min(at + self._size, self._source.start))
 
-    def _rows(self, data: bytes, at: int) -> Iterator[MetricRows]:
-        """Yield the rows of the whole lines in a block."""
-        first = data.find(b"\n") + 1 if at else 0
-        self._reader.restart("")  # nothing that one block leaves open goes on in the next
-        yield from _training_rows(self._reader.feed(data[first : data.rfind(b"\n") + 1]))
+    def _rows(self, at: int, stop: int) -> Iterator[MetricRows]:
+        start = self._source.parts.begin(at, stop) if at < stop else None
+        if start is None:
+            return
+        part = self._source.parts.part(start, stop)
+        if not part.needs_beginning:
+            for rows in _training_rows(part.records):
+                yield _moved(rows, start)
 
 
 def _training_rows(records: Iterable[Record]) -> Iterator[MetricRows]:
@@ -157,15 +153,21 @@ def _training_rows(records: Iterable[Record]) -> Iterator[MetricRows]:
 
 
 def _earlier(rows: Iterable[MetricRows], end: int) -> Iterator[MetricRows]:
-    """Yield rows of steps before a step, without those that were made once more after a restart."""
+    """Yield rows of steps before a step, without those that were made once more after a restart.
+
+    The blocks do not show at which step exactly a restart began: as many steps below are left out
+    as lie between two blocks at most.
+    """
     found = list(rows)
     places = [place for one in found for place in zip(one.orders, one.steps, strict=True)]
     kept: set[int] = set()
-    least = end - 1
+    least, widest, went_back = end - 1, 0, False
     for order, step in sorted(places, reverse=True):
         if step <= least:
             kept.add(order)
-            least = step
+            least, widest, went_back = step, max(widest, least - step), False
+        elif not went_back:
+            least, went_back = least - widest, True
     for one in found:
         yield from _only(one, [order in kept for order in one.orders])
 
@@ -185,17 +187,21 @@ def _only(rows: MetricRows, stays: Sequence[bool]) -> Iterator[MetricRows]:
 
 
 def _placed(records: Iterable[Record], at: int) -> Iterator[Record]:
-    """Yield records with their rows' places counted from a byte on: no row is shorter than one."""
+    """Yield records with their rows' places counted from a byte on."""
     for record in records:
-        if isinstance(record, MetricRows):
-            yield replace(record, orders=[order + at for order in record.orders])
-        else:
-            yield record
+        yield _moved(record, at) if isinstance(record, MetricRows) else record
+
+
+def _moved(rows: MetricRows, at: int) -> MetricRows:
+    """Return rows with their places counted from a byte on: no row is shorter than one."""
+    return replace(rows, orders=[order + at for order in rows.orders])
 
 
 def _has_end(file: FoundFile) -> bool:
-    """Return whether a file can be read from its end."""
-    return file.format is not None and file.format.name in FORMATS and plain(file.path) == file.path
+    """Return whether a file's end and blocks of it are read for a preview. Not of event files, in
+    which each number is a record of its own: a block would have to hold hundreds.
+    """
+    return has_parts(file.format, file.path) and file.format.name != events.name
 
 
 def _size(file: FoundFile) -> int:

@@ -58,7 +58,7 @@ def chart_data(found: PlannedChart, view: View, look: ChartLook) -> ChartData:
         beside=tuple(newest_and_best(run)) if found.points else (),
         marks=tuple(_marks(found, view, along)),
         alarms=tuple(_alarms(found, view, along)),
-        best=_best(found),
+        best="" if run.preview else _best(found),
         cursor=None if view.cursor is None else along(view.cursor),
         axis=axis.axis,
         log_y=look.log_y,

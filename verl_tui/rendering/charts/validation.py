@@ -61,11 +61,11 @@ def _size(points: Points) -> float | None:
 
 def newest_and_best(run: Run) -> Iterator[str]:
     """Yield the newest and the best validation score of a run, from the longest way to say it to
-    the shortest; nothing where it has none: `val 0.697, best 0.706 @900`.
+    the shortest: `val 0.697, best 0.706 @900`; nothing where it has none or is a preview.
     """
     key = run.indicators.get("validation")
     series = run.present(key)
-    if key is not None and series is not None:
+    if key is not None and series is not None and not run.preview:
         yield from score_words(series, lowest=is_better_low("validation", key))
 
 

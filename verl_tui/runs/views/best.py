@@ -61,7 +61,7 @@ class Best(NamedTuple):
 
 def best(run: Run, metric: str = "reward", *, lowest: bool | None = None) -> Best | None:
     """Return where a metric was best, the first of equals; None where the run has no finite value
-    of it.
+    of it, or is a preview, of which not all values are known.
 
     Args:
         run: The run.
@@ -70,7 +70,7 @@ def best(run: Run, metric: str = "reward", *, lowest: bool | None = None) -> Bes
     """
     key = metric_key(run, metric)
     series = run.series(key) if key is not None else None
-    if key is None or series is None:
+    if key is None or series is None or run.preview:
         return None
     sign = factor(metric, key)
     lowest = is_better_low(metric, key) if lowest is None else lowest
