@@ -164,9 +164,7 @@ class FindingWriter:
         """Say why there is no finding."""
         role, mark, words = "dim", self.symbols.nothing, ""
         if view.loading:
-            part = view.run is not None and view.run.preview
-            beside = "; until then a preview of it is shown" if part else ""
-            words = f"reading {int(view.monitor.loaded() * 100)} %{beside}"
+            words = _reading(view)
         elif view.run is None:
             words = "waiting for a run"
         elif is_evaluation(view.run):
@@ -251,6 +249,13 @@ class FindingWriter:
 def name_of(finding: Finding) -> tuple[str, str | None]:
     """Return the identity of a finding: rule and metric, as its numbers change with each step."""
     return finding.id, finding.key
+
+
+def _reading(view: View) -> str:
+    """Return how far reading is, and that a preview is shown meanwhile."""
+    words = f"reading {int(view.monitor.loaded() * 100)} %"
+    is_part = view.run is not None and view.run.preview
+    return f"{words}; until then a preview of it is shown" if is_part else words
 
 
 def _judged(view: View) -> int | None:
