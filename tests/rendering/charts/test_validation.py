@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -130,8 +131,24 @@ def test_a_chart_of_one_row_has_the_score_before_the_value_where_there_is_room()
 
     assert row(70).rstrip().endswith("↑")
     assert "◆ val 0.9  0.348" in row(70)
-    assert "val" not in row(40)
     assert len(row(70)) == 70
+
+
+@pytest.mark.parametrize(("width", "said"), [(30, False), (37, False), (38, True), (58, True)])
+def test_a_narrow_row_has_the_score_beside_a_short_sparkline(width: int, *, said: bool) -> None:
+    row = "".join(part for part, _ in one_line(paired(), width, None, UNICODE))
+    assert ("val 0.9  0.348" in row) is said
+    assert ("val" in row) is said
+    assert len(row) == width
+
+
+def test_a_sparkline_beside_a_score_stays_as_long_while_digits_change() -> None:
+    def spark(score: str) -> str:
+        data = replace(paired(), beside=(f"val {score}",))
+        row = "".join(part for part, _ in one_line(data, 40, None, UNICODE))
+        return row.partition("val")[0].rstrip()
+
+    assert spark("0.5") == spark("0.499")
 
 
 def test_the_header_has_the_score_beside_the_reward_where_there_is_room() -> None:

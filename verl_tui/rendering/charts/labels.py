@@ -42,6 +42,10 @@ name.
 """
 _SPARK = 24
 """Cells of a sparkline from which on it gives way to the score beside it."""
+_LEAST_SPARK, _LEAST_SCORE, _LEAST_READING = 6, 9, 8
+"""Cells of a sparkline that is still worth drawing beside a score, and those kept for the score and
+the value beside it, so that the sparkline stays as long while their digits change.
+"""
 _UNITS = 56
 """Cells from which on a chart of one row has room for the unit."""
 
@@ -248,12 +252,38 @@ def one_line(
         name = middle(name, name_width, ascii_only=symbols is ASCII)
     else:
         name = fit(name, name_width, symbols)
+    title = (set_cell_size(name, name_width + 1), "focused" if focus else "title")
     score = score_beside_curve(data, cursor, symbols)[-1:]
     score = [[*words, _GAP] for words in score if room - _cells(words) - len(_GAP[0]) >= _SPARK]
+    if not score and (close := _beside_short_spark(data, width, cursor, symbols, reading)):
+        return (title, *close)
     spark = spark_row(data, room - sum(map(_cells, score)), symbols)
     gap = width - name_width - 1 - room - _cells(reading)
-    title = (set_cell_size(name, name_width + 1), "focused" if focus else "title")
     return (title, *spark, (" " * gap, ""), *chain(*score), *reading)
+
+
+def _beside_short_spark(
+    data: ChartData, width: int, cursor: int | None, symbols: Symbols, reading: _Parts
+) -> Text:
+    """Write what follows the name where the score leaves a short sparkline; nothing where there is
+    no score, or no room for both.
+    """
+    words = next(iter(score_beside_curve(data, cursor, symbols)[-1:]), None)
+    if words is None:
+        return ()
+    score = [(text.removeprefix(f"{symbols.points[0]} "), role) for text, role in words]
+    kept, held = max(_LEAST_SCORE, _cells(score)), max(_LEAST_READING, _cells(reading))
+    room = width - name_cells(width) - 1 - kept - held - 2
+    if room < _LEAST_SPARK:
+        return ()
+    before, between = 1 + kept - _cells(score), 1 + held - _cells(reading)
+    return (
+        *spark_row(data, room, symbols),
+        (" " * before, ""),
+        *score,
+        (" " * between, ""),
+        *reading,
+    )
 
 
 def spark_row(data: ChartData, width: int, symbols: Symbols) -> Text:
