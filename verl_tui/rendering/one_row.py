@@ -124,7 +124,7 @@ def _identity(view: View, run: Run) -> Iterator[Part]:
         for cells, priority in sizes
     ]
     if len(view.monitor.runs) > 1 and run in (runs := view.listed):
-        yield [_text(62, f"{runs.index(run) + 1}/{len(runs)}", "dim")]
+        yield [_text(82, f"{runs.index(run) + 1}/{len(runs)}", "dim")]
     current = state(run, view.now)
     priority = _STATE_PRIORITIES.get(current, 56)
     role = STATE_ROLES.get(current, "dim")

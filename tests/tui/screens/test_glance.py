@@ -83,6 +83,16 @@ def test_the_most_important_is_said_at_every_width(
     assert [part for part in expected if part not in row] == [], row
 
 
+def test_its_place_among_the_runs_is_said_in_forty_columns(tmp_path: Path) -> None:
+    steps = "".join(f"step:{step} - critic/score/mean:0.5\n" for step in range(1, 48))
+    for number in range(1, 13):
+        path = tmp_path / f"an-experiment-{number}.log"
+        path.write_text(f"{steps}Traceback (most recent call last):\nRuntimeError: no disk\n")
+        os.utime(path, (NOW - 3600.0, NOW - 3600.0))
+    row = words(one_row(showing(load([str(tmp_path)], Config(), NOW))._view(NOW), 40, alone=True))
+    assert "/12  crashed  47  ✖ crash" in row
+
+
 def told(tmp_path: Path, total: int | None) -> str:
     """Return the row of a run that has just made its thirtieth step."""
     path = tmp_path / "verl_logs.jsonl"
