@@ -247,11 +247,7 @@ def one_line(
     room = width - name_width - max(_READING, _cells(reading)) - 2
     if room < 4:
         return title_row(data, width, cursor, symbols, focus=focus)
-    name = (f"{symbols.focus} " if focus else "") + (data.short or data.title)
-    if "/" in name:  # keys often differ at their ends only, words do not
-        name = middle(name, name_width, ascii_only=symbols is ASCII)
-    else:
-        name = fit(name, name_width, symbols)
+    name = _name(data, name_width, symbols, focus=focus)
     title = (set_cell_size(name, name_width + 1), "focused" if focus else "title")
     score = score_beside_curve(data, cursor, symbols)[-1:]
     score = [[*words, _GAP] for words in score if room - _cells(words) - len(_GAP[0]) >= _SPARK]
@@ -260,6 +256,14 @@ def one_line(
     spark = spark_row(data, room - sum(map(_cells, score)), symbols)
     gap = width - name_width - 1 - room - _cells(reading)
     return (title, *spark, (" " * gap, ""), *chain(*score), *reading)
+
+
+def _name(data: ChartData, width: int, symbols: Symbols, *, focus: bool) -> str:
+    """Return a chart's name, cut to a width in cells."""
+    name = (f"{symbols.focus} " if focus else "") + (data.short or data.title)
+    if "/" in name:  # keys often differ at their ends only, words do not
+        return middle(name, width, ascii_only=symbols is ASCII)
+    return fit(name, width, symbols)
 
 
 def _beside_short_spark(
