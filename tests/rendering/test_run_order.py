@@ -23,13 +23,13 @@ WARNING = Verdict((Finding("kl-high", Severity.WARNING, "KL is high"),))
 
 def written(name: str, ago: float, steps: int = 5) -> Run:
     run = make_run(name, steps, quiet=ago)
-    run.apply(Batch(name, SourceStatus(f"{name}.log", "verl console", modified=NOW - ago)), NOW)
+    run.apply(Batch(name, SourceStatus(f"{name}.log", "console", modified=NOW - ago)), NOW)
     return run
 
 
 def notes() -> Run:
     run = Run("INDEX")
-    read = SourceStatus("INDEX.md", "verl console", size=9, bytes_read=9, modified=NOW)
+    read = SourceStatus("INDEX.md", "console", size=9, bytes_read=9, modified=NOW)
     run.apply(Batch("INDEX", replace(read, unheld=True)), NOW)
     return run
 
