@@ -433,11 +433,11 @@ def test_any_keys_resolve_whatever_their_order(keys: list[str], shuffle: random.
 def test_resolving_is_cheap() -> None:
     keys = [*KNOWN, *(f"timing_s/phase_{i}" for i in range(200))]
     resolve(keys)
-    start = time.perf_counter()
+    start = time.process_time()
     for _ in range(10):
         resolve(keys)
         dialect(keys)
-    assert time.perf_counter() - start < 0.2
+    assert time.process_time() - start < 1.0  # 0.1 s on a machine that does nothing else
 
 
 # Real logs are not part of the repository; where they are present, every key in them is tried.

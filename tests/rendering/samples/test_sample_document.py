@@ -152,7 +152,7 @@ def test_the_first_rows_of_a_long_text_are_there_at_once(text: str) -> None:
     document.grow(120)
     for at in range(min(40, len(document))):
         document.row(at)
-    assert time.process_time() - start < 1.5
+    assert time.process_time() - start < 5.0  # below 1 s where it is linear, above 10 s where not
 
 
 TEXTS = st.one_of(

@@ -126,4 +126,4 @@ def test_works_only_as_far_as_asked() -> None:
     text = "你" * 5_000_000
     start = process_time()
     assert len(list(islice(wrap(text, 80), 10))) == 10
-    assert process_time() - start < 0.1  # all of it would take seconds
+    assert process_time() - start < 0.5  # all of it would take seconds
