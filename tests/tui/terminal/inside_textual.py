@@ -4,8 +4,6 @@ touches any.
 * `textual.app.wait_for_idle`, `textual.pilot.wait_for_idle`: pilots look 50 times a second whether
   the processor rests, which takes most of the time of a test and more of it on a busy machine.
   Here they wait until the loop has nothing to do, and no longer.
-* `Pilot._wait_for_screen`: after each key pilots have every widget answer a message of theirs, which
-  takes a fifth of a test's time. A loop with nothing to do has answered all messages.
 * `textual.screen.UPDATE_PERIOD`, `Screen._on_timer_update`: screens are painted 60 times a second,
   in more frames the slower the machine is. Here they are painted once there is nothing else to do.
 * `Stylesheet._parse_rules`: each app parses the same stylesheets.
@@ -31,7 +29,6 @@ from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual._context import active_app
 from textual.app import ScreenStackError
 from textual.css.stylesheet import Stylesheet
-from textual.pilot import Pilot
 
 from verl_tui.tui.terminal.output import TerminalOutput
 
@@ -80,12 +77,6 @@ async def wait_until_idle(min_sleep: float = 0.0, max_sleep: float = MOST) -> No
             if layouts == 0 or not _laid_out_behind():
                 break
             layouts -= 1
-
-
-async def _idle(pilot: Pilot[Any], timeout: float = MOST) -> bool:
-    """Wait as a pilot does; return whether the app still works."""
-    await wait_until_idle(max_sleep=timeout)
-    return not pilot.app._exception_event.is_set()
 
 
 def _laid_out_behind() -> bool:
@@ -159,7 +150,6 @@ def quick_pilots() -> Iterator[None]:
         patch.setattr(textual.app, "wait_for_idle", wait_until_idle)
         patch.setattr(textual.pilot, "wait_for_idle", wait_until_idle)
         patch.setattr(textual.screen, "UPDATE_PERIOD", FRAME)
-        patch.setattr(Pilot, "_wait_for_screen", _idle)
         yield
 
 
