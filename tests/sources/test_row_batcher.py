@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from log_reading import read_run
 
-from verl_tui.records import Event, EventKind, MetricRows, Restart
+from verl_tui.records import Batch, Event, EventKind, MetricRows, Restart, SourceStatus
+from verl_tui.runs.run import Run
 from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher
+from verl_tui.sources.formats.lines import LineReader
+from verl_tui.sources.formats.tutorial import TutorialDecoder
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 AB = ("a", "b")
@@ -146,3 +153,42 @@ def test_another_process_shows_by_its_words_or_the_order_of_its_keys(
     assert sum(len(one.steps) for one in found if isinstance(one, MetricRows)) == sum(
         isinstance(one, MetricRow) for one in items
     )
+
+
+def _rewards_and_updates(steps: Sequence[int]) -> str:
+    """Return the tutorials' records: two rewards, which are averaged, before each update."""
+    lines = []
+    for at, step in enumerate(steps):
+        lines += [{"scope": "reward", "step": step, "reward": at + one} for one in (0, 1)]
+        lines.append({"scope": "ppo", "step": step, "kl_div": at})
+    return "".join(json.dumps(line) + "\n" for line in lines)
+
+
+@given(st.integers(2, 20), st.integers(1, 19), st.integers(1, 20), st.integers(1, 400))
+def test_the_rewards_before_the_first_update_of_a_restart_are_its_own(
+    reached: int, back: int, more: int, cut: int
+) -> None:
+    steps = [*range(1, reached + 1), *range(min(back, reached - 1), reached + more)]
+    reader = LineReader(TutorialDecoder())
+    data = _rewards_and_updates(steps).encode()
+    run = Run("run")
+    status = SourceStatus("run.jsonl", "tutorial")
+    for at in range(0, len(data), cut):
+        run.apply(Batch("run", status, reader.feed(data[at : at + cut])), 0.0)
+    run.apply(Batch("run", status, reader.finish()), 0.0)
+    series = run.series("reward/reward")
+    assert series is not None
+    last = {step: at + 0.5 for at, step in enumerate(steps)}
+    assert dict(zip(series.steps, series.values, strict=True)) == last
+
+
+def test_a_late_reward_counts_to_its_own_step() -> None:
+    reader = LineReader(TutorialDecoder())
+    text = _rewards_and_updates([1, 2]) + '{"scope": "reward", "step": 1, "reward": 4.0}\n'
+    records = reader.feed((text + _rewards_and_updates([3])).encode())
+    assert not any(isinstance(record, Restart) for record in records)
+    run = Run("run")
+    run.apply(Batch("run", SourceStatus("run.jsonl", "tutorial"), records), 0.0)
+    series = run.series("reward/reward")
+    assert series is not None
+    assert list(series.values) == [pytest.approx(5 / 3), 1.5, 0.5]

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
+_MOST_HELD = 10_000
+"""Rows that are held back at most: those of a step are some hundred."""
 _KEPT = 16
 """Rows of one step that a new one is compared with: a trainer writes a handful."""
 
@@ -65,7 +67,18 @@ class RowBatcher:
     Restarts are detected here, in the order of the file, so that they do not depend on the batches.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, holds_back: bool = False) -> None:
+        """Begin with a file.
+
+        Args:
+            holds_back: Whether averaged rows of earlier steps wait for the next row that is not
+                averaged: trainers write rewards before the row of their step, and only that row
+                tells whether the rewards came late or belong to a restart. `release` ends the wait.
+        """
+        self._holds_back = holds_back
+        self._held: list[MetricRow] = []
+        self._reached: int | None = None
+        """Step of the last row of this segment that is not averaged."""
         self._blocks: dict[tuple[tuple[str, ...], bool, bool, bool], _RowBlock] = {}
         self._alike: dict[tuple[frozenset[str], bool, bool, bool], _RowBlock] = {}
         """Blocks by their keys in any order: those of the first order in this segment."""
@@ -83,12 +96,14 @@ class RowBatcher:
         """Take the rows and records of a line."""
         for item in items:
             if isinstance(item, MetricRow):
-                self._add_row(item)
+                self._take_row(item)
             elif isinstance(item, Histogram):
                 self._out.append(
                     item
                 )  # what comes of rows first changes nothing, and they stay in blocks
             else:
+                if isinstance(item, Restart | Event):
+                    self.release()
                 self._flush()
                 if isinstance(item, Restart):
                     self._forget()
@@ -101,8 +116,14 @@ class RowBatcher:
         """Say how many rows were replaced."""
         return replaced_note(self._replaced)
 
+    def release(self) -> None:
+        """Take the rows that were held back as late ones of this segment."""
+        held, self._held = self._held, []
+        for row in held:
+            self._add_row(row)
+
     def take(self) -> tuple[Record, ...]:
-        """Return everything added since the last call."""
+        """Return everything added since the last call, without the rows that are held back."""
         self._flush()
         out, self._out = self._out, []
         return tuple(out)
@@ -118,7 +139,19 @@ class RowBatcher:
         self._blocks.clear()
         self._alike.clear()
         self._of_step = []
+        self._reached = None
         self._started = False
+
+    def _take_row(self, row: MetricRow) -> None:
+        if not row.mean:
+            self._add_row(row)
+            self._reached = row.step
+        elif self._holds_back and self._reached is not None and row.step < self._reached:
+            self._held.append(row)
+            if len(self._held) > _MOST_HELD:
+                self.release()
+        else:
+            self._add_row(row)
 
     def _add_row(self, row: MetricRow) -> None:
         kind = row.keys, row.mean, row.progress, row.estimated
@@ -140,6 +173,7 @@ class RowBatcher:
             if row.step < seen[-1]:
                 seen.insert(bisect_left(seen, row.step), row.step)
         if not row.mean:
+            self.release()
             self._compare(row)
         self._started = False
         block.rows.append(row)
@@ -152,7 +186,10 @@ class RowBatcher:
 
     def _begin_anew(self, row: MetricRow, last: int) -> None:
         back = f"steps went back from {last} to {row.step}"
-        self.add((Restart(back if row.step < last else f"step {row.step} was made a second time"),))
+        self._flush()
+        self._forget()
+        again = back if row.step < last else f"step {row.step} was made a second time"
+        self._out.append(Restart(again))
         self._add_row(row)
 
     def _in_another_order(self, row: MetricRow) -> array[int] | None:

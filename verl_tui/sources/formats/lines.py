@@ -28,7 +28,7 @@ class LineReader:
     def __init__(self, decoder: Decoder) -> None:
         self.decoder = decoder
         self._patient = decoder if isinstance(decoder, BufferingDecoder) else None
-        self._batcher = RowBatcher()
+        self._batcher = RowBatcher(holds_back=True)
         self._line = 0
         """Complete lines so far."""
         self._partial: list[bytes] = []
@@ -93,6 +93,7 @@ class LineReader:
             self._batcher.add(records)
         if self._patient is not None:
             self._batcher.add(self._patient.held())
+        self._batcher.release()
         return self._batcher.take()
 
     def restart(self, reason: str) -> tuple[Record, ...]:
