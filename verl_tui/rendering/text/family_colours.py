@@ -8,18 +8,8 @@ and green alike, too. The title of a chart says what it is of, so that a hue is 
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from verl_tui.metrics import describe
-
-
-class Hue(NamedTuple):
-    """A colour for dark grounds, for light ones, and of the terminal's own sixteen."""
-
-    dark: str
-    light: str
-    ansi: str
-
+from verl_tui.rendering.text.hues import Hue
 
 FAMILIES = {
     "reward": Hue("#9CD8E4", "#246C90", "ansi_cyan"),
@@ -32,8 +22,6 @@ FAMILIES = {
     "other": Hue("#CCC0B4", "#6C6048", "ansi_white"),
 }
 """By role."""
-FAINT = "-raw"
-"""Ending of the role of a family's values behind their average."""
 _GROUPS = {
     "reward": "reward",
     "validation": "validation",
@@ -69,14 +57,3 @@ def family_role(key: str, indicator: str | None = None) -> str:
     if key.rpartition("/")[2].startswith("entropy"):
         return "entropy"
     return _GROUPS.get(describe(key).group, "other")
-
-
-def rules(widget: str, prefix: str) -> str:
-    """Return the stylesheet that colours the component classes of the families in a widget."""
-    return "\n".join(
-        f"{widget}:{kind} > .{prefix}--{role} {{ color: {colour}; }}\n"
-        f"{widget}:{kind} > .{prefix}--{role}{FAINT} {{ color: {colour}{faint}; }}"
-        for at, (kind, faint) in enumerate((("dark", " 50%"), ("light", " 50%"), ("ansi", "")))
-        for role, hue in FAMILIES.items()
-        for colour in (hue[at],)
-    )

@@ -7,6 +7,8 @@ darker on light grounds. None is red or amber: these are findings.
 
 from __future__ import annotations
 
+from verl_tui.rendering.text.hues import Hue
+
 DARK = ("#77AADD", "#44BB99", "#BBCC33", "#D693B8", "#EEDD88", "#DDDDDD")
 """Blue, mint, pear, reddish purple, light yellow, grey: for dark grounds."""
 LIGHT = ("#225588", "#006650", "#4F5A00", "#8B3A78", "#7A6A00", "#3A3A3A")
@@ -21,12 +23,4 @@ ANSI = (
 """Of the terminal's own sixteen, beside signs of their own."""
 PARTS = tuple(f"part-{number}" for number in range(len(DARK)))
 """Roles of the parts, the longest first."""
-
-
-def rules(widget: str, prefix: str) -> str:
-    """Return the stylesheet that colours the component classes of the roles in a widget."""
-    return "\n".join(
-        f"{widget}:{kind} > .{prefix}--{role} {{ color: {colour}; }}"
-        for kind, colours in (("dark", DARK), ("light", LIGHT), ("ansi", ANSI))
-        for role, colour in zip(PARTS, colours, strict=True)
-    )
+HUES = dict(zip(PARTS, map(Hue, DARK, LIGHT, ANSI), strict=True))

@@ -9,6 +9,8 @@ from critical, warning and info for people who see red and green alike, too.
 
 from __future__ import annotations
 
+from verl_tui.rendering.text.hues import Hue
+
 DARK = ("#A8E4F0", "#8490FC", "#3CC090", "#D878B4", "#B4C018", "#F0FCF0")
 """Sky blue, periwinkle, bluish green, pink, lime, white: for dark grounds."""
 LIGHT = ("#0C6CC0", "#4830A8", "#006C40", "#843078", "#6C7830", "#242424")
@@ -26,17 +28,4 @@ chosen.
 """
 RUNS = tuple(f"run-{place}" for place in range(1, len(DARK) + 1))
 """Roles of the runs in their places."""
-
-
-def rules(widget: str, prefix: str) -> str:
-    """Return the stylesheet that colours the component classes of the roles in a widget."""
-    return "\n".join(
-        f"{widget}:{kind} > .{prefix}--{role} {{ color: {colour}; }}\n"
-        f"{widget}:{kind} > .{prefix}--{role}-raw {{ color: {colour}{faint}; }}"
-        for kind, colours, faint in (
-            ("dark", DARK, " 50%"),
-            ("light", LIGHT, " 50%"),
-            ("ansi", ANSI, ""),
-        )
-        for role, colour in zip(RUNS, colours, strict=True)
-    )
+HUES = dict(zip(RUNS, map(Hue, DARK, LIGHT, ANSI), strict=True))

@@ -15,7 +15,9 @@ from verl_tui.rendering.run_list.entry_rows import ROLES, badges, signs
 from verl_tui.rendering.run_list.layout import ListRoom, RunListLayout, caption
 from verl_tui.rendering.session.run_order import named_like
 from verl_tui.rendering.session.selection import LETTERS
-from verl_tui.rendering.text import family_colours, run_colours
+from verl_tui.rendering.text.family_colours import FAMILIES
+from verl_tui.rendering.text.hues import rules
+from verl_tui.rendering.text.run_colours import HUES
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.keys.tasks import COMPARE
 from verl_tui.tui.panels.panel import TextPanel
@@ -100,9 +102,7 @@ class RunsPanel(TextPanel):
         & > .runs--bar { color: $text-primary; background: $foreground 15%; }
         & > .runs--odd { color: $text-error; text-style: bold; }
     }
-    """ + "\n".join(
-        (run_colours.rules("RunsPanel", "runs"), family_colours.rules("RunsPanel", "runs"))
-    )
+    """ + rules("RunsPanel", "runs", HUES | FAMILIES)
 
     class Picked(Message):
         """The user chose a run."""

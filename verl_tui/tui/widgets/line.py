@@ -8,7 +8,8 @@ from rich.style import Style
 from rich.text import Text
 from textual.strip import Strip
 
-from verl_tui.rendering.text.family_colours import FAMILIES, rules
+from verl_tui.rendering.text.family_colours import FAMILIES
+from verl_tui.rendering.text.hues import rules
 from verl_tui.tui.terminal.styles import RoleStyled
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Line(RoleStyled):
         & > .line--critical { color: $text-error; text-style: bold; }
         & > .line--accent { color: $text-accent; }
     }
-    """ + rules("Line", "line")
+    """ + rules("Line", "line", FAMILIES)
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, markup=False)

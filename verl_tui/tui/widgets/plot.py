@@ -21,8 +21,9 @@ from verl_tui.rendering.charts.path import neighbour_on_path
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.charts.roles import ROLES
 from verl_tui.rendering.charts.symbols import ASCII
-from verl_tui.rendering.text import family_colours
-from verl_tui.rendering.text.run_colours import rules
+from verl_tui.rendering.text.family_colours import FAMILIES
+from verl_tui.rendering.text.hues import rules
+from verl_tui.rendering.text.run_colours import HUES
 from verl_tui.tui.terminal.styles import RoleStyled
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ class Plot(RoleStyled, can_focus=True):
         & > .chart--restart { color: $text-secondary; }
         & > .chart--checkpoint { color: $text-muted; }
     }
-    """ + "\n".join((rules("Plot", "chart"), family_colours.rules("Plot", "chart")))
+    """ + rules("Plot", "chart", HUES | FAMILIES)
 
     _late = False
     """True while a slow drawing is left to a later frame."""

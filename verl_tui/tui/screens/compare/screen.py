@@ -16,8 +16,9 @@ from verl_tui.rendering.compare_rows import (
     spark_row,
     table_rows,
 )
+from verl_tui.rendering.text.hues import rules
 from verl_tui.rendering.text.printable import wrapped
-from verl_tui.rendering.text.run_colours import rules
+from verl_tui.rendering.text.run_colours import HUES
 from verl_tui.runs.views.alignment import Alignment
 from verl_tui.tui.keys.commands import keys_to
 from verl_tui.tui.keys.help_section import HelpSection
@@ -76,7 +77,7 @@ class ComparePanel(TextPanel):
         & > .compare--worse { color: $text-error; }
         & > .compare--differs { color: $text-warning; }
     }
-    """ + rules("ComparePanel", "compare")
+    """ + rules("ComparePanel", "compare", HUES)
 
     def __init__(self) -> None:
         super().__init__()

@@ -10,7 +10,8 @@ from textual.containers import Container
 
 from verl_tui.rendering.metrics.shown import BUDGET
 from verl_tui.rendering.metrics.table import ROLES, heading, layout, row
-from verl_tui.rendering.text.family_colours import rules
+from verl_tui.rendering.text.family_colours import FAMILIES
+from verl_tui.rendering.text.hues import rules
 from verl_tui.rendering.text.printable import wrapped
 from verl_tui.tui.terminal.lazy_strips import LazyStrips
 from verl_tui.tui.terminal.styles import RoleStyled
@@ -46,7 +47,7 @@ class MetricTable(Container, RoleStyled):
         & > .metrics--odd { color: $text-error; text-style: bold; }
         & > .metrics--pin { color: $text-warning; }
     }
-    """ + rules("MetricTable", "metrics")
+    """ + rules("MetricTable", "metrics", FAMILIES)
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)

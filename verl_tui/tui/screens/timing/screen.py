@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding
 
-from verl_tui.rendering.text import part_colours
+from verl_tui.rendering.text.hues import rules
+from verl_tui.rendering.text.part_colours import HUES
 from verl_tui.rendering.timing_rows import ROLES, timing_rows
 from verl_tui.text import one_line
 from verl_tui.tui.keys.help_section import HelpSection
@@ -40,7 +41,7 @@ class TimingPanel(TextPanel):
         & > .timing--good { color: $text-success; }
         & > .timing--warning { color: $text-warning; }
     }
-    """ + part_colours.rules("TimingPanel", "timing")
+    """ + rules("TimingPanel", "timing", HUES, faint=False)
 
     def __init__(self) -> None:
         super().__init__()
