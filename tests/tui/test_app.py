@@ -459,6 +459,21 @@ async def test_a_painting_that_waits_does_not_break_the_pause(
         assert "step 77" in text(app)
 
 
+async def test_a_screen_that_was_covered_while_paused_knows_which_run_is_shown(
+    tmp_path: Path,
+) -> None:
+    for name in ("a", "b"):
+        write_run(tmp_path, name)
+    app = loaded(tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await press(pilot, "m", "enter", "left", "l", "p")
+        await press(pilot, "right_square_bracket", "escape")
+        assert isinstance(app.screen, ZoomScreen)
+        assert "b" in lines(app)[0].split()
+        await press(pilot, "escape", "escape")  # the cursor has gone with the other run
+        assert app.screen is dashboard(app)
+
+
 # -- live ------------------------------------------------------------------------------------------
 
 

@@ -164,10 +164,11 @@ class VerlApp(MonitorApp):
                 show(view)
 
     def pop_screen(self) -> AwaitComplete:
-        """Close the screen in front, and draw the one below, which was not drawn meanwhile."""
+        """Close the screen in front, and draw the one below, which was not drawn meanwhile: also
+        where drawing is paused, since keys may have chosen another run or step.
+        """
         closed = super().pop_screen()
-        if not self._paused:
-            self.call_later(self._draw, self._shown_at)
+        self.call_later(self._draw, self._shown_at)
         return closed
 
     def _view(self, now: float) -> View:
