@@ -132,7 +132,7 @@ class Monitor:
         name = batch.run
         run = self._behind.get(name) or self.runs.get(name)
         if run is None:
-            run = self._put(Run(name))
+            run = self._show(Run(name))
             self._judges[name] = Judge(self.guide, run)
         run.apply(batch, now)
         if name in self._behind and _is_read(run, self.runs[name]):
@@ -144,17 +144,17 @@ class Monitor:
         if name in self.runs:
             return
         self._behind[name] = Run(name)
-        self._put(_previewed(preview, now))
+        self._show(_previewed(preview, now))
 
     def _show_whole(self, name: str) -> None:
         """Show a run that has been read in place of its preview."""
         run = self._behind.pop(name)
         self.verdicts.pop(name, None)
         run.revision += self.runs[name].revision
-        self._put(run)
+        self._show(run)
         self._judges[name] = Judge(self.guide, run)
 
-    def _put(self, run: Run) -> Run:
+    def _show(self, run: Run) -> Run:
         self.runs[run.name] = run
         run.gpus = self.gpus
         return run

@@ -9,11 +9,12 @@ import pytest
 
 from verl_tui.config import Config
 from verl_tui.monitor import Monitor
+from verl_tui.sources import preview
 from verl_tui.sources.discovery.found import FoundFile
 from verl_tui.sources.feed import Feed
 from verl_tui.sources.formats import filelogger
 from verl_tui.sources.formats.console import decoder as console
-from verl_tui.sources.preview import LONG, Previews
+from verl_tui.sources.preview import LONG
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -78,10 +79,10 @@ def test_a_preview_has_the_end_and_the_shape_until_all_is_read(
     monitor.apply(feed.scan(), NOW)
     other.apply(again.scan(), NOW)
 
-    previews = Previews()
+    previews = preview.Previews()
     previews.add(feed.names[0], FoundFile(path, format), 0)
-    (preview,) = previews.take()
-    monitor.apply(preview, NOW)
+    (found,) = previews.take()
+    monitor.apply(found, NOW)
     (shown,) = monitor.runs.values()
     early = _points(shown)
     assert shown.preview
@@ -98,13 +99,31 @@ def test_a_preview_has_the_end_and_the_shape_until_all_is_read(
     assert [mark.step for mark in run.restarts] == [mark.step for mark in plain.restarts] != []
 
 
+def test_a_log_that_cannot_be_previewed_costs_no_other_run_its_preview(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempt = preview.preview
+
+    def failing(run: str, files: Sequence[preview.PreviewedFile]) -> preview.Preview | None:
+        if run == "broken":
+            raise OSError(5, "Input/output error")
+        return attempt(run, files)
+
+    monkeypatch.setattr(preview, "preview", failing)
+    file = FoundFile(_file_logger(tmp_path / "run.jsonl"), filelogger)
+    previews = preview.Previews()
+    previews.add("broken", file, 0)
+    previews.add("readable", file, 0)
+    assert [one.run for one in previews.take()] == ["readable"]
+
+
 def test_a_short_log_and_one_that_only_counts_its_steps_have_no_preview(tmp_path: Path) -> None:
     short, counted = tmp_path / "short.jsonl", tmp_path / "counted.log"
     short.write_text('{"step": 1, "data": {"critic/score/mean": 1.0}}\n')
     with counted.open("w") as file:
         for _ in range(LONG // _WIDE + 100):
             file.write("{'loss': 0.5, 'reward': 1.0}" + " " * _WIDE + "\n")
-    previews = Previews()
+    previews = preview.Previews()
     previews.add("short", FoundFile(short, filelogger), 0)
     previews.add("counted", FoundFile(counted, console), 0)
     assert not list(previews.take())

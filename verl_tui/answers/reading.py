@@ -8,13 +8,13 @@ from verl_tui.runs.run import Run
 from verl_tui.sources.discovery.passed_over import sentences
 from verl_tui.sources.end_source import EndSource
 from verl_tui.sources.feed import Feed
+from verl_tui.sources.files.paths import bytes_of
 from verl_tui.sources.parts import has_parts
 from verl_tui.sources.source_reader import source_of
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
     from verl_tui.records import Batch
     from verl_tui.sources.discovery.found import FoundFile
@@ -177,7 +177,7 @@ def _read(specs: Sequence[str], name: str | None, now: float, how: _How, spent: 
     ends: list[EndSource] = []
 
     def chosen(file: FoundFile, ordinal: int) -> Source:
-        if wanted is None or not _is_long(file.path, max(least, wanted)):
+        if wanted is None or bytes_of(file.path) <= max(least, wanted):
             return source_of(file, ordinal)
         if not has_parts(file.format, file.path):
             return source_of(file, ordinal)
@@ -216,14 +216,6 @@ def _batches(feed: Feed, name: str, now: float, *, alive: bool) -> Iterator[Batc
     yield from feed.finish()
     if alive:
         yield from feed.update_writers(now)
-
-
-def _is_long(path: Path, least: int) -> bool:
-    """Return whether a file has more bytes than so many."""
-    try:
-        return path.stat().st_size > least
-    except OSError:
-        return False
 
 
 def _complete_from(ends: Sequence[EndSource]) -> int | None:

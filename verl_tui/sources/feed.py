@@ -217,8 +217,7 @@ class Feed:
                 changed, last = discovery != last, discovery
                 if changed:
                     deliver(discovery)
-                for preview in self._previews.take():
-                    deliver(preview)
+                self._deliver_previews(stop, deliver)
                 next_scan = clock() + _RESCAN
                 self._deliver(stop, deliver, clock(), list(self._readers.values()))
                 self._start_engines(clock())
@@ -242,6 +241,14 @@ class Feed:
             debug_log.note_error("search", error)
             why = one_line(f"the search for new logs failed: {type(error).__name__}: {error}", 200)
             return replace(last or Discovery((), (), ()), problems=(why,))
+
+    def _deliver_previews(
+        self, stop: threading.Event, deliver: Callable[[Batch | Discovery | Preview], None]
+    ) -> None:
+        for preview in self._previews.take():
+            deliver(preview)
+            if stop.is_set():
+                return
 
     def _deliver(
         self,

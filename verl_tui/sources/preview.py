@@ -11,19 +11,23 @@ from __future__ import annotations
 from array import array
 from dataclasses import dataclass, replace
 from itertools import compress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
+from verl_tui import debug_log
 from verl_tui.records import Batch, MetricRows
 from verl_tui.sources.end_source import EndSource
+from verl_tui.sources.files.paths import bytes_of
 from verl_tui.sources.formats.tensorboard import reader as events
 from verl_tui.sources.parts import has_parts
 from verl_tui.sources.source_reader import source_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
 
     from verl_tui.records import Record
     from verl_tui.sources.discovery.found import FoundFile
+    from verl_tui.sources.formats.format import Format, PartedFormat
     from verl_tui.sources.source import Source
 
 LONG = 8 * 2**20
@@ -69,43 +73,65 @@ class Previews:
         self._files.setdefault(run, []).append(PreviewedFile(file, ordinal))
 
     def take(self) -> Iterator[Preview]:
-        """Yield a preview of each run with a long log, the one written last first."""
+        """Yield a preview of each run with a long log, the one written last first.
+
+        A log that cannot be previewed is read as any other.
+        """
         noted, self._files = self._files, {}
-        long = [run for run, files in noted.items() if any(is_long(one.file) for one in files)]
+        long = [run for run, files in noted.items() if any(_is_long(one.file) for one in files)]
         for run in sorted(long, key=lambda run: max(map(_modified, noted[run])), reverse=True):
-            if (found := preview(run, noted[run])) is not None:
+            if (found := _attempted(run, noted[run])) is not None:
                 yield found
 
 
-def is_long(file: FoundFile, least: int = LONG) -> bool:
-    """Return whether a file has more than so many bytes, and can be read from its end."""
-    return _has_end(file) and _size(file) > least
+def _attempted(run: str, files: Sequence[PreviewedFile]) -> Preview | None:
+    """Return a preview of a run; an error costs the preview alone."""
+    try:
+        return preview(run, files)
+    except Exception as error:  # noqa: BLE001 - a net at the border
+        debug_log.note_error(f"preview of {run}", error)
+        return None
 
 
 def preview(run: str, files: Sequence[PreviewedFile]) -> Preview | None:
     """Return a preview of a run, None where the ends of its logs do not tell its steps.
 
     The status of each source says how much of it has been read.
+
+    Raises:
+        OSError: A log cannot be read.
     """
     ends: list[Batch] = []
     between: list[Batch] = []
     for one in files:
         file = one.file
-        if has_parts(file.format, file.path) and _has_end(file):
+        if _has_end(file.format, file.path):
             source = EndSource(file.path, file.format, one.ordinal, _END)
             end = _read(run, source)
+            if not _tells_steps(source):
+                return None
             if source.start:
-                if source.needs_beginning or source.complete_from is None:
-                    return None
-                blocks = _Blocks(source, end.records)
-                rows = tuple(_earlier(blocks.read(), source.complete_from))
-                status = replace(end.status, bytes_read=min(source.cost, source.start))
-                end = Batch(run, status, tuple(_placed(end.records, source.start)))
-                between.append(Batch(run, status, rows))
+                earlier, end = _parts(end, source)
+                between.append(earlier)
             ends.append(end)
-        elif _size(file) <= _END:
+        elif bytes_of(file.path) <= _END:
             ends.append(_read(run, source_of(file, one.ordinal)))
     return Preview(run, tuple(ends), tuple(between))
+
+
+def _tells_steps(source: EndSource) -> bool:
+    """Return whether the steps of what was read are known without what lies before it."""
+    if not source.start:
+        return True
+    return not source.needs_beginning and source.complete_from is not None
+
+
+def _parts(end: Batch, source: EndSource) -> tuple[Batch, Batch]:
+    """Return rows at strides over what lies before the end of a log, and the end in its place."""
+    rows = tuple(_earlier(_Blocks(source, end.records).read(), source.complete_from or 0))
+    status = replace(end.status, bytes_read=min(source.cost, source.start))
+    placed = tuple(_placed(end.records, source.start))
+    return Batch(end.run, status, rows), Batch(end.run, status, placed)
 
 
 def _read(run: str, source: Source) -> Batch:
@@ -197,19 +223,16 @@ def _moved(rows: MetricRows, at: int) -> MetricRows:
     return replace(rows, orders=[order + at for order in rows.orders])
 
 
-def _has_end(file: FoundFile) -> bool:
+def _is_long(file: FoundFile) -> bool:
+    """Return whether a file is previewed: it has many bytes, and can be read from its end."""
+    return _has_end(file.format, file.path) and bytes_of(file.path) > LONG
+
+
+def _has_end(format: Format | None, path: Path) -> TypeGuard[PartedFormat]:
     """Return whether a file's end and blocks of it are read for a preview. Not of event files, in
     which each number is a record of its own: a block would have to hold hundreds.
     """
-    return has_parts(file.format, file.path) and file.format.name != events.name
-
-
-def _size(file: FoundFile) -> int:
-    """Return the bytes of a file, 0 where it cannot be looked at."""
-    try:
-        return file.path.stat().st_size
-    except OSError:
-        return 0
+    return has_parts(format, path) and format.name != events.name
 
 
 def _modified(one: PreviewedFile) -> float:

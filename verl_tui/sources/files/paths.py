@@ -1,4 +1,4 @@
-"""Test what a path is; unreadable places count as missing, where pathlib raises up to
+"""Tell what a path is; unreadable places count as missing, where pathlib raises up to
 Python 3.13.
 """
 
@@ -25,3 +25,11 @@ def is_file(path: Path | os.DirEntry[str]) -> bool:
         return path.is_file()
     except OSError:
         return False
+
+
+def bytes_of(path: Path) -> int:
+    """Return the bytes of a file, 0 where it cannot be seen."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
