@@ -555,7 +555,7 @@ def test_the_guide_names_rules_thresholds_and_sources(
     assert "\nkl-high (warning)\n    policy_kl: above, threshold 0.3, over " in text
     assert "source: verl tutorials' indicator guide, changed in your settings" in text
     assert (
-        "\ngpu-idle (warning, silenced)\n    gpu_utilization: below, threshold 50 %, over " in text
+        "\ngpu-idle (warning, silenced)\n    gpu_utilization: below, threshold 50%, over " in text
     )
 
 

@@ -367,7 +367,7 @@ class Gpu:
     """`0`, or `0:1` for MIG instance 1 of device 0."""
     name: str
     utilization: float | None = None
-    """Share of the last interval in which a kernel ran, 0..100 %."""
+    """Share of the last interval in which a kernel ran, 0..100%."""
     memory_used: int | None = None
     """Bytes."""
     memory_total: int | None = None

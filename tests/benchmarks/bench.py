@@ -192,7 +192,7 @@ def live(folder: Path) -> list[Row]:
     memory = terminal.memory
     terminal.close()
     return [
-        ("live, 1 step/s, GPU gauges, 160×50: processor", "≤ 4 %", f"{share:.1%}", "of one core"),
+        ("live, 1 step/s, GPU gauges, 160×50: processor", "≤ 4%", f"{share:.1%}", "of one core"),
         ("the same: to the terminal", "≤ 8 kB a step", f"{written:.1f} kB", ""),
         ("the same: memory", "", f"{memory:.0f} MiB", ""),
     ]
@@ -244,7 +244,7 @@ def idle(folder: Path) -> list[Row]:
     share, written = (terminal.cpu - cpu) / (time.perf_counter() - began), terminal.bytes - sent
     terminal.close()
     return [
-        ("idle on a finished run: processor", "≤ 1 %", f"{share:.2%}", "of one core"),
+        ("idle on a finished run: processor", "≤ 1%", f"{share:.2%}", "of one core"),
         ("the same, bytes in 30 s", "a clock tick", f"{written}", ""),
     ]
 

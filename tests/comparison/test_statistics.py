@@ -153,7 +153,7 @@ def test_runs_of_one_process_seldom_seem_to_differ(count: int, alike: float) -> 
         assert one is not None
         assert other is not None
         found += interval(one, other).excludes_zero
-    assert found <= 20, "at a level of 95 %, ten are expected"
+    assert found <= 20, "at a level of 95%, ten are expected"
 
 
 def test_runs_that_differ_by_much_do_seem_so() -> None:

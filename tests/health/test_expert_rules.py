@@ -183,7 +183,7 @@ def test_memory_that_grows_says_when_the_node_is_full() -> None:
     found = find("host-memory", run)
     assert found is not None
     assert found.severity is Severity.WARNING
-    assert "in 81 steps (≈ 81 min) it reaches 478 GB, 95 % of the node" in found.message
+    assert "in 81 steps (≈ 81 min) it reaches 478 GB, 95% of the node" in found.message
     assert (found.since_step, found.step, found.key) == (1, 60, "perf/cpu_memory_used_gb")
 
 
@@ -216,7 +216,7 @@ def test_wandbs_share_of_the_host() -> None:
         "host-memory", planted({"system/memory_percent": [40 + 0.5 * i for i in range(60)]}, PACE)
     )
     assert found is not None
-    assert "it reaches 95 %" in found.message
+    assert "it reaches 95%" in found.message
 
 
 @pytest.mark.parametrize(

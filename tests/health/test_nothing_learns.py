@@ -56,7 +56,7 @@ def test_a_reward_that_is_noise() -> None:
         "is ruled out; yet the policy has moved 0.6 nats per token from the reference"
         in found.message
     )
-    assert "with 95 % certainty" in found.evidence[0]
+    assert "with 95% certainty" in found.evidence[0]
 
 
 def test_it_is_told_after_a_hundred_points_and_no_sooner() -> None:

@@ -54,7 +54,7 @@ def test_a_wide_list_is_a_table_with_a_heading_where_it_is_high_enough() -> None
 
 def test_the_reading_of_logs_stands_above_the_runs() -> None:
     rows = laid_out(2, ListRoom(40, 9), loading=True)
-    assert words(rows)[0].startswith("reading 45 %")
+    assert words(rows)[0].startswith("reading 45%")
     assert next(iter(rows.starts)) == 1
 
 

@@ -146,7 +146,7 @@ def _component_falls(world: World, onset: int, chance: random.Random) -> int:
     world.put(stays, 0.97, 0.005)
     world.put(falls, level, 0.03)
     world.change(falls, onset, lambda i, known: known * ramp(i, length, 1.0, 0.05))
-    return onset + round(0.31 * length / 0.95)  # there it has lost 31 %
+    return onset + round(0.31 * length / 0.95)  # there it has lost 31%
 
 
 @failure("nothing-learns", "verl", "other")
@@ -547,7 +547,7 @@ def _shrinks_for_nothing(world: World, onset: int, chance: random.Random) -> int
         onset,
         lambda i, known: max(1.0, known * ramp(i, length, 1.0, left)),
     )
-    return onset + round(0.85 * length / (1 - left))  # there 15 % is left
+    return onset + round(0.85 * length / (1 - left))  # there 15% is left
 
 
 @failure("engine-mismatch", "verl")

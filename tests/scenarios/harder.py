@@ -1000,7 +1000,7 @@ def main(seeds: int) -> None:
 
 def _print_cases(scratch: Path, seeds: int) -> None:
     print(
-        "| finding | case | logs | found | early | median delay | 90 % within |\n|---|---|---|---:|---:|---:|---:|"
+        "| finding | case | logs | found | early | median delay | 90% within |\n|---|---|---|---:|---:|---:|---:|"
     )
     for i, one in enumerate(CASES):
         for dialect in one.dialects:

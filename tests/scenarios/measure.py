@@ -109,7 +109,7 @@ def main(count: int, first: int) -> None:
             for i, name in enumerate(HEALTHY)
             for seed in seeds
         ]
-    print("| finding | logs | planted | found | told early | median delay | 90 % within |")
+    print("| finding | logs | planted | found | told early | median delay | 90% within |")
     print("|---|---|---:|---:|---:|---:|---:|")
     for id in dict.fromkeys(rule.id for rule in load_guide().rules):
         if own := [one for one in results if one.id == id]:

@@ -95,7 +95,7 @@ def _at(described: Mapping[str, Any]) -> str:
     if step is None or _complete(described):
         return ""
     if total:
-        # Rounded down, as on the screen: 100 % is the end.
+        # Rounded down, as on the screen: 100% is the end.
         return f" at step {step} of {total} ({min(100, 100 * step // total)}%)"
     return f" at step {step}" + (" (total unknown)" if state in _GOES_ON else "")
 

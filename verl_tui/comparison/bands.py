@@ -156,7 +156,7 @@ def _breach(figure: Figure, low: float, high: float, better: int) -> str:
 
 
 def _by_chance(kind: FigureKind, mine: MeasuredRun, base: RunGroup, count: int) -> float:
-    """Return how far a run of the same kind may lie from the baseline by chance (95 %): by the
+    """Return how far a run of the same kind may lie from the baseline by chance (95%): by the
     spread of the baseline's seeds, else by that of both runs' last values; 0 where neither is
     known.
     """

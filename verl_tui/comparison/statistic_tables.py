@@ -34,7 +34,7 @@ _MOST_KEYS = 2
 def difference_table(comparison: Comparison) -> Table:
     """Return the differences that have an interval, figure by figure."""
     base = one_line(comparison.groups[0].name)
-    heading = f"differences to {base}, with 95 % intervals"
+    heading = f"differences to {base}, with 95% intervals"
     order = list(KINDS)
     without = [one for one in comparison.differences if one.interval is None]
     found = sorted(

@@ -253,9 +253,9 @@ def name_of(finding: Finding) -> tuple[str, str | None]:
 
 def _reading(view: View) -> str:
     """Return how far reading is, and that a preview is shown meanwhile."""
-    words = f"reading {int(view.monitor.loaded() * 100)} %"
+    words = f"reading {int(view.monitor.loaded() * 100)}%"
     is_part = view.run is not None and view.run.preview
-    return f"{words}; until then a preview of it is shown" if is_part else words
+    return f"{words}; a preview is shown" if is_part else words
 
 
 def _judged(view: View) -> int | None:

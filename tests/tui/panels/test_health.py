@@ -201,6 +201,14 @@ async def test_another_run_begins_folded() -> None:
         assert "Set kl_coef" not in app.text
 
 
+def previewed() -> View:
+    """Return a view of a run of which a preview is shown."""
+    shown = replace(view(), loading=True)
+    assert shown.run is not None
+    shown.run.preview = True
+    return shown
+
+
 @pytest.mark.parametrize(
     ("what", "words"),
     [
@@ -212,7 +220,8 @@ async def test_another_run_begins_folded() -> None:
         (make_view(), "○ waiting for a run"),
         (view(steps=0), "○ waiting for the first step"),
         (make_view(make_run()), "○ no verdict yet"),
-        (replace(view(), loading=True), "○ reading 45 %"),
+        (replace(view(), loading=True), "○ reading 45%"),
+        (previewed(), "○ reading 45%; a preview is shown"),
         (replace(view(skipped=()), ascii_only=True), "+ nothing found by 3 rules"),
     ],
 )

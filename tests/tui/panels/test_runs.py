@@ -312,7 +312,7 @@ async def test_the_number_is_the_place_in_the_list() -> None:
 
 
 async def test_loading_and_nothing() -> None:
-    assert "reading 45 %" in await shown(replace(three(), loading=True), (36, 12))
+    assert "reading 45%" in await shown(replace(three(), loading=True), (36, 12))
     text = await shown(
         make_view(waiting=("logs: no log yet",), problems=("x: no such file",)), (40, 8)
     )

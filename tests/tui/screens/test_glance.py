@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -81,6 +83,12 @@ def test_the_most_important_is_said_at_every_width(
 ) -> None:
     row = words(one_row(view, width, alone=True))
     assert [part for part in expected if part not in row] == [], row
+
+
+def test_a_preview_is_called_one(view: View, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(view.run, "preview", True)
+    row = words(one_row(replace(view, loading=True), 200, alone=True))
+    assert re.search(r"preview, reading \d+%", row), row
 
 
 def test_its_place_among_the_runs_is_said_in_forty_columns(tmp_path: Path) -> None:

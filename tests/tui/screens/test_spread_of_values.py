@@ -74,7 +74,7 @@ async def test_the_histogram_at_the_cursor(log: Path) -> None:
         await press(pilot, "home")
         assert "step 1 · 50 values from 0.01 to 0.5" in text(app)
         assert "median 0.255" in str(app.screen.query_one(ReadOut).render())
-        assert "25–75 % 0.133 to 0.378" in text(app)
+        assert "25–75% 0.133 to 0.378" in text(app)
         await press(pilot, "escape", "j")
         assert "values from" not in text(app), "the policy loss is no distribution"
 

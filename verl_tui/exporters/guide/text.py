@@ -60,6 +60,6 @@ def _figure(rule: Rule, name: str) -> str:
     scaled = name in ("threshold", "low", "high")
     of, unit = (
         (f" × {rule.of}" if rule.of and scaled else ""),
-        (" %" if rule.percent and scaled else ""),
+        ("%" if rule.percent and scaled else ""),
     )
     return f"{name} {value:g}{unit}{of}"

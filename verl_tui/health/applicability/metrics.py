@@ -51,7 +51,7 @@ def judged_as_idle(context: RuleContext, key: str) -> str | None:
         return None
     known = [value for value in series.tail(_LATELY) if math.isfinite(value)]
     scale = 100.0 if series.highest <= 1.0 else 1.0
-    return "below 50 %: judged by gpu-idle" if known and scale * fmean(known) < _IDLE else None
+    return "below 50%: judged by gpu-idle" if known and scale * fmean(known) < _IDLE else None
 
 
 def unused_device(context: RuleContext, key: str) -> str | None:
@@ -62,7 +62,7 @@ def unused_device(context: RuleContext, key: str) -> str | None:
     point = memory.last_finite if memory is not None else None
     if memory is None or point is None or memory.highest >= _HELD:
         return None
-    return f"the run does not use this device: {memory.key} has never reached {_HELD:g} %"
+    return f"the run does not use this device: {memory.key} has never reached {_HELD:g}%"
 
 
 def asynchronous(context: RuleContext, _key: str) -> str | None:

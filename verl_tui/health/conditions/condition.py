@@ -26,7 +26,7 @@ class Wording:
     duration: Callable[[int], str]
     """Formats a number of steps, with minutes where the pace is known."""
     note: str = ""
-    """The quantity that the threshold is relative to, e.g. `128 % of the limit 512, assumed`."""
+    """The quantity that the threshold is relative to, e.g. `128% of the limit 512, assumed`."""
     says: str = ""
     """A sentence's beginning that replaces `<title> has stayed <where>`."""
 

@@ -32,7 +32,7 @@ _MOST = 64
 
 
 class GpuUneven(BlockDiagnosis):
-    """A device below 50 % for ten points while the mean of the others is that of work."""
+    """A device below 50% for ten points while the mean of the others is that of work."""
 
     size: ClassVar[int] = 5
     patience: ClassVar[int] = 2
@@ -78,7 +78,7 @@ class GpuUneven(BlockDiagnosis):
         scale, last = float(str(inputs.depends_on)), newest[-1]
         levels = {key: level * scale for key, level in zip(inputs.keys, last.levels, strict=True)}
         names = ", ".join(map(_device, idle))
-        shares = ", ".join(f"{number(levels[key])} %" for key in idle)
+        shares = ", ".join(f"{number(levels[key])}%" for key in idle)
         working = [level for key, level in levels.items() if key not in idle]
         others = fmean(filterfalse(math.isnan, working))
         since = self._newest.since if self._newest is not None else newest[0].first
@@ -86,9 +86,9 @@ class GpuUneven(BlockDiagnosis):
             since,
             f"{names} idle beside others that work",
             f"{names} {'work' if len(idle) > 1 else 'works'} at {shares} "
-            f"while the others of {len(levels)} work at {number(others)} %, since step {since}",
+            f"while the others of {len(levels)} work at {number(others)}%, since step {since}",
             tuple(
-                f"{key}: {number(level)} % up to step {last.last}" for key, level in levels.items()
+                f"{key}: {number(level)}% up to step {last.last}" for key, level in levels.items()
             ),
             idle[0],
         )

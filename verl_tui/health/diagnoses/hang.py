@@ -215,7 +215,7 @@ def _gpus(context: RuleContext) -> tuple[bool | None, str]:
     if work is None or reading is None:
         return None, "GPU activity was not measured; used memory proves nothing"
     known = [gpu.utilization for gpu in reading.gpus if gpu.utilization is not None]
-    busy = f"{min(known):.0f}–{max(known):.0f} %"
+    busy = f"{min(known):.0f}–{max(known):.0f}%"
     return not work, (
         f"this machine's GPUs {'work' if work else 'are idle'}: {busy} "
         "(if the run is on this machine)"

@@ -1,4 +1,4 @@
-"""The host's memory fills up, step by step; at 95 % of the node Ray kills workers."""
+"""The host's memory fills up, step by step; at 95% of the node Ray kills workers."""
 
 from __future__ import annotations
 
@@ -104,14 +104,14 @@ class HostMemory(Diagnosis):
         each = trend(values).change / max(1, steps[-1] - steps[0])
         full = 100 * _FULL if share else _full(context)
         return _Growth(
-            key, steps[0], steps[-1], values[0], values[-1], each, full, "%" if share else "GB"
+            key, steps[0], steps[-1], values[0], values[-1], each, full, "%" if share else " GB"
         )
 
     def _filling(self, context: RuleContext, growth: _Growth) -> Finding | None:
         unit = growth.unit
         rise = (
-            f"the host's memory grows steadily, from {number(growth.first)} {unit} "
-            f"at step {growth.since} to {number(growth.now)} {unit}"
+            f"the host's memory grows steadily, from {number(growth.first)}{unit} "
+            f"at step {growth.since} to {number(growth.now)}{unit}"
         )
         severity = self.rule.severity
         if growth.full is None:
@@ -127,11 +127,11 @@ class HostMemory(Diagnosis):
             if _is_near(context, seconds):
                 severity = Severity.CRITICAL
         evidence = (
-            f"{growth.key}: {number(growth.each)} {unit} a step "
+            f"{growth.key}: {number(growth.each)}{unit} a step "
             f"over steps {growth.since}–{growth.step}"
         )
         if context.pace:
-            evidence += f", {number(growth.each * 3600 / context.pace.seconds)} {unit} an hour"
+            evidence += f", {number(growth.each * 3600 / context.pace.seconds)}{unit} an hour"
         return self._growth_finding(
             words, severity, growth.step, growth.since, (evidence,), growth.key
         )
@@ -179,9 +179,10 @@ def _is_near(context: RuleContext, seconds: float | None) -> bool:
 
 def _when_full(steps: float, seconds: float | None, full: float, unit: str) -> str:
     when = f" (≈ {minutes(seconds)})" if seconds is not None else ""
+    amount = "" if unit == "%" else f"{number(full)}{unit}, "
     return (
-        f"in {math.ceil(steps):,} steps{when} it reaches {number(full)} {unit}, "
-        "95 % of the node, where Ray kills workers"
+        f"in {math.ceil(steps):,} steps{when} it reaches {amount}95% of the node, "
+        "where Ray kills workers"
     )
 
 

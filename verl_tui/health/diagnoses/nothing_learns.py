@@ -35,7 +35,7 @@ _KL, _TOP, _BOTTOM, _RATE, _OTHERS = 1, 2, 3, 4, 5
 _MOST = 16
 """Most validation scores and parts of the reward to compare."""
 _SIGMAS = 2.0
-"""Standard errors on either side that make an interval of 95 %."""
+"""Standard errors on either side that make an interval of 95%."""
 _LIKELY = 1.5
 """Standard errors from which on a gain is likely enough to wait: heuristic."""
 _BEGAN = 2.5
@@ -209,13 +209,13 @@ class NothingLearns(BlockDiagnosis):
         interval = f"{number(line.low)} to {line.high:+.2g}"
         return BlockFinding(
             first,
-            f"has gained nothing in {points} points: change {line.change:+.2g} (95 %: {interval})",
+            f"has gained nothing in {points} points: change {line.change:+.2g} (95%: {interval})",
             f"nothing learns: in {last - first + 1:,} steps the reward has not risen, its mean is "
             f"{number(line.mean)}; by statistics a gain of more than "
             f"{number(max(line.high, 0.0))} is ruled out" + _reason(blocks, inputs),
             (
                 f"{inputs.keys[0]}: change {line.change:+.2g} over {points} points "
-                f"since step {first}, with 95 % certainty {interval}",
+                f"since step {first}, with 95% certainty {interval}",
             ),
             inputs.keys[0],
         )

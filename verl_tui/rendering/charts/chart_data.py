@@ -106,7 +106,7 @@ class ChartData:
     envelope: tuple[Points, Points] | None = None
     """Series of the least and the greatest around the mean, shaded behind it."""
     spread: tuple[Points, ...] = ()
-    """Series of the quantiles of a distribution, the 5 %, 25 %, 50 %, 75 % and 95 %: shaded behind
+    """Series of the quantiles of a distribution, the 5%, 25%, 50%, 75% and 95%: shaded behind
     the line, the middle half stronger. Empty where it is none.
     """
     band: tuple[float | None, float | None] = (None, None)

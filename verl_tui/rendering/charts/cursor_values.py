@@ -101,8 +101,8 @@ def _quantiles(data: ChartData, step: int, symbols: Symbols) -> Iterator[CursorV
     texts = [compact(one[1]) for one in found if one is not None]
     to = "-" if symbols is ASCII else "–"
     yield CursorValue("median", texts[2])
-    yield CursorValue(f"25{to}75 %", f"{texts[1]} to {texts[3]}")
-    yield CursorValue(f"5{to}95 %", f"{texts[0]} to {texts[4]}")
+    yield CursorValue(f"25{to}75%", f"{texts[1]} to {texts[3]}")
+    yield CursorValue(f"5{to}95%", f"{texts[0]} to {texts[4]}")
 
 
 def _position(data: ChartData, position: int, symbols: Symbols, at: int | None) -> CursorValue:

@@ -79,7 +79,7 @@ def legend(*, ascii_only: bool) -> Iterator[LegendEntry]:
         dense = DotLayer(len(_CURVE) // 2, 1)
         dense.shade([(0, 3)] * len(_CURVE), 2)
         yield LegendEntry(
-            _row(dense, ascii_only=False), "middle half of a distribution, faint: 5 to 95 %"
+            _row(dense, ascii_only=False), "middle half of a distribution, faint: 5 to 95%"
         )
     yield LegendEntry(
         f"{LETTERS[0]} {LETTERS[1]}", "on a line: the run that has this letter in the run list"

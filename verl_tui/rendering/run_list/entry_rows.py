@@ -82,7 +82,7 @@ class RunEntry:
 
     @property
     def percent(self) -> str:
-        """Percentage that is done, never 100 % before the end."""
+        """Percentage that is done, never 100% before the end."""
         return "" if self.share is None else percent_done(self.share)
 
 

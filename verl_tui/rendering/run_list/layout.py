@@ -257,7 +257,7 @@ def _no_runs(view: View, width: int) -> list[Pieces]:
 
 def _loading(view: View, width: int) -> Pieces:
     share = view.monitor.loaded()
-    words = f"reading {int(share * 100)} %"
+    words = f"reading {int(share * 100)}%"
     room = width - len(words) - 1
     if room < 4:
         return [(words[:width], "dim")]

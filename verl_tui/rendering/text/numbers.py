@@ -56,7 +56,7 @@ def counted(count: int, noun: str, plural: str | None = None) -> str:
 
 
 def percent_done(share: float) -> str:
-    """Write the share of a run that is done, never 100 % before its end."""
+    """Write the share of a run that is done, never 100% before its end."""
     return f"{min(100, int(100 * share + _ROUNDING))}%"
 
 
