@@ -1,4 +1,4 @@
-"""A condition on one input, with a preview of the newest point, which may still change."""
+"""A condition on one input, and its verdict on the newest point, which may still change."""
 
 from __future__ import annotations
 

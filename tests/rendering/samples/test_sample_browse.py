@@ -119,13 +119,13 @@ def test_who_compares_answers_stays_with_them(reader: Reader) -> None:
     browse = reader.browse
     browse.compare()
     assert browse.answers
-    assert [item.preview and item.preview.words for item in reader.items()] == [
+    assert [item.excerpt and item.excerpt.words for item in reader.items()] == [
         "answer 3-0",
         "answer 3-1",
     ]
     reader.add(4)
     assert reader.at() == (3, 0)
-    assert [item.preview and item.preview.words for item in reader.items()] == [
+    assert [item.excerpt and item.excerpt.words for item in reader.items()] == [
         "answer 3-0",
         "answer 3-1",
     ]
@@ -144,7 +144,7 @@ def test_answers_over_the_steps(reader: Reader) -> None:
     assert browse.mates is None
     while browse.history is not None and not browse.history.complete:
         reader.settle()
-    assert [item.preview and item.preview.words for item in reader.items()] == [
+    assert [item.excerpt and item.excerpt.words for item in reader.items()] == [
         f"answer {step}-{i}" for step in (1, 2, 3) for i in (0, 1)
     ]
     assert reader.at(browse.to_item(reader.items()[0])) == (1, 0)

@@ -12,9 +12,9 @@ import pytest
 from verl_tui.on_demand.samples import SampleBrowser
 from verl_tui.records import Sample
 from verl_tui.rendering.samples.answer_rows import AnswerItem, row
+from verl_tui.rendering.samples.excerpts import excerpt
 from verl_tui.rendering.samples.export import Export, file_name, record
 from verl_tui.rendering.samples.history import History, SamePrompt
-from verl_tui.rendering.samples.previews import preview
 from verl_tui.runs.samples import Place, Samples
 from verl_tui.sources.fields.sample import read_sample
 
@@ -207,7 +207,7 @@ def test_a_prompt_is_known_as_it_was_written() -> None:
 
 
 def test_answers_side_by_side() -> None:
-    words = preview("<think>\nSo it is.\nDone.")
+    words = excerpt("<think>\nSo it is.\nDone.")
     item = AnswerItem(Place(40, validation=False), 3, ("✓ 1", "good"), 1234, words)
     shown = "".join(text for text, _ in row(item, 60, with_step=False))
     assert shown == "    4 ✓ 1       1.23k So it is. Done."
@@ -218,7 +218,7 @@ def test_answers_side_by_side() -> None:
     for width in range(1, 80):
         for with_step in (True, False):
             assert sum(len(text) for text, _ in row(item, width, with_step=with_step)) <= width
-    assert row(item._replace(preview=None), 60, with_step=False)[-1] == ("…", "dim")
-    assert row(item._replace(preview=preview(" ")), 60, with_step=False)[-1] == ("(empty)", "dim")
-    boxed = item._replace(preview=preview("So it is.\n\\boxed{4}\nAs I said."))
+    assert row(item._replace(excerpt=None), 60, with_step=False)[-1] == ("…", "dim")
+    assert row(item._replace(excerpt=excerpt(" ")), 60, with_step=False)[-1] == ("(empty)", "dim")
+    boxed = item._replace(excerpt=excerpt("So it is.\n\\boxed{4}\nAs I said."))
     assert row(boxed, 60, with_step=False)[-1] == ("4", "answer")

@@ -8,7 +8,7 @@ from verl_tui.rendering.text.numbers import compact, exact_step
 from verl_tui.rendering.text.wrap import fit
 
 if TYPE_CHECKING:
-    from verl_tui.rendering.samples.previews import Preview
+    from verl_tui.rendering.samples.excerpts import Excerpt
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.samples import Place
 
@@ -22,7 +22,7 @@ class AnswerItem(NamedTuple):
     score: tuple[str, str]
     """Text and role."""
     length: int
-    preview: Preview | None
+    excerpt: Excerpt | None
     """A few words of the response, None while it is being read."""
 
 
@@ -47,6 +47,6 @@ def row(item: AnswerItem, width: int, *, with_step: bool, ascii_only: bool = Fal
     room = width - sum(len(text) for text, _ in pieces)
     if room < 4:
         return [(fit("".join(text for text, _ in pieces), width), role)]
-    if item.preview is None:
+    if item.excerpt is None:
         return [*pieces, ("..." if ascii_only else "…", "dim")]
-    return [*pieces, item.preview.piece(room, ascii_only=ascii_only)]
+    return [*pieces, item.excerpt.piece(room, ascii_only=ascii_only)]

@@ -10,9 +10,9 @@ from verl_tui.rendering.samples.answer_rows import AnswerItem
 from verl_tui.rendering.samples.changes import Side
 from verl_tui.rendering.samples.chosen import SampleChoice
 from verl_tui.rendering.samples.document import PARTS
+from verl_tui.rendering.samples.excerpts import Excerpts, excerpt
 from verl_tui.rendering.samples.history import History
 from verl_tui.rendering.samples.position import SamplePosition
-from verl_tui.rendering.samples.previews import Previews, preview
 from verl_tui.rendering.samples.query import SampleQuery
 from verl_tui.rendering.samples.sample_order import SampleOrder
 from verl_tui.rendering.samples.table import score_words
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from verl_tui.on_demand.samples import SampleBrowser, SamplePage
     from verl_tui.records import Sample, SampleFacts
+    from verl_tui.rendering.samples.excerpts import Excerpt
     from verl_tui.rendering.samples.history import PastAnswer
-    from verl_tui.rendering.samples.previews import Preview
     from verl_tui.runs.samples import Place, Samples
 
 _AHEAD = (1, -1)
@@ -44,7 +44,7 @@ class Browse(SamplePosition):
         self.order = SampleOrder()
         self.folded = frozenset({"prompt"})
         """Parts of the sample folded to a few rows."""
-        self.previews = Previews()
+        self.excerpts = Excerpts()
         """Words of the listed responses."""
         self.raw = False
         """True to show texts as they stand, without margin and turns."""
@@ -172,16 +172,16 @@ class Browse(SamplePosition):
     def items(self, *, ascii_only: bool = False) -> Sequence[Callable[[], AnswerItem]]:
         """Return a function for each answer that makes its item, since most are never in sight."""
 
-        def item(place: Place, fact: SampleFacts, words: Preview | None) -> AnswerItem:
+        def item(place: Place, fact: SampleFacts, words: Excerpt | None) -> AnswerItem:
             score = score_words(fact, self.listing.scores, ascii_only=ascii_only)
             return AnswerItem(place, fact.index, score, fact.length, words)
 
         def mate(page: SamplePage, fact: SampleFacts) -> AnswerItem:
             sample = page.sample(fact.index)
-            return item(page.place, fact, None if sample is None else preview(sample.response))
+            return item(page.place, fact, None if sample is None else excerpt(sample.response))
 
         if self.history is not None:
-            return [partial(item, one.place, one.fact, one.preview) for one in self.history.found]
+            return [partial(item, one.place, one.fact, one.excerpt) for one in self.history.found]
         if self.mates is None or self.page is None:
             return []
         facts = self.listing.facts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.rendering.samples.previews import preview
+from verl_tui.rendering.samples.excerpts import excerpt
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from verl_tui.on_demand.samples import SampleBrowser, SamplePage
     from verl_tui.records import Sample, SampleFacts
-    from verl_tui.rendering.samples.previews import Preview
+    from verl_tui.rendering.samples.excerpts import Excerpt
     from verl_tui.runs.samples import Place, Samples
 
 _MOST_STEPS = 50
@@ -28,7 +28,7 @@ class PastAnswer(NamedTuple):
     fact: SampleFacts
     answer: str
     """Beginning of the answer."""
-    preview: Preview
+    excerpt: Excerpt
     """A few words of it."""
 
 
@@ -104,7 +104,7 @@ class History:
 
     def _add(self, place: Place, fact: SampleFacts, sample: Sample) -> None:
         if sample.prompt == self._prompt.prompt:
-            words = preview(sample.response)
+            words = excerpt(sample.response)
             self.found.append(PastAnswer(place, fact, sample.response[:_SHOWN], words))
             self.found.sort(key=lambda found: (found.place, found.fact.index))
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from verl_tui.records import SampleFacts
-    from verl_tui.rendering.samples.previews import Preview
+    from verl_tui.rendering.samples.excerpts import Excerpt
     from verl_tui.rendering.samples.sample_order import SampleOrder
     from verl_tui.rendering.samples.score_summary import ScoreSummary
     from verl_tui.rendering.text.piece import Pieces
@@ -29,10 +29,10 @@ _WIDEST = 12
 _FIRST = {FILE: 0, "score": 1}
 """Columns on the left."""
 _OWN = (*_FIRST, "length", GROUP)
-PREVIEW = "preview"
+EXCERPT = "excerpt"
 """Column of the response's first or last words, which takes the room that numbers leave."""
-_LEAST_PREVIEW, _ROOM_FOR_PREVIEW = 8, 24
-"""Least cells of a preview, and those that further numbers leave it."""
+_LEAST_EXCERPT, _ROOM_FOR_EXCERPT = 8, 24
+"""Least cells of an excerpt, and those that further numbers leave it."""
 
 
 class TableColumn(NamedTuple):
@@ -60,26 +60,26 @@ def columns(fields: Iterable[str], count: int, order: SampleOrder, width: int) -
         width -= column.width + 1
         chosen.append(column)
     chosen.sort(key=lambda column: _FIRST.get(column.field, len(_FIRST)))
-    if width >= _LEAST_PREVIEW:
+    if width >= _LEAST_EXCERPT:
         title = "answer or end" if width >= _WIDEST + 1 else "answer"
-        chosen.append(TableColumn(PREVIEW, title, width))
+        chosen.append(TableColumn(EXCERPT, title, width))
     return chosen
 
 
 def _by_importance(
     fields: Iterable[str], digits: int, order: SampleOrder
 ) -> list[tuple[TableColumn, int]]:
-    """Return all columns, the most important first, each with the cells to spare for a preview."""
+    """Return all columns, the most important first, each with the cells to spare for an excerpt."""
     found = [
         (TableColumn("score", "score", _NUMBER + 2), 0),
         (TableColumn(FILE, "#", digits), 0),
-        (TableColumn("length", "len", 5), _LEAST_PREVIEW),
-        (TableColumn(GROUP, "grp", max(4, digits)), _ROOM_FOR_PREVIEW),
+        (TableColumn("length", "len", 5), _LEAST_EXCERPT),
+        (TableColumn(GROUP, "grp", max(4, digits)), _ROOM_FOR_EXCERPT),
     ]
     for name in fields:
         if name not in _OWN:
             cells = min(_WIDEST, max(_NUMBER, cell_len(name)))
-            found.append((TableColumn(name, name, cells), _ROOM_FOR_PREVIEW))
+            found.append((TableColumn(name, name, cells), _ROOM_FOR_EXCERPT))
     for at, (column, _) in enumerate(found[2:], 2):
         if column.field == order.field:
             del found[at]
@@ -96,7 +96,7 @@ def heading(
     row: Pieces = []
     for column in shown:
         sorts = column.field == order.field
-        if column.field == PREVIEW:
+        if column.field == EXCERPT:
             row.append((fit(column.title, column.width, mark), "dim"))
             continue
         title = fit(column.title, column.width - sorts, mark)
@@ -112,7 +112,7 @@ def line(
     scores: ScoreSummary,
     groups: dict[str, int],
     *,
-    preview: Preview | None = None,
+    excerpt: Excerpt | None = None,
     ascii_only: bool = False,
 ) -> Pieces:
     """Return the row of one sample.
@@ -122,14 +122,14 @@ def line(
         shown: The columns.
         scores: Scores of all samples of the step.
         groups: The number of each group.
-        preview: Words of its response, None while it is being read.
+        excerpt: Words of its response, None while it is being read.
         ascii_only: Draw in ASCII.
     """
     row: Pieces = []
     for column in shown:
-        if column.field == PREVIEW:
-            if preview is not None:
-                row.append(preview.piece(column.width, ascii_only=ascii_only))
+        if column.field == EXCERPT:
+            if excerpt is not None:
+                row.append(excerpt.piece(column.width, ascii_only=ascii_only))
             continue
         if column.field == "score":
             glyph, role = scores.mark(fact.score, fact.group, ascii_only=ascii_only)

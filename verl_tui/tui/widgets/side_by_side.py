@@ -147,12 +147,12 @@ class SideBySide(Horizontal, RoleStyled):
 
     def _draw_list(self, *, ascii_only: bool) -> None:
         rows, listing, order = self.list, self._browse.listing, self._browse.order
-        width, page, previews = rows.width, self._browse.page, self._browse.previews
+        width, page, excerpts = rows.width, self._browse.page, self._browse.excerpts
         if not rows.display or width < 2 or page is None:
             return
-        previews.update(page)
+        excerpts.update(page)
         styles = tuple(self.role_styles.values())
-        key = (listing.revision, previews.revision, order, width, ascii_only, styles)
+        key = (listing.revision, excerpts.revision, order, width, ascii_only, styles)
         if key != self._drawn_list:
             self._drawn_list = key
             shown = table.columns(listing.fields, len(listing.facts), order, width)
@@ -175,7 +175,7 @@ class SideBySide(Horizontal, RoleStyled):
                             shown,
                             scores,
                             groups,
-                            preview=previews.of(page, visible[at]),
+                            excerpt=excerpts.of(page, visible[at]),
                             ascii_only=ascii_only,
                         )
                     ),

@@ -1,4 +1,4 @@
-"""A few words of each listed response: its answer, else its end."""
+"""An excerpt of each listed response: its answer, else its end."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 _READ = 2000
 """Characters at a response's end in which an answer is looked for."""
 _KEPT = 150
-"""Characters kept of a preview."""
+"""Characters kept of an excerpt."""
 _MOST_MISSING = 64
 """Most samples waited for, those asked for last."""
 _BLANK = pattern(r"\s+")
 
 
-class Preview(NamedTuple):
+class Excerpt(NamedTuple):
     """A few words of a response."""
 
     words: str
@@ -38,36 +38,36 @@ class Preview(NamedTuple):
         return fit_left(self.words, width, mark) or "(empty)"[:width], "dim"
 
 
-def preview(response: str) -> Preview:
-    """Return the preview of a response."""
+def excerpt(response: str) -> Excerpt:
+    """Return an excerpt of a response."""
     end = response[-_READ:]
     answer = final_answer(end, parse(end).stretches)
     if answer:
-        return Preview(_BLANK.sub(" ", answer)[:_KEPT].strip(), answer=True)
+        return Excerpt(_BLANK.sub(" ", answer)[:_KEPT].strip(), answer=True)
     for start, stop, _ in reversed(special(end)):
         end = f"{end[:start]} {end[stop:]}"
-    return Preview(_BLANK.sub(" ", end).strip()[-_KEPT:], answer=False)
+    return Excerpt(_BLANK.sub(" ", end).strip()[-_KEPT:], answer=False)
 
 
-class Previews:
-    """The previews of a step's samples, made as their rows come into sight."""
+class Excerpts:
+    """The excerpts of a step's samples, made as their rows come into sight."""
 
     def __init__(self) -> None:
         self.revision = 0
         """Grows when samples that were asked for have been read."""
         self._page: object = None
-        self._made: dict[int, Preview] = {}
+        self._made: dict[int, Excerpt] = {}
         self._missing: dict[int, None] = {}
 
-    def of(self, page: SamplePage, index: int) -> Preview | None:
-        """Return the preview of a sample; None while it is being read."""
+    def of(self, page: SamplePage, index: int) -> Excerpt | None:
+        """Return the excerpt of a sample; None while it is being read."""
         if index not in self._made:
             sample = page.sample(index)
             self._missing.pop(index, None)
             if sample is None:
                 self._missing[index] = None
                 return None
-            self._made[index] = preview(sample.response)
+            self._made[index] = excerpt(sample.response)
         return self._made[index]
 
     def update(self, page: SamplePage) -> None:
