@@ -18,12 +18,13 @@ from verl_tui.comparison.figures import (
 )
 from verl_tui.comparison.settings import differing_settings
 from verl_tui.indicators import INDICATORS
+from verl_tui.rendering.session.shown_state import shown_state
 from verl_tui.rendering.text.numbers import compact, exact_step
 from verl_tui.runs.views.alignment import Alignment, stops
 from verl_tui.runs.views.facts import short
 from verl_tui.runs.views.measures import differing
 from verl_tui.runs.views.settings_diff import ABSENT
-from verl_tui.runs.views.state import remaining, state
+from verl_tui.runs.views.state import remaining
 from verl_tui.times import duration
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def _figures(
         return ComparisonRow(label, tuple(make(run, stop) for run, stop in found), better, is_count)
 
     runs = [run for run, _ in found]
-    yield line(f"state{now}", lambda run, _: ComparedCell(state(run, view.now).value))
+    yield line(f"state{now}", lambda run, _: ComparedCell(shown_state(view, run).value))
     yield line("step", _steps)
     yield line("time so far", lambda _, stop: ComparedCell(duration(stop.elapsed)))
     for indicator in ("reward", "validation"):

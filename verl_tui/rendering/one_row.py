@@ -12,12 +12,13 @@ from verl_tui.rendering.charts.downsample import TREND_POINTS, trend
 from verl_tui.rendering.charts.sparkline import sparkline
 from verl_tui.rendering.charts.symbols import ASCII, UNICODE
 from verl_tui.rendering.charts.validation import newest_and_best
+from verl_tui.rendering.session.shown_state import Unread, shown_state
 from verl_tui.rendering.session.source_status import not_reached, passed_over, source_pieces
 from verl_tui.rendering.text.family_colours import family_role
 from verl_tui.rendering.text.numbers import compact, exact_step, percent_done
 from verl_tui.rendering.text.printable import middle
 from verl_tui.runs.time.rates import steps_per_minute
-from verl_tui.runs.views.state import State, remaining, silence, state
+from verl_tui.runs.views.state import State, remaining, silence
 from verl_tui.times import age, duration
 
 if TYPE_CHECKING:
@@ -27,14 +28,18 @@ if TYPE_CHECKING:
     from verl_tui.rendering.text.piece import Piece
     from verl_tui.runs.run import Run
 
-STATE_ROLES = {
+STATE_ROLES: dict[State | Unread, str] = {
     State.RUNNING: "good",
     State.FINISHED: "good",
     State.STALLED: "warning",
     State.CRASHED: "critical",
 }
 """Roles of states; others are dim."""
-_STATE_PRIORITIES = {State.RUNNING: 34, State.STALLED: 84, State.CRASHED: 84}
+_STATE_PRIORITIES: dict[State | Unread, int] = {
+    State.RUNNING: 34,
+    State.STALLED: 84,
+    State.CRASHED: 84,
+}
 _GOES_ON = (State.WAITING, State.RUNNING, State.STALLED)
 """States of runs whose end is still awaited."""
 _MARKS = {Severity.CRITICAL: "✖X", Severity.WARNING: "▲!", Severity.INFO: "•i"}
@@ -125,7 +130,7 @@ def _identity(view: View, run: Run) -> Iterator[Part]:
     ]
     if len(view.monitor.runs) > 1 and run in (runs := view.listed):
         yield [_text(82, f"{runs.index(run) + 1}/{len(runs)}", "dim")]
-    current = state(run, view.now)
+    current = shown_state(view, run)
     priority = _STATE_PRIORITIES.get(current, 56)
     role = STATE_ROLES.get(current, "dim")
     words = [_text(priority, current.value, role)]
@@ -136,7 +141,7 @@ def _identity(view: View, run: Run) -> Iterator[Part]:
         yield _step(run.step, run.total_steps, current)
 
 
-def _step(step: int, total: int | None, current: State) -> Part:
+def _step(step: int, total: int | None, current: State | Unread) -> Part:
     """Return how far a run is, in long variants of how many steps."""
     if not total:
         unknown = [_text(12, f"step {step}; total unknown")] if current in _GOES_ON else []
@@ -195,7 +200,8 @@ def _reading(view: View) -> Iterator[Part]:
 
 def _forecast(view: View, run: Run) -> Iterator[Part]:
     """Yield the time left with the speed, and the age of the last record."""
-    if (left := remaining(run, view.now)) is not None:
+    reading = shown_state(view, run) is Unread.READING
+    if not reading and (left := remaining(run, view.now)) is not None:
         yield [_text(38, f"ETA {duration(left)}")]
         if (rate := steps_per_minute(run)) is not None:
             yield [_text(9, f"{compact(rate.value)} {rate.unit}", "dim")]

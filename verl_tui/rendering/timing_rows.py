@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
+from verl_tui.rendering.session.shown_state import shown_state
 from verl_tui.rendering.text.numbers import compact, percent_done
 from verl_tui.rendering.text.part_colours import PARTS
 from verl_tui.rendering.text.printable import cut, printable, wrapped
@@ -22,7 +23,7 @@ from verl_tui.runs.time.pace import pace
 from verl_tui.runs.time.rates import rates
 from verl_tui.runs.time.step_timing import breakdown, history
 from verl_tui.runs.time.throughput import bubble, throughput, waiting
-from verl_tui.runs.views.state import State, goes_on, is_evaluation, state
+from verl_tui.runs.views.state import State, goes_on, is_evaluation
 from verl_tui.times import duration
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def timing_rows(view: View, width: int, *, solid: bool = False) -> list[Pieces]:
     signs = _ASCII_SIGNS if view.ascii_only else _SOLID * len(_SIGNS) if solid else _SIGNS
     parts = (
         _where(run, found, view, width, signs),
-        _progress(run, view.now, width),
+        _progress(run, view, width),
         _figures(
             "yield", [*rates(run), *throughput(run, found)], width, ascii_only=view.ascii_only
         ),
@@ -117,7 +118,7 @@ def _where(
     ascii_only = view.ascii_only
     if found is None or not (found.parts or found.key):
         yield _heading("where a step's time goes")
-        yield from _wrapped(_untimed(run, view.now), "dim", width)
+        yield from _wrapped(_untimed(run, view), "dim", width)
         return
     where = "where a step's time goes: " if width >= _WIDE else ""
     heading = f"{where}mean of steps {found.steps[0]}-{found.steps[-1]}"
@@ -139,14 +140,14 @@ def _table(lines: Sequence[_PartRow], width: int, *, ascii_only: bool) -> Iterat
         yield _table_row(line, name, most, width, ascii_only=ascii_only)
 
 
-def _untimed(run: Run, now: float) -> str:
+def _untimed(run: Run, view: View) -> str:
     """Describe the time of a step whose parts are not timed."""
     known = pace(run)
     if known is not None:
         seconds = _seconds(known.seconds)
         return f"The log times no parts of a step; by the {known.origin} a step takes {seconds}."
     if run.step is None:
-        return _stepless(run, now)
+        return _stepless(run, view)
     return "Nothing in the log says how long a step takes."
 
 
@@ -154,11 +155,11 @@ def _wrapped(text: str, role: str, width: int) -> list[Pieces]:
     return [[(line, role)] for line in wrapped(text, width)]
 
 
-def _stepless(run: Run, now: float) -> str:
+def _stepless(run: Run, view: View) -> str:
     """Say why there is no step."""
     if is_evaluation(run):
         return "An evaluation makes no steps."
-    over = state(run, now) in (State.FINISHED, State.CRASHED, State.ENDED)
+    over = shown_state(view, run) in (State.FINISHED, State.CRASHED, State.ENDED)
     return "It ended before its first step." if over else "No step yet."
 
 
@@ -265,18 +266,18 @@ def _stacked(
 # -- progress --------------------------------------------------------------------------------------
 
 
-def _progress(run: Run, now: float, width: int) -> Iterator[Pieces]:
+def _progress(run: Run, view: View, width: int) -> Iterator[Pieces]:
     total, step = run.total_steps, run.step
     yield _heading("progress")
     if step is None:
-        yield [(_stepless(run, now).rstrip(".").lower(), "dim")]
+        yield [(_stepless(run, view).rstrip(".").lower(), "dim")]
         return
     share = f" of {total} ({percent_done(step / total)})" if total else ", total unknown"
     yield [("step ", "label"), (f"{step}{share}", "value")]
     yield from _paces(run)
-    for text, role in _end(run, now):
+    for text, role in _end(run, view):
         yield from _wrapped(text, role, width)
-    if state(run, now) in (State.RUNNING, State.STALLED, State.WAITING):
+    if shown_state(view, run) in (State.RUNNING, State.STALLED, State.WAITING):
         yield from _next(next_occasions(run))
 
 
@@ -302,8 +303,8 @@ def _times(count: int) -> str:
     return f"median of {count}" if count > 1 else "seen once"
 
 
-def _end(run: Run, now: float) -> Iterator[tuple[str, str]]:
-    current = state(run, now)
+def _end(run: Run, view: View) -> Iterator[tuple[str, str]]:
+    current, now = shown_state(view, run), view.now
     if current is not State.RUNNING:
         outlook = "nothing to wait for" if current is State.FINISHED else "no ETA"
         yield f"{current.value}: {outlook}", "dim"

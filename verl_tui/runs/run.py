@@ -103,6 +103,11 @@ class Run(LoggedMetrics):
     # -- reading -----------------------------------------------------------------------------------
 
     @property
+    def read_once(self) -> bool:
+        """True if each of its sources has been read to its end, as far as that was then."""
+        return all(state.read_once for state in self.sources.values())
+
+    @property
     def paths(self) -> tuple[str, ...]:
         """Paths of the sources."""
         return tuple(self.sources)
@@ -226,6 +231,7 @@ class Run(LoggedMetrics):
         if batch.live and batch.status.bytes_read > state.status.bytes_read:
             state.life.grew = now
         state.status = batch.status
+        state.read_once |= batch.status.whole or batch.status.problem is not None
         return state
 
     def _note_quiet(self, batch: Batch) -> None:

@@ -32,6 +32,8 @@ class SourceState:
     """The state of one of a run's sources."""
 
     status: SourceStatus
+    read_once: bool = False
+    """True once all that was there at the time has been read, or nothing can be."""
     segment: int = 0
     rows: int = 0
     """Rows of the current segment so far."""

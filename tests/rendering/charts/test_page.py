@@ -5,9 +5,15 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from run_views import NOW, make_run
 
-from verl_tui.rendering.charts.page import ChartPage
-from verl_tui.rendering.charts.plan import PlannedChart
+from verl_tui.config import Config
+from verl_tui.monitor import Monitor
+from verl_tui.records import Batch, SourceStatus
+from verl_tui.rendering.charts.page import ChartFilter, ChartPage, PageContent
+from verl_tui.rendering.charts.plan import ChartLook, PlannedChart
+from verl_tui.rendering.session.snapshot import View
+from verl_tui.runs.run import Run
 
 CHARTS = tuple(PlannedChart(f"key/{number}", f"label {number}") for number in range(30))
 
@@ -52,3 +58,16 @@ def test_the_last_page_is_shown_where_the_list_is_shorter_than_before() -> None:
     page = ChartPage(CHARTS[:10], first=24).fitted(76, 12, None)
     assert page.charts == CHARTS[8:10]
     assert ChartPage((), first=24).fitted(76, 12, None).charts == ()
+
+
+def test_the_clock_changes_the_page_only_where_it_says_how_old_files_are() -> None:
+    def content(run: Run, now: float) -> PageContent:
+        return PageContent.of(View(Monitor(Config()), run, now), ChartLook(), ChartFilter())
+
+    events = SourceStatus("events.out", "TensorBoard events", size=9, bytes_read=9, modified=NOW)
+    fresh = Run("fresh")
+    fresh.apply(Batch("fresh", events), NOW)
+    assert "written just now" in content(fresh, NOW).instead
+    assert "written 2m ago" in content(fresh, NOW + 120).instead
+    under_way = make_run()
+    assert content(under_way, NOW) == content(under_way, NOW + 120)

@@ -74,6 +74,10 @@ class PageContent(NamedTuple):
     selection: int = 0
     selected: tuple[tuple[str, int], ...] = ()
     """Names and revisions of the runs that are laid over the shown one."""
+    instead: str = ""
+    """Says why there is no chart, and how long ago its files were written; empty where metrics are
+    logged.
+    """
 
     @classmethod
     def of(
@@ -91,6 +95,7 @@ class PageContent(NamedTuple):
             view.loading,
             view.selection.revision,
             tuple([(other.name, other.revision) for other in view.selected]),
+            "" if keys else nothing_yet(view),
         )
 
 

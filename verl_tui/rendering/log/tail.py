@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from verl_tui.rendering.log.target import error_target, texts
 from verl_tui.rendering.log.window import LogWindow
+from verl_tui.rendering.session.shown_state import shown_state
 from verl_tui.rendering.session.source_status import nothing_yet
 from verl_tui.rendering.text.printable import wrapped
 from verl_tui.runs.views.signs_of_life import phase
-from verl_tui.runs.views.state import State, state
+from verl_tui.runs.views.state import State
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,7 +74,7 @@ def beginning(view: View, width: int) -> list[Pieces]:
         return []
     first, *sources = nothing_yet(view).split("\n")
     stage = phase(run)
-    crashed = state(run, view.now) is State.CRASHED
+    crashed = shown_state(view, run) is State.CRASHED
     sentences = [
         (first, "error" if crashed else "step"),
         *([(stage, "progress")] if stage else []),

@@ -11,6 +11,7 @@ from verl_tui.indicators import factor
 from verl_tui.rendering.run_list.entry_rows import RunEntry
 from verl_tui.rendering.run_list.table import RunFigures
 from verl_tui.rendering.session.selection import LETTERS
+from verl_tui.rendering.session.shown_state import Unread, shown_state
 from verl_tui.rendering.text import run_colours
 from verl_tui.rendering.text.numbers import compact, exact_step
 from verl_tui.runs.cached import cached_by_revision
@@ -64,7 +65,7 @@ class EntryCache:
     def entry(self, view: View, run: Run) -> RunEntry:
         """Return the entry of a run, without its position in the list."""
         badge = self.badge(view, run)
-        key = (view.now, run.revision, badge)
+        key = (view.now, view.loading, run.revision, badge)
         made = self._entries.get(run)
         if made is None or made[0] != key:
             made = self._entries[run] = (key, _entry(view, run, badge))
@@ -136,14 +137,14 @@ def _last(run: Run, indicator: str) -> tuple[str, str]:
 
 def _entry(view: View, run: Run, badge: HealthBadge) -> RunEntry:
     step, total = run.step, run.total_steps
-    now = state(run, view.now)
-    left = remaining(run, view.now)
+    current = shown_state(view, run)
+    left = remaining(run, view.now) if current is not Unread.READING else None
     quiet = silence(run, view.now)
     return RunEntry(
         name=run.name,
         badge=badge.badge,
         count=badge.found,
-        state=now,
+        state=current,
         steps=steps_text(run),
         share=min(1.0, max(0.0, step / total)) if step is not None and total else None,
         eta="" if left is None else duration(left),

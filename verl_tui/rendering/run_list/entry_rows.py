@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.rendering.charts.chart_data import Points
+    from verl_tui.rendering.session.shown_state import Unread
 
 ROLES = (
     "ok",
@@ -43,10 +44,24 @@ _HEALTH = {
     "nothing": "no verdict yet",
 }
 """Meanings of the badges."""
-_STATE_ROLES = {State.RUNNING: "name", State.STALLED: "warning", State.CRASHED: "critical"}
+_STATE_ROLES: dict[State | Unread, str] = {
+    State.RUNNING: "name",
+    State.STALLED: "warning",
+    State.CRASHED: "critical",
+}
 """Roles of states; others are dim."""
-_SIGNS = {State.FINISHED: "✓", State.CRASHED: "†", State.STALLED: "‖", State.ENDED: "?"}
-_ASCII_SIGNS = {State.FINISHED: "+", State.CRASHED: "#", State.STALLED: "=", State.ENDED: "?"}
+_SIGNS: dict[State | Unread, str] = {
+    State.FINISHED: "✓",
+    State.CRASHED: "†",
+    State.STALLED: "‖",
+    State.ENDED: "?",
+}
+_ASCII_SIGNS: dict[State | Unread, str] = {
+    State.FINISHED: "+",
+    State.CRASHED: "#",
+    State.STALLED: "=",
+    State.ENDED: "?",
+}
 """Signs of states if a name needs the room; a running run has its badge only."""
 _INDENT = 4
 """Cells of number and badge with the spaces after them, without the count of findings."""
@@ -61,7 +76,7 @@ class RunEntry:
     """Role of the badge."""
     count: str
     """Number of findings not acknowledged, in one cell."""
-    state: State
+    state: State | Unread
     steps: str
     share: float | None
     """Share of the run that is done, 0..1."""
@@ -91,7 +106,7 @@ def glyph(badge: str, *, ascii_only: bool) -> str:
     return (_ASCII_BADGES if ascii_only else _BADGES)[badge]
 
 
-def sign(state: State, *, ascii_only: bool) -> str:
+def sign(state: State | Unread, *, ascii_only: bool) -> str:
     """Return the sign of a state, a space for others."""
     return (_ASCII_SIGNS if ascii_only else _SIGNS).get(state, " ")
 
@@ -171,7 +186,8 @@ def triples(entries: Sequence[RunEntry], width: int, *, ascii_only: bool) -> Ent
 
 def _doing(entry: RunEntry, *, ascii_only: bool) -> str:
     """Return the state, followed by the age of the last record."""
-    return entry.state.value + ((" - " if ascii_only else " · ") + entry.age if entry.age else "")
+    age = f"{' - ' if ascii_only else ' · '}{entry.age}" if entry.age else ""
+    return f"{entry.state.value}{age}"
 
 
 def _progress(

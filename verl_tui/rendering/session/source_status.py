@@ -6,9 +6,10 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.session.hint_keys import HINT_KEYS
+from verl_tui.rendering.session.shown_state import Unread, shown_state
 from verl_tui.rendering.text.numbers import counted
 from verl_tui.rendering.text.printable import size_text
-from verl_tui.runs.views.state import State, state
+from verl_tui.runs.views.state import State
 from verl_tui.text import one_line
 from verl_tui.times import age
 
@@ -35,7 +36,7 @@ def nothing_yet(view: View) -> str:
             return "\n".join(["looking for logs …", *sentences])
         return "\n".join(["no run yet", *sentences, _COMES.format_map(view.keys)])
     statuses = _relevant(run)
-    now = state(run, view.now)
+    now = shown_state(view, run)
     training = now is not State.NO_TRAINING
     said = (_so_far(status, view, training=training) for status in statuses[:_MOST_SOURCES])
     lines = [_why_no_chart(run, now), *said]
@@ -44,7 +45,9 @@ def nothing_yet(view: View) -> str:
     return "\n".join(lines)
 
 
-def _why_no_chart(run: Run, now: State) -> str:
+def _why_no_chart(run: Run, now: State | Unread) -> str:
+    if now is Unread.READING:
+        return "no metrics so far: its logs are being read"
     if run.step is not None:
         return "no metrics: the log only counts steps"
     if now is State.NO_TRAINING:
