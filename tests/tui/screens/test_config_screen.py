@@ -272,6 +272,18 @@ async def test_the_cursor_stays_on_its_setting_while_a_filter_comes_and_goes(
         assert first.label == "algorithm"
 
 
+@pytest.mark.parametrize(("width", "edge"), [(80, "[ ] run · esc back"), (44, ") · esc back")])
+async def test_a_filter_leaves_whole_words_in_the_frame_and_the_way_back(
+    runs: list[str], width: int, edge: str
+) -> None:
+    app = loaded(*runs)
+    async with app.run_test(size=(width, 24)) as pilot:
+        await press(pilot, "c", "slash", *"seed", "enter")
+        last = next(row for row in reversed(text(app).split("\n")) if row.strip())
+        assert "filter: seed (" in last
+        assert f"{edge} " in last
+
+
 @pytest.mark.parametrize(
     "keys",
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from rich.cells import cell_len
 from textual.binding import Binding
 from textual.content import Content
 from textual.screen import ModalScreen, ScreenResultType
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from verl_tui.rendering.session.snapshot import View
 
 
+_DOT = " · "
 _RIM = 20
 """Cells beside the panel from which on the dashboard is seen there: fewer would show too little."""
 
@@ -102,7 +104,8 @@ class Overlay(BufferedScreen[ScreenResultType], ModalScreen[ScreenResultType]):
     @property
     def title_room(self) -> int:
         """Cells that the title may take."""
-        return max(1, self.size.width - 8)
+        width = self.size.width if self.WIDEST is None else min(self.WIDEST, self.size.width)
+        return max(1, width - 8)
 
     def entitle(self, words: str) -> None:
         """Write the panel's title, cut where the frame ends."""
@@ -110,13 +113,15 @@ class Overlay(BufferedScreen[ScreenResultType], ModalScreen[ScreenResultType]):
         if self._panel.border_title != title.markup:  # else Textual would paint all of it anew
             self._panel.border_title = title
 
-    @property
-    def edge(self) -> str:
-        """The first keys of the screen, and what they do."""
+    def edge(self, *words: str) -> str:
+        """Return words, then the first keys of the screen and what they do: as many as the frame
+        has room for. The last key, which leaves the screen, is left out last.
+        """
         kinds = (type(self.app), Entries, type(self))
-        return " · ".join(
-            f"{first_keys(self.app, kinds, names)} {does}" for names, does in self.EDGE
-        )
+        keys = [f"{first_keys(self.app, kinds, names)} {does}" for names, does in self.EDGE]
+        while keys and cell_len(_DOT.join((*words, *keys))) > self.title_room:
+            del keys[-2 if len(keys) > 1 else -1]
+        return fit(_DOT.join((*words, *keys)), self.title_room)
 
     def redraw(self) -> None:
         """Draw the newest state again."""

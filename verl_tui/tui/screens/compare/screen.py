@@ -176,7 +176,7 @@ class CompareScreen(Overlay[None]):
         """Draw the newest state."""
         runs = self.runs
         self.entitle(self._title(view, runs))
-        self._panel.subtitle(self.edge if self.has_class("-wide") else "")
+        self._panel.subtitle(self.edge())
         self._panel.show_runs(view, runs, self._at(runs), self._alignment)
 
     def _title(self, view: View, runs: Sequence[Run]) -> str:

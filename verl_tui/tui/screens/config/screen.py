@@ -170,7 +170,7 @@ class ConfigScreen(Overlay[None]):
         ("config.difference", "differences"),
         ("run.previous run.next", "run"),
         ("config.copy", "copy"),
-        ("config.back", "closes"),
+        ("config.back", "back"),
     )
     DEFAULT_CSS = """
     ConfigScreen {
@@ -240,9 +240,7 @@ class ConfigScreen(Overlay[None]):
         self.entitle(words)
         found, total = self._matches
         filtered = (f"filter: {self._query} ({found} of {total})",) if self._query else ()
-        self._panel.subtitle(
-            " · ".join((*filtered, self.edge) if self.has_class("-wide") else filtered)
-        )
+        self._panel.subtitle(self.edge(*filtered))
 
     def _runs(self, view: View) -> list[Run]:
         """Return the shown run and the others, from the one that the user has come to on."""

@@ -104,8 +104,7 @@ class HistoryScreen(Overlay["Episode | None"]):
 
     def draw(self, view: View) -> None:
         """Write the title and list the episodes."""
-        keys = f" · {self.edge}" if self.has_class("-wide") else ""
-        self.entitle(f"{self._panel.TITLE}{keys}")
+        self.entitle(self.edge(self._panel.TITLE))
         self._panel.show(view)
 
     def on_entries_opened(self, message: Entries.Opened) -> None:

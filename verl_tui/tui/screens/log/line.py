@@ -78,8 +78,7 @@ class LineScreen(Overlay[None]):
 
     def draw(self, view: View) -> None:
         """Wrap the line for the width there is."""
-        keys = f" · {self.edge}" if self.has_class("-wide") else ""
-        self.entitle(f"{self._title}{keys}")
+        self.entitle(self.edge(self._title))
         self._panel.redraw()
 
     def clip(self) -> str:

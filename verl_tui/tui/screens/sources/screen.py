@@ -73,10 +73,6 @@ class SourcesScreen(Overlay[None]):
         """
         super().__init__(SourceRows(), view)
 
-    def on_mount(self) -> None:
-        """Write the keys into the frame."""
-        self._panel.border_subtitle = Content(self.edge)
-
     def draw(self, view: View) -> None:
         """Draw the newest state."""
         if self._panel.width > 0:
@@ -84,3 +80,6 @@ class SourcesScreen(Overlay[None]):
                 f"sources of {one_line(view.run.name, 80)}" if view.run is not None else "sources"
             )
             self._panel.show(source_rows(view, self._panel.width))
+        edge = Content(self.edge())
+        if self._panel.border_subtitle != edge.markup:  # else Textual would paint all of it anew
+            self._panel.border_subtitle = edge

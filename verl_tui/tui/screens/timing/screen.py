@@ -89,5 +89,5 @@ class TimingScreen(Overlay[None]):
         self.entitle(
             f"timing of {one_line(view.run.name, 80)}" if view.run is not None else "timing"
         )
-        self._panel.subtitle(self.edge if self.has_class("-wide") else "")
+        self._panel.subtitle(self.edge())
         self._panel.show(view)
