@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from verl_tui.health import Judge, load_guide
 from verl_tui.records import Batch, GpuReading
 from verl_tui.runs.run import Run
 from verl_tui.runs.views.devices import DeviceHistory
+from verl_tui.runs.views.state import last_write
 from verl_tui.sources.discovery.finder import Discovery
 from verl_tui.sources.discovery.passed_over import sentences
 from verl_tui.sources.feed import Feed
@@ -23,6 +25,10 @@ if TYPE_CHECKING:
     from verl_tui.sources.discovery.passed_over import PassedOver
     from verl_tui.sources.http.addresses import Unreached
 
+_QUIET = 600.0
+"""Seconds without news after which a run is only looked at, not followed: heuristic."""
+_UNUSED = 60.0
+"""Seconds after which series of quiet runs are forgotten if nobody looks at them."""
 _NEARLY = 0.99
 """Share reported as read while some files have not been read at all."""
 
@@ -63,6 +69,10 @@ class Monitor:
         long ended.
         """
         self._judges: dict[str, Judge] = {}
+        self._newest: dict[str, float] = {}
+        """Time of each run's newest batch, apart from those with what lay there at the start."""
+        self._forgot = -math.inf
+        """Time at which unused series were forgotten last."""
         self._behind: dict[str, Run] = {}
         """The runs that are read while a preview stands for them."""
 
@@ -90,8 +100,14 @@ class Monitor:
             for name in tuple(self._behind) if news.read else ():
                 self._show_whole(name)
 
-    def judge(self, now: float) -> bool:
-        """Judge the runs that changed or may have stalled; return whether a verdict changed."""
+    def judge(self, now: float, *, once: bool = False) -> bool:
+        """Judge the runs that changed or may have stalled; return whether a verdict changed.
+
+        Args:
+            now: Seconds since the epoch.
+            once: Whether nothing more is to come, so that one run after the other can be forgotten
+                but for its verdict.
+        """
         changed = False
         with debug_log.timed("judged", runs=len(self._judges)):
             for name, judge in self._judges.items():
@@ -99,6 +115,9 @@ class Monitor:
                 if verdict != self.verdicts.get(name):
                     self.verdicts[name] = verdict
                     changed = True
+                if once or self._is_quiet(self.runs[name], now):
+                    judge.rest()
+        self._forget_unused(now)
         return changed
 
     def awake(self, now: float) -> None:
@@ -128,6 +147,20 @@ class Monitor:
         share = min(1.0, read / size) if size else 1.0
         return share if self._read else min(share, _NEARLY)
 
+    def _forget_unused(self, now: float) -> None:
+        """Forget what was made of quiet runs for screens that show them no more."""
+        if abs(now - self._forgot) < _UNUSED:
+            return
+        self._forgot = now
+        for run in self.runs.values():
+            if self._is_quiet(run, now):
+                run.forget_unused()
+
+    def _is_quiet(self, run: Run, now: float) -> bool:
+        """Return whether a run has brought nothing for long."""
+        news = max(self._newest.get(run.name, -math.inf), last_write(run) or -math.inf)
+        return now - news > _QUIET
+
     def _apply(self, batch: Batch, now: float) -> None:
         name = batch.run
         run = self._behind.get(name) or self.runs.get(name)
@@ -135,6 +168,8 @@ class Monitor:
             run = self._show(Run(name))
             self._judges[name] = Judge(self.guide, run)
         run.apply(batch, now)
+        if self._read:
+            self._newest[name] = now
         if name in self._behind and _is_read(run, self.runs[name]):
             self._show_whole(name)
 
@@ -196,5 +231,5 @@ def load(specs: Sequence[str], config: Config, now: float) -> Monitor:
     for batch in feed.update_writers(now):
         monitor.apply(batch, now)
     monitor.apply(replace(feed.discovery, read=True), now)
-    monitor.judge(now)
+    monitor.judge(now, once=True)
     return monitor

@@ -99,8 +99,11 @@ VERL_KEYS = [
     seed=st.integers(0, 10_000),
     cuts=st.sets(st.integers(1, COUNT - 1), max_size=12),
     verl=st.booleans(),
+    rests=st.booleans(),
 )
-def test_any_split_gives_the_same_verdict(seed: int, cuts: set[int], verl: bool) -> None:
+def test_any_split_gives_the_same_verdict(
+    seed: int, cuts: set[int], verl: bool, rests: bool
+) -> None:
     columns = _columns(seed, VERL_KEYS if verl else TUTORIAL_KEYS)
     run = Run("r")
     growing = Judge(load_guide(), run)
@@ -109,6 +112,9 @@ def test_any_split_gives_the_same_verdict(seed: int, cuts: set[int], verl: bool)
         part = {key: values[start:end] for key, values in columns.items()}
         run.apply(batch(rows(part, range(start + 1, end + 1), start)), now=0.0)
         verdict = growing.verdict(1.0)
+        if rests:
+            growing.rest()
+            assert growing.verdict(1.0) == verdict
     assert verdict == judge(run)
 
 

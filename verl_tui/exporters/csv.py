@@ -120,6 +120,7 @@ def _into_directory(runs: Sequence[Run], directory: Path) -> tuple[Path, ...]:
     paths = tuple(directory / f"{name}.csv" for name in unique_names(run.name for run in runs))
     for run, path in zip(runs, paths, strict=True):
         _write(run, path)
+        run.forget_series()
     return paths
 
 

@@ -17,6 +17,7 @@ from verl_tui.health.rule_context import rule_context
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from verl_tui.health.diagnoses.diagnosis import Diagnosis
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
 
@@ -59,12 +60,9 @@ class Judge:
     def __init__(self, guide: Guide, run: Run) -> None:
         self.guide = guide
         self.run = run
-        rules = [RuleOnRun(rule) for rule in guide.rules if rule.condition != "diagnosis"]
-        diagnoses = [
-            DIAGNOSES[rule.name](rule) for rule in guide.rules if rule.condition == "diagnosis"
-        ]
-        self._by_numbers: list[_RuleJudge] = [*rules, *(one for one in diagnoses if not one.alive)]
-        self._by_time: list[_RuleJudge] = [one for one in diagnoses if one.alive]
+        self._by_numbers: Sequence[_RuleJudge] = ()
+        """Empty until the run is judged, and while it rests."""
+        self._by_time: Sequence[_RuleJudge] = [one for one in _diagnoses(guide) if one.alive]
         self._revision: int | None = None
         self._judged: list[Finding | NotJudged] = []
         """Results of the rules that depend on the numbers alone, at this revision."""
@@ -78,6 +76,7 @@ class Judge:
         """
         context = rule_context(self.run, self.guide, now)
         if self._revision != self.run.revision:
+            self._by_numbers = self._by_numbers or _by_numbers(self.guide)
             self._judged, self._episodes = self._judge(self._by_numbers, context)
             self._revision = self.run.revision
         judged, episodes = self._judge(self._by_time, context)
@@ -89,6 +88,14 @@ class Judge:
             tuple([one for one in judged if isinstance(one, NotJudged)]),
             tuple(history),
         )
+
+    def rest(self) -> None:
+        """Forget all but the verdict, for a run that will hardly go on: should it, then it is read
+        from its beginning.
+        """
+        if self._by_numbers:
+            self._by_numbers = ()
+            self.run.forget_series()
 
     def band(self, indicator_id: str) -> tuple[float | None, float | None] | None:
         """Return the healthy band of an indicator in this run, for charts; None where the guide
@@ -115,6 +122,16 @@ class Judge:
                 episodes += one.episodes
             results.setdefault(id, []).append(result)
         return [one for id, variants in results.items() for one in _merge(id, variants)], episodes
+
+
+def _by_numbers(guide: Guide) -> Sequence[_RuleJudge]:
+    """Return the rules and diagnoses that depend on the numbers alone, which have read nothing."""
+    rules = [RuleOnRun(rule) for rule in guide.rules if rule.condition != "diagnosis"]
+    return [*rules, *(one for one in _diagnoses(guide) if not one.alive)]
+
+
+def _diagnoses(guide: Guide) -> Sequence[Diagnosis]:
+    return [DIAGNOSES[rule.name](rule) for rule in guide.rules if rule.condition == "diagnosis"]
 
 
 _DIAGNOSED = frozenset(name.partition("/")[0] for name in DIAGNOSES)

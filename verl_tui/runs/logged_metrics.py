@@ -28,6 +28,10 @@ class LoggedMetrics:
         self._spellings = Spellings()
         self._names = self._spellings.names
         self._series: dict[str, Series] = {}
+        self._asked: set[str] = set()
+        """Keys of the series that were asked for since those that were not were forgotten."""
+        self._revisions: dict[str, int] = {}
+        """Of series that were forgotten: where those begin that are made in their place."""
         self._one_value = OneValue()
         self.keys_revision = 0
         """Grows with every new key."""
@@ -102,9 +106,21 @@ class LoggedMetrics:
             return None
         series = self._series.get(key)
         if series is None:
-            series = self._series[key] = Series(key)
+            series = self._series[key] = Series(key, self._revisions.get(key, 0))
+        self._asked.add(key)
         series.catch_up(tables)
         return series
+
+    def forget_series(self) -> None:
+        """Forget all series; one that is asked for again is made anew of what was logged."""
+        self._asked.clear()
+        self.forget_unused()
+
+    def forget_unused(self) -> None:
+        """Forget the series that nobody has asked for since the last call."""
+        for key in self._series.keys() - self._asked:
+            self._revisions[key] = self._series.pop(key).revision + 1
+        self._asked.clear()
 
     def newest(self, key: str, count: int, end: int | None) -> Sequence[float] | None:
         """Return the values of the last `count` steps up to `end`, None if that takes a series."""

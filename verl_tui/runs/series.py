@@ -34,7 +34,7 @@ class Series:
     and nothing else.
     """
 
-    def __init__(self, key: str) -> None:
+    def __init__(self, key: str, revision: int = 0) -> None:
         self.key = key
         self.steps = array("q")
         self.values = array("d")
@@ -42,7 +42,7 @@ class Series:
         """Wall-clock time of each point in seconds since the epoch, nan where unknown."""
         self.counts = array("q")
         """How many measurements each point is the mean of; empty where points are single values."""
-        self.revision = 0
+        self.revision = revision
         """Grows when a point other than the last one changes, or one is put before the last:
         readers start over.
         """
