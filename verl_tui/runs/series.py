@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from array import array
 from bisect import bisect_left, bisect_right
+from functools import lru_cache
 from itertools import compress
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.runs.pyramid import Pyramid
 from verl_tui.runs.table import STATED, superseded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from verl_tui.runs.table import Table
 
@@ -213,30 +215,16 @@ class Series:
         """Take over rows by their steps, of one step by their precedence; points before the first
         stay as they are.
         """
-        steps, orders = array("q"), array("q")
-        values, times = array("d"), array("d")
-        means = bytearray()
-        for _, table, column, start in fresh:
-            steps += table.steps[start:]
-            orders += table.orders[start:]
-            values += table.columns[column][start:]
-            times += table.times[start:]
-            means += bytes([table.mean]) * (len(table) - start)
-        turn = sorted(range(len(steps)), key=orders.__getitem__)
-        at = bisect_left(self.steps, min(steps))
-        if at < len(self) or 1 in means:
-            turn.sort(key=steps.__getitem__)
-            self._lay_over(at, [(steps[i], orders[i], values[i], times[i], means[i]) for i in turn])
+        first = min(min(table.steps[start:]) for _, table, _, start in fresh)
+        at = bisect_left(self.steps, first)
+        if at < len(self) or any(table.mean for _, table, _, _ in fresh):
+            self._lay_over(at, sorted(_rows(fresh), key=itemgetter(0, 1)))
             return
-        # Of one step the last row holds, with the last time that is known.
-        highest = dict(zip(map(steps.__getitem__, turn), turn, strict=True))
-        merged = sorted(highest)
-        where = [highest[step] for step in merged]
-        known: Iterable[float] = map(times.__getitem__, where)
-        if len(merged) < len(steps):
-            dated = {steps[i]: times[i] for i in turn if not math.isnan(times[i])}
-            known = (dated.get(step, math.nan) for step in merged)
-        self._extend(merged, map(orders.__getitem__, where), map(values.__getitem__, where), known)
+        common = _common_rows(tuple((table, start, len(table)) for _, table, _, start in fresh))
+        values = array("d")
+        for _, table, column, start in fresh:
+            values += table.columns[column][start:]
+        self._extend(common.steps, common.orders, [values[i] for i in common.places], common.times)
 
     def _lay_over(self, at: int, rows: Sequence[tuple[int, int, float, float, int]]) -> None:
         """Lay rows over the points from index `at` on; the rows are ascending in step and
@@ -312,6 +300,54 @@ class Series:
         if self._pyramid is not None:
             for i in changed:
                 self._pyramid.update(i)
+
+
+def _rows(
+    fresh: Sequence[tuple[int, Table, int, int]],
+) -> Iterator[tuple[int, int, float, float, int]]:
+    """Yield step, precedence, value, time and whether it is averaged of each row from the given
+    ones on.
+    """
+    for _, table, column, start in fresh:
+        columns = (table.steps, table.orders, table.columns[column], table.times)
+        for row in zip(*(one[start:] for one in columns), strict=True):
+            yield *row, table.mean
+
+
+class _CommonRows(NamedTuple):
+    """Rows of several tables in one, of one step the one that holds."""
+
+    steps: array[int]
+    orders: array[int]
+    times: array[float]
+    places: Sequence[int]
+    """Place of each row among the rows of the tables one behind the other."""
+
+
+@lru_cache(maxsize=2)
+def _common_rows(tables: tuple[tuple[Table, int, int], ...]) -> _CommonRows:
+    """Return the rows of tables by their steps, of one step the row of the highest precedence with
+    the last time that is known: found once for all metrics in these tables.
+
+    Args:
+        tables: Each table with the first of its rows that count, and the one behind the last.
+    """
+    steps, orders, times = array("q"), array("q"), array("d")
+    for table, start, stop in tables:
+        steps += table.steps[start:stop]
+        orders += table.orders[start:stop]
+        times += table.times[start:stop]
+    turn = sorted(range(len(steps)), key=orders.__getitem__)
+    highest = {steps[i]: i for i in turn}
+    merged = sorted(highest)
+    places = [highest[step] for step in merged]
+    dated = {steps[i]: times[i] for i in turn if not math.isnan(times[i])}
+    return _CommonRows(
+        array("q", merged),
+        array("q", [orders[i] for i in places]),
+        array("d", [dated.get(step, math.nan) for step in merged]),
+        places,
+    )
 
 
 def _laid_over(

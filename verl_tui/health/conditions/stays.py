@@ -43,6 +43,11 @@ class Range:
         return value > self.high or value < self.low
 
     @property
+    def is_one_sided(self) -> bool:
+        """True if it has one limit only, so that the mean of breaches is one, too."""
+        return self.low == -math.inf or self.high == math.inf
+
+    @property
     def words(self) -> str:
         """The range of a breach in words, e.g. `above 0.1`."""
         if self.low > -math.inf and self.high < math.inf:
@@ -145,9 +150,13 @@ class Stays(Condition):
     def _follow(self, step: int) -> None:
         over = self._steady.trend == "rising" and self._trend() < _STILL_RISING_T
         # A window whose mean is back inside contradicts what would be said of it.
-        if self._breaches <= self._fewest or over or not self._range.breached(self._mean()):
+        if self._breaches <= self._fewest or over or self._is_mean_back():
             self._breached = False
             self._end(step)
+
+    def _is_mean_back(self) -> bool:
+        all_out = self._breaches == len(self._ring) and self._range.is_one_sided
+        return not all_out and not self._range.breached(self._mean())
 
     def _mean(self) -> float:
         return fmean([value for _, value in self._ring])

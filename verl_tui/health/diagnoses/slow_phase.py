@@ -94,7 +94,12 @@ class SlowPhase(BlockDiagnosis):
             since = self._newest.since
         else:
             self._slow = max(
-                (one for i in range(2, len(inputs.keys)) if (one := _find(blocks, i))), default=None
+                (
+                    one
+                    for i in range(2, len(inputs.keys))
+                    if (one := _find(blocks, i, self.reach(i)[0]))
+                ),
+                default=None,
             )
             since = _since(blocks, self._slow) if self._slow is not None else 0
         if self._slow is None or not self._slow.holds(blocks[-1]):
@@ -142,12 +147,19 @@ def _is_phase(key: str) -> bool:
     )
 
 
-def _find(blocks: Sequence[Block], i: int) -> _Slow | None:
-    """Return by how much a phase is slower than it was, None where it is not."""
+def _find(blocks: Sequence[Block], i: int, lowest: float) -> _Slow | None:
+    """Return by how much a phase is slower than it was, None where it is not.
+
+    Args:
+        blocks: All blocks so far.
+        i: The phase's column.
+        lowest: Its lowest level so far.
+    """
     now = min((block.levels[i] for block in blocks[-_NOW:]), default=math.nan)
     step = blocks[-1].levels[0]
-    # Most phases are too short to matter, and that is quickly seen.
-    usual = _usual(blocks, i, per=None) if now >= _SHARE * step else None
+    # Most phases are too short to matter, or no slower than they ever were: that is quickly seen.
+    matters = now >= _SHARE * step and now >= _SLOWER * lowest
+    usual = _usual(blocks, i, per=None) if matters else None
     if usual is None or not now >= _SLOWER * usual or not now - usual >= _SHARE * step:
         return None
     # More than the whole step is no part of it: a sum over workers, or another unit.
@@ -172,9 +184,11 @@ def _usual(blocks: Sequence[Block], i: int, per: int | None) -> float | None:
     """Return the usual level before the newest blocks, as such or per another metric. The first
     block warms up.
     """
-    past = blocks[1 : len(blocks) - _NOW - _GAP]
+    end = len(blocks) - _NOW - _GAP
+    # Of what creeps the run's beginning is the measure.
+    stretches = blocks[max(1, end - _PAST) : end], blocks[1 : min(end, 1 + _PAST)]
     usual = []
-    for stretch in (past[-_PAST:], past[:_PAST]):  # what creeps is measured by the run's beginning
+    for stretch in stretches:
         levels = [
             block.levels[i] / (block.levels[per] if per is not None else 1.0)
             for block in stretch
