@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui import debug_log
 from verl_tui.health import Judge, load_guide
-from verl_tui.records import Batch, GpuReading
+from verl_tui.records import Batch, GpuReading, Reread
 from verl_tui.runs.run import Run
 from verl_tui.runs.views.devices import DeviceHistory
 from verl_tui.runs.views.state import last_write
@@ -37,7 +37,7 @@ _ASLEEP = 10.0
 the delay of a busy machine.
 """
 
-News = Batch | Discovery | GpuReading | Preview
+News = Batch | Discovery | GpuReading | Preview | Reread
 """Messages from the reading threads to the monitor."""
 
 
@@ -88,6 +88,8 @@ class Monitor:
             self._apply(news, now)
         elif isinstance(news, Preview):
             self._show_preview(news, now)
+        elif isinstance(news, Reread):
+            self._begin_anew(news)
         elif isinstance(news, GpuReading):
             self.gpus = news
             self.gpu_history.note(news)
@@ -165,8 +167,7 @@ class Monitor:
         name = batch.run
         run = self._behind.get(name) or self.runs.get(name)
         if run is None:
-            run = self._show(Run(name))
-            self._judges[name] = Judge(self.guide, run)
+            run = self._judge(self._show(Run(name)))
         run.apply(batch, now)
         if self._read:
             self._newest[name] = now
@@ -183,11 +184,29 @@ class Monitor:
 
     def _show_whole(self, name: str) -> None:
         """Show a run that has been read in place of its preview."""
-        run = self._behind.pop(name)
-        self.verdicts.pop(name, None)
-        run.revision += self.runs[name].revision
-        self._show(run)
-        self._judges[name] = Judge(self.guide, run)
+        self._replace(self._behind.pop(name))
+
+    def _begin_anew(self, reread: Reread) -> None:
+        """Forget all that was said of a run."""
+        name = reread.run
+        self._behind.pop(name, None)
+        if name not in self.runs:
+            return
+        if reread.left:
+            self._replace(Run(name))
+            return
+        for known in (self.runs, self.verdicts, self._judges):
+            known.pop(name, None)
+
+    def _replace(self, run: Run) -> None:
+        """Let a run take the place of the one of its name."""
+        self.verdicts.pop(run.name, None)
+        run.revision += self.runs[run.name].revision
+        self._judge(self._show(run))
+
+    def _judge(self, run: Run) -> Run:
+        self._judges[run.name] = Judge(self.guide, run)
+        return run
 
     def _show(self, run: Run) -> Run:
         self.runs[run.name] = run

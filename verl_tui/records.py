@@ -313,6 +313,17 @@ class SourceStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class Reread:
+    """All of a run is read once more from its beginning: one of its files is of another format than
+    it seemed while only the first bytes of it were there.
+    """
+
+    run: str
+    left: bool
+    """False if nothing is left that would be of a run of this name."""
+
+
+@dataclass(frozen=True, slots=True)
 class Batch:
     """A bounded handful of records of one source of one run."""
 

@@ -73,7 +73,8 @@ class Reading:
     def look(self) -> None:
         """Read what is new."""
         found = self._feed.scan()
-        self._news += [found, *self._feed.read(), *self._feed.finish(), replace(found, read=True)]
+        self._news += [found, *self._feed.reread, *self._feed.read(), *self._feed.finish()]
+        self._news.append(replace(found, read=True))
         self._notify()
 
     def take(self) -> Iterator[News]:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from log_reading import drain, read_run, read_runs, values
 
 from verl_tui.records import MetricRows, Restart
+from verl_tui.sources.discovery.finder import Finder
 from verl_tui.sources.feed import Feed
 from verl_tui.sources.files import compressed
 from verl_tui.sources.files.compressed import CompressedTail
@@ -172,3 +173,29 @@ def test_damage_is_a_problem_of_the_source(tmp_path: Path) -> None:
     os.utime(path, (1e9, 1e9))
     assert isinstance(drain(source)[0], Restart)
     assert source.status().problem is None
+
+
+def test_what_is_appended_behind_damage_mends_nothing(tmp_path: Path) -> None:
+    packed = gzip.compress(PLAIN)
+    middle = len(packed) // 2
+    path = tmp_path / "metrics.jsonl.gz"
+    path.write_bytes(packed[:middle] + b"\xff" * 40 + packed[middle + 40 :])
+    source = FileSource(path, filelogger)
+    drain(source)
+    before = source.status()
+    for _ in range(3):
+        with path.open("ab") as file:
+            file.write(packed)
+        assert drain(source) == []
+    assert source.status().records == before.records
+    assert (source.status().problem or "").startswith("damaged gzip data near byte")
+    path.write_bytes(gzip.compress(PLAIN))
+    assert isinstance(drain(source)[0], Restart)
+
+
+def test_a_log_that_is_no_gzip_is_told(tmp_path: Path) -> None:
+    (tmp_path / "metrics.jsonl.gz").write_bytes(b"no gzip")
+    (tmp_path / "notes.gz").write_bytes(b"no gzip")
+    (told,) = Finder([str(tmp_path)]).scan().passed
+    assert told.path.endswith("metrics.jsonl.gz")
+    assert told.reason.startswith("damaged gzip data near byte 0")

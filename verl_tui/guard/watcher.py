@@ -12,6 +12,7 @@ from verl_tui.guard.commands import event, start, variables
 from verl_tui.health import Severity
 from verl_tui.monitor import Monitor
 from verl_tui.reading import refreshes
+from verl_tui.runs.run import Run
 from verl_tui.runs.views.signs_of_life import unattended
 from verl_tui.runs.views.state import State, patience, state, waited
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from verl_tui.config import Config
     from verl_tui.guard.commands import Event, Process
     from verl_tui.health import Finding
-    from verl_tui.runs.run import Run
     from verl_tui.runs.views.best import BestBy
 
 BREAKERS = ("circuit-breaker-kl", "circuit-breaker-reward")
@@ -208,7 +208,7 @@ class Guard:
             if code is None:
                 continue
             del self._running[name]
-            run = self.monitor.runs[name]
+            run = self.monitor.runs.get(name, Run(name))
             yield event("command-ended", now, run, code=code)
             if code == 0 and name not in self._over:
                 self._over.add(name)

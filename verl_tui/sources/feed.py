@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui import debug_log
+from verl_tui.records import Reread
 from verl_tui.sources.discovery import by_step
 from verl_tui.sources.discovery.finder import Discovery, Finder
-from verl_tui.sources.discovery.found import is_events, log_of
+from verl_tui.sources.file_owners import FileOwners
 from verl_tui.sources.files.paths import is_folder
 from verl_tui.sources.folders.checkpoint_folders import CheckpointSource
 from verl_tui.sources.host.writer_watch import WriterWatch
@@ -75,23 +76,29 @@ class Feed:
             [spec for spec in specs if addresses.is_meant(spec)], every=poll_interval
         )
         self._readers: dict[tuple[str, Path], SourceReader] = {}
-        self._names: dict[Path, str] = {}
-        """The name of the run that each file was first assigned to."""
-        self._shared: dict[tuple[str, str], int] = {}
-        """Places among a run's sources that several files of one log share."""
+        self._owners = FileOwners()
         self._watch = watch or WriterWatch()
         self._previews = Previews()
         self._engines = Engines(every=poll_interval) if scrape_engines else None
         self.discovery = Discovery((), (), ())
         """Result of the last search."""
+        self.reread: list[Reread] = []
+        """The runs that the last search found to be others than they seemed; to be told before
+        anything that is read of them.
+        """
 
     def scan(self) -> Discovery:
         """Search for new runs and files; a run keeps its first name."""
         known = {one.file: one.status.reported for one in self._readers.values() if one.file}
         with debug_log.timed("searched"):
             discovery = self._finder.scan(known)
+        dropped = self._owners.forget(self._finder.changed)
+        self._readers = {
+            key: one for key, one in self._readers.items() if key[0] not in dropped or one.served
+        }
         for run in discovery.runs:
             self._add(run)
+        self.reread = [Reread(name, name in self.names) for name in dropped]
         for name, source in self._served.sources():
             address = source.status().path
             self._readers[name, Path(address)] = SourceReader(
@@ -127,11 +134,9 @@ class Feed:
         """
         yield from self._read_all(list(self._readers.values()))
         if self._finder.undecided:
-            known = set(self._readers)
+            known = set(self._readers.values())
             self.scan()
-            yield from self._read_all(
-                [reader for key, reader in self._readers.items() if key not in known]
-            )
+            yield from self._read_all([one for one in self._readers.values() if one not in known])
 
     def _read_all(self, waiting: list[SourceReader]) -> Iterator[Batch]:
         for reader in waiting:
@@ -197,7 +202,7 @@ class Feed:
     def follow(
         self,
         stop: threading.Event,
-        deliver: Callable[[Batch | Discovery | Preview], None],
+        deliver: Callable[[Batch | Discovery | Preview | Reread], None],
         clock: Callable[[], float],
     ) -> None:
         """Read everything, then what is appended, until `stop` is set.
@@ -217,7 +222,7 @@ class Feed:
                 changed, last = discovery != last, discovery
                 if changed:
                     deliver(discovery)
-                self._deliver_previews(stop, deliver)
+                self._deliver_first(stop, deliver)
                 next_scan = clock() + _RESCAN
                 self._deliver(stop, deliver, clock(), list(self._readers.values()))
                 self._start_engines(clock())
@@ -235,6 +240,7 @@ class Feed:
 
     def _rescanned(self, last: Discovery | None) -> Discovery:
         """Search for new runs; an error is reported and costs nothing that was found."""
+        self.reread = []
         try:
             return self.scan()
         except Exception as error:  # noqa: BLE001 - a net at the border
@@ -242,9 +248,12 @@ class Feed:
             why = one_line(f"the search for new logs failed: {type(error).__name__}: {error}", 200)
             return replace(last or Discovery((), (), ()), problems=(why,))
 
-    def _deliver_previews(
-        self, stop: threading.Event, deliver: Callable[[Batch | Discovery | Preview], None]
+    def _deliver_first(
+        self, stop: threading.Event, deliver: Callable[[Batch | Discovery | Preview | Reread], None]
     ) -> None:
+        """Deliver which runs are read once more, and the previews of long logs."""
+        for again in self.reread:
+            deliver(again)
         for preview in self._previews.take():
             deliver(preview)
             if stop.is_set():
@@ -253,7 +262,7 @@ class Feed:
     def _deliver(
         self,
         stop: threading.Event,
-        deliver: Callable[[Batch | Discovery | Preview], None],
+        deliver: Callable[[Batch | Discovery | Preview | Reread], None],
         now: float,
         readers: list[SourceReader],
     ) -> None:
@@ -314,22 +323,27 @@ class Feed:
 
     def _add(self, run: FoundRun) -> None:
         """Start to read the files of a run that are not read yet."""
-        name = self._name(run)
+        name = self._owners.name(run)
         if self._only not in (None, name):
             return
-        own = [file for file in run.files if self._names.get(file.path, name) == name]
+        own = [file for file in run.files if self._owners.owns(name, file)]
         for file in own:
-            key = (name, by_step.source_path(file))
-            if key not in self._readers:
-                ordinal = self._ordinal(name, file)
-                source = self._source_of(file, ordinal)
-                self._previews.add(name, file, ordinal)
-                format = file.format.name if file.format is not None else "settings"
-                self._readers[key] = SourceReader(name, source, file.path, format, self._watch)
-                debug_log.note("found", run=name, format=format, path=file.path)
+            if (name, by_step.source_path(file)) not in self._readers:
+                self._read_file(name, file)
         if any(file.format is not None and file.format.anchor for file in own):
             self._add_checkpoints(name, run.directory)
         self._set_homes(name, run)
+
+    def _read_file(self, run: str, file: FoundFile) -> None:
+        """Start to read a file of a run."""
+        count = sum(1 for name, _ in self._readers if name == run)
+        ordinal = self._owners.ordinal(run, file, count)
+        source = self._source_of(file, ordinal)
+        self._previews.add(run, file, ordinal)
+        format = file.format.name if file.format is not None else "settings"
+        reader = SourceReader(run, source, file.path, format, self._watch)
+        self._readers[run, by_step.source_path(file)] = reader
+        debug_log.note("found", run=run, format=format, path=file.path)
 
     def _set_homes(self, name: str, run: FoundRun) -> None:
         known = self._readers.get((name, run.directory))
@@ -341,33 +355,6 @@ class Feed:
             source = CheckpointSource(directory, homes=())
             reader = SourceReader(name, source, directory, "checkpoints", self._watch)
             self._readers[name, directory] = reader
-
-    def _name(self, run: FoundRun) -> str:
-        """Return a run's name: the one that its first file was found under.
-
-        A file stays with its first run even if later files suggest another one: nothing shown is
-        taken away or shown twice. Only settings may belong to several runs.
-        """
-        logs = [file for file in run.files if file.format is not None]
-        known = [
-            file.path
-            for file in sorted(logs, key=lambda file: not (file.format and file.format.anchor))
-        ]
-        name = next((self._names[path] for path in known if path in self._names), run.name)
-        for path in known:
-            self._names.setdefault(path, name)
-        return name
-
-    def _ordinal(self, run: str, file: FoundFile) -> int:
-        """Return a file's place among its run's sources, by age.
-
-        The event files of one log share one: the later of two values is found by their times,
-        see `verl_tui.sources.formats.tensorboard.reader`.
-        """
-        count = sum(1 for name, _ in self._readers if name == run)
-        return (
-            self._shared.setdefault((run, log_of(file)), count) if is_events(file.path) else count
-        )
 
 
 def _any_new(changes: set[tuple[Change, str]]) -> bool:

@@ -27,6 +27,7 @@ from verl_tui.sources.discovery.entries import entries_of
 from verl_tui.sources.discovery.found import Folder, FoundFile, FoundRun, stem
 from verl_tui.sources.discovery.grouping import named_runs
 from verl_tui.sources.discovery.name_classes import NameClass, classify_name
+from verl_tui.sources.discovery.named_files import NamedFiles
 from verl_tui.sources.discovery.page_runs import PageRuns
 from verl_tui.sources.discovery.passed_over import PassedOver, some
 from verl_tui.sources.discovery.probing import MOST_ODD, Probe, reason_of
@@ -34,12 +35,9 @@ from verl_tui.sources.discovery.trackio_runs import RunNames
 from verl_tui.sources.discovery.wandb_copies import WandbCopies
 from verl_tui.sources.files import rotated
 from verl_tui.sources.files.checkpoint_names import HOMES, checkpoint_step
-from verl_tui.sources.files.compressed import head, plain
 from verl_tui.sources.files.paths import is_file, is_folder
 from verl_tui.sources.folders.checkpoint_folders import homes
 from verl_tui.sources.folders.setting_files import NAMES as SETTINGS
-from verl_tui.sources.formats import FORMATS, HEAD, tutorial
-from verl_tui.sources.formats.console import decoder as console
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -76,6 +74,7 @@ class Finder:
     def __init__(self, specs: Sequence[str]) -> None:
         self.specs = tuple(specs)
         self._probe = Probe()
+        self._named = NamedFiles()
         self._copies = WandbCopies()
         self._trackio = RunNames()
         self._pages = PageRuns()
@@ -91,6 +90,13 @@ class Finder:
     def undecided(self) -> bool:
         """True if the last scan left out runs that another scan may be able to assign."""
         return self._copies.left
+
+    @property
+    def changed(self) -> set[Path]:
+        """The files that the last scan took for another format than the one before: only a part of
+        their beginning had been there.
+        """
+        return self._probe.changed | self._named.changed
 
     def scan(self, reported: Mapping[Path, Sequence[str]] | None = None) -> Discovery:
         """Look at the file system once.
@@ -118,6 +124,7 @@ class Finder:
 
     def _begin(self, reported: Mapping[Path, Sequence[str]] | None) -> None:
         self._probe.begin()
+        self._named.begin()
         self._copies.begin(reported)
         self.directories = set()
         self._homes, self._folders, self._passed_over = [], [], []
@@ -170,7 +177,7 @@ class Finder:
         self.directories.add(path.parent)
         name = one_line(str(path))
         path = _main_log(path)
-        file, reason, wait = self._explicit(path)
+        file, reason, wait = self._named.recognise(path)
         if file is None:
             (self._waiting if wait else self._problems).append(f"{name}: {reason}")
             return
@@ -240,23 +247,6 @@ class Finder:
         return "no log in this directory yet: " + (
             ", ".join(filter(None, parts)) or "looking for *.jsonl, *.log, *.out, *.txt, *.csv"
         )
-
-    def _explicit(self, path: Path) -> tuple[FoundFile | None, str, bool]:
-        """Return a file named by the user, or why it cannot be read and whether that may change."""
-        try:
-            begin = head(rotated.newest_part(path), HEAD)
-        except OSError as error:
-            return None, reason_of(error), False
-        if not begin.strip():
-            return None, "empty so far", True
-        for candidate in FORMATS:
-            if candidate.matches(plain(path), begin):
-                return FoundFile(path, candidate, title=naming.title(begin)), "", False
-        if b"\0" in begin.strip(b"\0"):
-            return None, "is a binary file, not a log", False
-        # The user named it, so it is read even if its beginning fits no format yet.
-        format = tutorial if plain(path).suffix in (".jsonl", ".json") else console
-        return FoundFile(path, format, title=naming.title(begin)), "", False
 
     def _beside(self, file: FoundFile) -> list[FoundFile]:
         """Return settings, and dumps if there is no other log, beside a file the user named."""

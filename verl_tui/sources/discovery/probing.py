@@ -9,13 +9,18 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections import Counter
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from verl_tui import debug_log
 from verl_tui.sources.discovery import naming
-from verl_tui.sources.discovery.name_classes import NameClass, classify_name, suffix_of
+from verl_tui.sources.discovery.name_classes import (
+    NameClass,
+    classify_name,
+    is_worth_reporting,
+    suffix_of,
+)
 from verl_tui.sources.files.compressed import head, plain
 from verl_tui.sources.files.tail import opened
 from verl_tui.sources.formats import FORMATS, HEAD
@@ -40,7 +45,7 @@ _DEEP_BUDGET = 256 * 2**20
 MOST_ODD = 500
 """Files of a directory that are opened though they are not called as logs are."""
 _GONE = (None, errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
-"""Errors that are not reported: no file, removed meanwhile, or a dangling link."""
+"""Errors that are not reported: no file, no gzip, removed meanwhile, or a dangling link."""
 _TEXTS = {".log", ".out", ".err", ".txt", ""}
 """Suffixes of what programs print: a bar or a failed start is enough to know them by."""
 
@@ -64,6 +69,10 @@ class _Inspection:
 
     size: int
     """Of the file then."""
+    inode: int = 0
+    """Which file it was: another one may take its name."""
+    looked: int = 0
+    """Bytes of its beginning that its format was told by."""
     at: int = 0
     """Bytes from its beginning that hold no mark of a console."""
     known: Recognised | None = None
@@ -72,7 +81,22 @@ class _Inspection:
     @property
     def is_final(self) -> bool:
         """True if further bytes can change nothing."""
-        return self.binary or (self.known is not None and self.known.sure)
+        return self.binary or (self.known is not None and self.known.sure and self.looked >= HEAD)
+
+    def is_provisional(self, status: os.stat_result) -> bool:
+        """Return whether a file is no log after all where the next look recognises none. What was
+        known by its bar, or is written anew, remains one until it says more.
+        """
+        return (
+            self.known is not None
+            and self.known.sure
+            and self.looked < HEAD
+            and self.is_continued(status)
+        )
+
+    def is_continued(self, status: os.stat_result) -> bool:
+        """Return whether the file is still the one that was looked at, with more bytes at most."""
+        return status.st_size >= self.size and status.st_ino == self.inode
 
 
 class Probe:
@@ -82,17 +106,22 @@ class Probe:
         self._inspections: dict[Path, _Inspection] = {}
         self.closed: dict[Path, str] = {}
         """Paths that could not be read, and why, since `begin`."""
-        self._odd: Counter[Path] = Counter()
+        self._odd: defaultdict[Path, set[str]] = defaultdict(set)
         """Files opened in each directory though they are not called as logs are."""
         self.crowded: set[Path] = set()
         """Directories in which there are too many of these."""
         self._budget = _DEEP_BUDGET
+        self.changed: set[Path] = set()
+        """Files whose format is another one than it seemed, since `begin`: only a part of their
+        beginning had been there.
+        """
         self._titles: dict[Path, tuple[int, str]] = {}
         """Files of settings with their time, and what each calls the experiment."""
 
     def begin(self) -> None:
         """Begin a scan: what could not be read may be readable now."""
         self.closed.clear()
+        self.changed.clear()
         self._budget = _DEEP_BUDGET
 
     def sizes(self, top: Path) -> dict[Path, int]:
@@ -120,7 +149,9 @@ class Probe:
 
     def note(self, path: Path, error: Exception) -> None:
         """Note why a path that may be a log could not be read."""
-        if not isinstance(error, OSError) or error.errno not in _GONE:
+        if isinstance(error, OSError) and error.errno is None and is_worth_reporting(path.name):
+            self.closed[path] = str(error)
+        elif not isinstance(error, OSError) or error.errno not in _GONE:
             self.closed[path] = reason_of(error)
             debug_log.note_error(f"looking at {path}", error)
 
@@ -140,10 +171,17 @@ class Probe:
             known = self._inspect(path, inspection)
         except Exception as error:  # noqa: BLE001 - a net at the border: it costs this file alone
             self.note(path, error)
+            self._forget_unknown(path)
             return None
         if known is not None and doubted and _is_doubtful(path, known):
             known = self._inspections[path].known = replace(known, sure=False)
         return known
+
+    def _forget_unknown(self, path: Path) -> None:
+        """Forget a file that had no format: why it cannot be read says more of it."""
+        inspection = self._inspections.get(path)
+        if inspection is not None and inspection.known is None:
+            del self._inspections[path]
 
     def _may_open(self, path: Path) -> bool:
         name_class = classify_name(path.name)
@@ -158,45 +196,55 @@ class Probe:
             return None
         name_class = classify_name(path.name)
         if inspection is None:
-            inspection = _Inspection(-1)
-            self._update(path, inspection, status.st_size, name_class)
+            inspection = _Inspection(-1, status.st_ino)
+            self._update(path, inspection, status, name_class)
             self._inspections[path] = inspection
-        elif _is_worth_it(inspection, status.st_size, name_class):
-            self._update(path, inspection, status.st_size, name_class)
+        elif _is_worth_it(inspection, status, name_class):
+            self._update(path, inspection, status, name_class)
         return inspection.known
 
     def _has_room(self, path: Path) -> bool:
-        if self._odd[path.parent] >= MOST_ODD:
+        opened_here = self._odd[path.parent]
+        if len(opened_here) >= MOST_ODD and path.name not in opened_here:
             self.crowded.add(path.parent)
             return False
-        self._odd[path.parent] += 1
+        opened_here.add(path.name)
         return True
 
-    def _update(self, path: Path, inspection: _Inspection, size: int, called: NameClass) -> None:
+    def _update(
+        self, path: Path, inspection: _Inspection, status: os.stat_result, called: NameClass
+    ) -> None:
         """Look at a file that is new or has grown."""
-        known = (
-            self._by_beginning(path, inspection, size, called)
-            if inspection.size < HEAD or size < inspection.size
-            else None
-        )
-        if (
-            known is None
-            and not inspection.binary
-            and called is NameClass.LOG
-            and suffix_of(path.name) in _TEXTS
-        ):
-            known = self._deeper(path, inspection, size) or _by_signs(path, size)
-        # A log that was known by its bar remains one; what it is besides, it may say later.
-        inspection.known = known or inspection.known
-        inspection.size = size
+        before, drops = inspection.known, inspection.is_provisional(status)
+        known = self._look(path, inspection, status, called)
+        inspection.known = known if known is not None or drops else before
+        inspection.size, inspection.inode = status.st_size, status.st_ino
+        if before is not None and _format(inspection.known) is not before.format:
+            self.changed.add(path)
+
+    def _look(
+        self, path: Path, inspection: _Inspection, status: os.stat_result, called: NameClass
+    ) -> Recognised | None:
+        known = None
+        if inspection.looked < HEAD or not inspection.is_continued(status):
+            known = self._by_beginning(path, inspection, called)
+        if known is None and not inspection.binary and called is NameClass.LOG:
+            known = self._as_console(path, inspection, status.st_size)
+        return known
+
+    def _as_console(self, path: Path, inspection: _Inspection, size: int) -> Recognised | None:
+        if suffix_of(path.name) not in _TEXTS:
+            return None
+        return self._deeper(path, inspection, size) or _by_signs(path, size)
 
     def _by_beginning(
-        self, path: Path, inspection: _Inspection, size: int, called: NameClass
+        self, path: Path, inspection: _Inspection, called: NameClass
     ) -> Recognised | None:
         begin = head(path, _START)
-        inspection.binary = b"\0" in begin.strip(b"\0") and size >= _START
-        if size > _START and not inspection.binary:
+        inspection.binary = b"\0" in begin.strip(b"\0") and len(begin) >= _START
+        if len(begin) >= _START and not inspection.binary:
             begin = head(path, HEAD)
+        inspection.looked = len(begin)
         if not begin.strip():
             return None
         fits = _surely if called is NameClass.ODD else _matching
@@ -225,6 +273,10 @@ class Probe:
         return None
 
 
+def _format(known: Recognised | None) -> Format | None:
+    return known.format if known is not None else None
+
+
 def _is_doubtful(path: Path, known: Recognised) -> bool:
     """True if a file has a console's mark and nothing else of one."""
     return known.sure and known.format is console and not console.is_sure(head(path, HEAD))
@@ -243,12 +295,16 @@ def _by_signs(path: Path, size: int) -> Recognised | None:
     return Recognised(console, sure=False, title=naming.title(text)) if signs else None
 
 
-def _is_worth_it(inspection: _Inspection, size: int, called: NameClass) -> bool:
+def _is_worth_it(inspection: _Inspection, status: os.stat_result, called: NameClass) -> bool:
     """True if a file has grown enough to be read again: often while short, later seldom."""
-    if size == inspection.size:
+    if status.st_size == inspection.size and status.st_ino == inspection.inode:
         return False
-    often = DEEPEST if called is NameClass.LOG else _START
-    return size < inspection.size or inspection.size < often or size > 2 * inspection.size
+    often = DEEPEST if called is NameClass.LOG else HEAD
+    return (
+        not inspection.is_continued(status)
+        or inspection.size < often
+        or status.st_size > 2 * inspection.size
+    )
 
 
 def _matching(path: Path, begin: bytes) -> Format | None:

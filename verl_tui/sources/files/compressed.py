@@ -59,7 +59,7 @@ class CompressedTail:
         self._begun = False
         """True if a member has begun and not ended."""
         self._damage: str | None = None
-        self._damaged: tuple[int, int] | None = None
+        self._damaged: tuple[int, float | None] | None = None
         """Size and time of the file that was damaged."""
 
     @property
@@ -103,14 +103,16 @@ class CompressedTail:
         return Chunk(data, again or chunk.restarted, more=more)
 
     def _mended(self) -> str:
-        """Start over where a damaged file has been written anew; return that it has.
+        """Start over where a damaged file has been written anew; return that it has. What is
+        appended behind the damage mends nothing.
 
         Raises:
             OSError: It has not.
         """
-        stat = self.path.stat()
-        if self._damaged in (None, (stat.st_size, stat.st_mtime_ns)):
-            self._damaged = stat.st_size, stat.st_mtime_ns
+        before, began = self._damaged, self._tail.read(0).restarted
+        self._damaged = self._tail.size, self._tail.modified
+        grown = before is None or self._tail.size > before[0]
+        if began is None and (grown or before == self._damaged):
             raise OSError(self._damage)
         CompressedTail.__init__(self, self.path)
         return "file was rewritten"

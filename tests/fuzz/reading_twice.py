@@ -1,0 +1,99 @@
+"""Reads a file as it grows and at once, and says what of its run differs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from log_reading import NOW, values
+
+from verl_tui.config import Config
+from verl_tui.monitor import Monitor
+from verl_tui.sources.feed import Feed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fuzz.damaged import Case
+
+    from verl_tui.runs.run import Run
+
+
+class BrokenError(Exception):
+    """Something that must always hold does not."""
+
+
+class _Watch:
+    """Reads what is below a directory, as often as it is told to."""
+
+    def __init__(self, spec: Path) -> None:
+        self._feed = Feed([str(spec)])
+        self._monitor = Monitor(Config())
+
+    def look(self) -> None:
+        self._monitor.apply(self._feed.scan(), NOW)
+        for news in (*self._feed.reread, *self._feed.read()):
+            self._monitor.apply(news, NOW)
+
+    def found(self) -> dict[str, Any]:
+        """Return all that was read in the end; an error of a reader is none of a log."""
+        for news in self._feed.finish():
+            self._monitor.apply(news, NOW)
+        said = self._monitor.problems
+        for run in self._monitor.runs.values():
+            said += tuple(one.status.problem or "" for one in run.sources.values())
+        if wrong := [one for one in said if "any further" in one or "could not be examined" in one]:
+            raise BrokenError(wrong[0])
+        return {name: _described(run) for name, run in self._monitor.runs.items()} | {
+            "": sorted((one.path, one.reason) for one in self._monitor.passed)
+        }
+
+
+def _described(run: Run) -> dict[str, Any]:
+    """Return what was read of a run, its files by their names."""
+    return {
+        "sources": sorted(
+            (path.rpartition("/")[2], one.status.format, one.status.records, one.status.unreadable)
+            for path, one in run.sources.items()
+        ),
+        "values": {key: [*map(repr, values(run, key).items())] for key in sorted(run.keys)},
+        "samples": [repr(run.samples.at(step)) for step in run.samples.steps],
+        "settings": {key: repr(value) for key, value in run.settings.items()},
+        "steps": (run.step, run.total_steps),
+        "events": [(event.kind, event.text, event.line) for event in run.events],
+    }
+
+
+def difference(case: Case, directory: Path, *, named: bool = False) -> str | None:
+    """Return what of a file differs between reading it as it grows and at once, None if nothing.
+
+    Args:
+        case: The file.
+        directory: An empty one; the file is left in it.
+        named: Whether the user names the file, not its directory.
+
+    Raises:
+        BrokenError: A reader raised.
+    """
+    path = directory / case.name
+    path.write_bytes(b"")
+    watch = _Watch(path if named else directory)
+    for look in case.looks:
+        with path.open("ab") as file:
+            file.write(case.data[path.stat().st_size : look])
+        watch.look()
+    at_once = _Watch(path if named else directory)
+    at_once.look()
+    grown, whole = watch.found(), at_once.found()
+    for name in sorted(grown.keys() | whole.keys()):
+        if name not in grown or name not in whole:
+            return f"run {name!r} is only there {'as it grows' if name in grown else 'at once'}"
+        if grown[name] != whole[name]:
+            return f"run {name!r}: {_first(grown[name], whole[name])}"
+    return None
+
+
+def _first(grown: Any, whole: Any) -> str:
+    if not isinstance(grown, dict):
+        return f"{grown!r:.300} as it grows, {whole!r:.300} at once"
+    at = next(key for key in whole if grown[key] != whole[key])
+    return f"{at}: {grown[at]!r:.300} as it grows, {whole[at]!r:.300} at once"

@@ -1,0 +1,116 @@
+"""A file of which only the first bytes were there may turn out to be of another format: it is read
+once more as what it is.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from log_reading import NOW, values
+
+from verl_tui.config import Config
+from verl_tui.monitor import Monitor
+from verl_tui.records import Reread
+from verl_tui.sources.feed import Feed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FIRST = "INFO trainer starts\nstep:1 - actor/pg_loss:0.5 - actor/lr:1 - a/b:1\n"
+ROWS = "".join(json.dumps({"step": n, "data": {"a": n}}) + "\n" for n in range(1, 5))
+
+
+class Watch:
+    """What is read below a path, look by look."""
+
+    def __init__(self, path: Path) -> None:
+        self.feed, self.monitor = Feed([str(path)]), Monitor(Config())
+
+    def look(self) -> list[Reread]:
+        self.monitor.apply(self.feed.scan(), NOW)
+        for news in (*self.feed.reread, *self.feed.read()):
+            self.monitor.apply(news, NOW)
+        self.monitor.judge(NOW)
+        return self.feed.reread
+
+    @property
+    def formats(self) -> set[str]:
+        return {
+            state.status.format
+            for run in self.monitor.runs.values()
+            for path, state in run.sources.items()
+            if state.status.format != "checkpoints"
+        }
+
+
+@pytest.mark.parametrize("named", [False, True], ids=["found", "named"])
+def test_a_file_that_says_only_later_what_it_is(tmp_path: Path, named: bool) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(FIRST)
+    watch = Watch(log if named else tmp_path)
+    assert watch.look() == []
+    assert watch.formats == {"console"}
+    (name,) = watch.monitor.runs
+    revision = watch.monitor.runs[name].revision
+    log.write_text(FIRST + ROWS)
+    assert watch.look() == [Reread(name, left=True)]
+    assert watch.formats == {"verl file logger"}
+    run = watch.monitor.runs[name]
+    assert list(run.keys) == ["a"]
+    assert values(run, "a") == {1: 1, 2: 2, 3: 3, 4: 4}
+    assert run.revision > revision, "else a screen would go on showing what it drew"
+    assert watch.look() == []
+
+
+def test_what_is_no_log_after_all_is_no_run(tmp_path: Path) -> None:
+    table = tmp_path / "progress.csv"
+    table.write_text("step,loss\n")
+    watch = Watch(tmp_path)
+    watch.look()
+    assert list(watch.monitor.runs) == [tmp_path.name]
+    table.write_text("step,loss\nfirst,we open the box\n")
+    assert watch.look() == [Reread(tmp_path.name, left=False)]
+    assert watch.monitor.runs == watch.monitor.verdicts == {}
+
+
+def test_other_runs_and_other_files_stay(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "metrics.jsonl").write_text(ROWS)
+    (tmp_path / "one" / "train.log").write_text("INFO trainer\n")
+    watch = Watch(tmp_path)
+    watch.look()
+    other = watch.monitor.runs["two"]
+    (tmp_path / "one" / "train.log").write_text(FIRST)
+    assert watch.look() == []
+    (tmp_path / "one" / "train.log").write_text(FIRST + '{"current_steps":2,"total_steps":9}\n')
+    watch.look()
+    assert list(watch.monitor.runs) == ["one", "two"]
+    assert watch.monitor.runs["two"] is other
+    assert values(watch.monitor.runs["one"], "a") == {1: 1, 2: 2, 3: 3, 4: 4}
+
+
+@pytest.mark.parametrize("named", [False, True], ids=["found", "named"])
+def test_a_log_that_is_written_anew_keeps_its_format(tmp_path: Path, named: bool) -> None:
+    log = tmp_path / "metrics.jsonl"
+    log.write_text(ROWS)
+    watch = Watch(log if named else tmp_path)
+    watch.look()
+    log.write_text("WARNING the disk was full\n")
+    assert watch.look() == []
+    log.write_text('WARNING the disk was full\n{"step":3,"data":{"a":9}}\n')
+    assert watch.look() == []
+    assert watch.formats == {"verl file logger"}
+    (run,) = watch.monitor.runs.values()
+    assert values(run, "a") == {1: 1, 2: 2, 3: 9, 4: 4}
+
+
+def test_a_file_is_looked_at_once_more_only_if_it_has_grown(tmp_path: Path) -> None:
+    watch = Watch(tmp_path)
+    (tmp_path / "long.log").write_text(FIRST * 4000)
+    watch.look()
+    (tmp_path / "long.log").write_text(ROWS * 4000)
+    assert watch.look() == [], "so much of its beginning has been seen that it says nothing new"
+    assert watch.formats == {"console"}

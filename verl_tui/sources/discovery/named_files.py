@@ -1,0 +1,86 @@
+"""Recognise the files that a user named one by one: these are read whatever they look like."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.sources.discovery import naming
+from verl_tui.sources.discovery.found import FoundFile
+from verl_tui.sources.discovery.probing import reason_of
+from verl_tui.sources.files import rotated
+from verl_tui.sources.files.compressed import head, plain
+from verl_tui.sources.formats import FORMATS, HEAD, tutorial
+from verl_tui.sources.formats.console import decoder as console
+
+if TYPE_CHECKING:
+    import os
+    from pathlib import Path
+
+    from verl_tui.sources.formats.format import Format
+
+
+class Named(NamedTuple):
+    """What came of a file that the user named."""
+
+    file: FoundFile | None
+    reason: str = ""
+    """Why it cannot be read."""
+    wait: bool = False
+    """Whether that may change."""
+
+
+class _Look(NamedTuple):
+    """What a file was taken for, and how much of it was there."""
+
+    status: os.stat_result
+    format: Format | None
+
+
+class NamedFiles:
+    """The files that the user named; remembers what they were taken for."""
+
+    def __init__(self) -> None:
+        self._looks: dict[Path, _Look] = {}
+        self.changed: set[Path] = set()
+        """Files whose format is another one than it seemed, since `begin`."""
+
+    def begin(self) -> None:
+        """Begin a scan."""
+        self.changed.clear()
+
+    def recognise(self, path: Path) -> Named:
+        """Return a file with its format, or why it cannot be read."""
+        part = rotated.newest_part(path)
+        try:
+            begin, status = head(part, HEAD), part.stat()
+        except OSError as error:
+            return Named(None, reason_of(error))
+        if not begin.strip():
+            return Named(None, "empty so far", wait=True)
+        format = next((one for one in FORMATS if one.matches(plain(path), begin)), None)
+        if format is None and b"\0" not in begin.strip(b"\0"):
+            format = self._assumed(path, status)
+        self._note(path, _Look(status, format))
+        if format is None:
+            return Named(None, "is a binary file, not a log")
+        return Named(FoundFile(path, format, title=naming.title(begin)))
+
+    def _assumed(self, path: Path, status: os.stat_result) -> Format:
+        """Return how a text is read whose beginning fits no format yet: one that was cut or
+        replaced is read on as what it was.
+        """
+        before = self._looks.get(path)
+        if before is not None and before.format is not None and not _grown(before, status):
+            return before.format
+        return tutorial if plain(path).suffix in (".jsonl", ".json") else console
+
+    def _note(self, path: Path, look: _Look) -> None:
+        before = self._looks.get(path)
+        if before is not None and before.format is not look.format:
+            self.changed.add(path)
+        self._looks[path] = look
+
+
+def _grown(before: _Look, status: os.stat_result) -> bool:
+    """Return whether a file is the one that was looked at, with more bytes at most."""
+    return status.st_ino == before.status.st_ino and status.st_size >= before.status.st_size
