@@ -607,7 +607,7 @@ def test_threads_that_still_read_do_not_hold_up_the_end() -> None:
     program = """
 import atexit, threading, time
 from verl_tui import __main__
-def main():
+def main(ready):
     threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
     atexit.register(print, "shut down by Python")
     print("said")

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import signal
+
+if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    # Ctrl+c ends the process until a command begins: an exception in the middle of an import would
+    # print a traceback.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
 import os
 import sys
 import threading
@@ -9,6 +16,8 @@ from contextlib import suppress
 from typing import NoReturn
 
 from verl_tui.cli import main
+from verl_tui.commands.output import complete_streams
+from verl_tui.commands.signals import EndedError, end_tidily
 
 
 def run() -> NoReturn:
@@ -18,7 +27,11 @@ def run() -> NoReturn:
     them while it shuts down, which in native code aborts the whole process up to Python 3.13
     (https://github.com/python/cpython/issues/87135), so the process ends before.
     """
-    code = main()
+    complete_streams()
+    try:
+        code = main(ready=end_tidily)
+    except EndedError as ended:
+        code = ended.code
     if any(thread.daemon for thread in threading.enumerate()):
         with suppress(OSError, ValueError):
             sys.stdout.flush()

@@ -20,21 +20,29 @@ from verl_tui.commands.arguments import (
 from verl_tui.commands.debugging import debugging
 from verl_tui.commands.discovery import command_of, commands_of
 from verl_tui.commands.options import EXAMPLE
-from verl_tui.commands.output import EXIT_INTERRUPTED, EXIT_PIPE, close_stdout, print_message
+from verl_tui.commands.output import (
+    EXIT_INTERRUPTED,
+    EXIT_OUTPUT,
+    EXIT_PIPE,
+    close_stdout,
+    is_unwritten,
+    print_message,
+)
 from verl_tui.config import ConfigError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from verl_tui.commands.discovery import CommandModule
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, *, ready: Callable[[], object] = lambda: None) -> int:
     """Run a command and return the exit code.
 
     Args:
         argv: Words after the program's name; by default those of the process.
+        ready: Is called once the words make sense, before the command runs.
     """
     try:
         for stream in (sys.stdout, sys.stderr):
@@ -44,6 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 stream.reconfigure(errors="replace")
         words = sys.argv[1:] if argv is None else list(argv)
         options = _read(words)
+        ready()
         with debugging(options.debug_log, words):
             code: int = options.run(options)
         sys.stdout.flush()
@@ -55,6 +64,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         close_stdout()
         return EXIT_PIPE
+    except OSError as error:
+        if not is_unwritten(error):
+            raise
+        close_stdout()
+        print_message(f"standard output: {(error.strerror or str(error)).lower()}")
+        return EXIT_OUTPUT
     return code
 
 
@@ -65,11 +80,16 @@ def _read(words: list[str]) -> argparse.Namespace:
         CommandError: It makes no sense.
     """
     tells_of_all = words[:1] in ([], ["help"])
-    if named := [] if tells_of_all else command_of(commands, words[0]):
-        # What is wrong is told by the parser of all: others may have the option, or a better word.
-        with suppress(CommandError):
-            return build_parser(named).read(words)
-    return build_parser().read(words)
+    try:
+        if named := [] if tells_of_all else command_of(commands, words[0]):
+            # What is wrong is told by the parser of all: others may have the option, or a better
+            # word.
+            with suppress(CommandError):
+                return build_parser(named).read(words)
+        return build_parser().read(words)
+    except SystemExit:  # help was asked for; that it cannot be written is an error like others
+        sys.stdout.flush()
+        raise
 
 
 def build_parser(chosen: Sequence[CommandModule] = ()) -> CommandParser:

@@ -7,12 +7,14 @@ import math
 import struct
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from verl_tui.config import Config
 from verl_tui.distributions import of_values
 from verl_tui.exporters import event_files
+from verl_tui.exporters.event_files import EventFile
 from verl_tui.exporters.tensorboard import LogDirectories, RunLogDirectory
 from verl_tui.monitor import load
 from verl_tui.records import Batch, Dump, MetricRows, Restart, Sample, SourceStatus
@@ -22,7 +24,6 @@ from verl_tui.runs.run import Run
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     from verl_tui.records import Record
@@ -73,6 +74,32 @@ def written(run: Run, directory: Path) -> Path:
     """Write what is new of a run, as a process would that ends then."""
     RunLogDirectory(directory).write(run, NOW)
     return directory
+
+
+def test_a_disk_that_was_full_in_between_costs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = taken(Run("a"), rows("score kl", *((step, step / 3, step / 7) for step in range(50))))
+    directories = LogDirectories(tmp_path)
+    list(directories.write([run], NOW))
+    more = ((step, step / 3, step / 7) for step in range(50, 90))
+    taken(run, rows("score kl", *more, first=50))
+    flush = EventFile.flush
+
+    def until_it_is_full(file: EventFile) -> None:
+        flush(file)
+        (path,) = (tmp_path / "a").iterdir()
+        with path.open("r+b") as whole:
+            whole.truncate(path.stat().st_size - 77)
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr(EventFile, "flush", until_it_is_full)
+        with pytest.raises(OSError, match="No space"):
+            list(directories.write([run], NOW))
+    list(directories.write([run], NOW))
+    for tag, part in (("score", 3), ("kl", 7)):
+        assert scalars(tmp_path / "a", tag) == [(step, single(step / part)) for step in range(90)]
 
 
 def test_scalars_have_the_log_s_names_steps_values_and_times(tmp_path: Path) -> None:

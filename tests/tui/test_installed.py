@@ -17,9 +17,13 @@ import sys
 import tempfile
 import termios
 import time
+from typing import TYPE_CHECKING
 
 import pyte
 import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytestmark = pytest.mark.pty
 
@@ -42,6 +46,7 @@ class Pty:
         *words: object,
         size: tuple[int, int] = (120, 40),
         module: bool = False,
+        errors: Path | None = None,
         **environment: str,
     ) -> None:
         self.pid, self.fd = pty.fork()
@@ -50,6 +55,8 @@ class Pty:
             for name in ("NO_COLOR", "VERL_TUI_CONFIG", "TMUX", "COLUMNS", "LINES"):
                 os.environ.pop(name, None)
             os.environ.update({"TERM": "xterm-256color", "COLORTERM": "truecolor", **environment})
+            if errors is not None:
+                os.dup2(os.open(errors, os.O_CREAT | os.O_WRONLY), 2)
             command = [COMMAND] if COMMAND and not module else [sys.executable, "-m", "verl_tui"]
             # With its environment as Python knows it: readline sets COLUMNS and LINES behind its
             # back.
@@ -254,7 +261,17 @@ def test_a_terminal_without_unicode_gets_ascii(run, log, environment):
     assert terminal.output.isascii()
 
 
-@pytest.mark.parametrize("missing", ["stdin", "stdout", "stderr"])
+def test_where_errors_go_into_a_file_the_screen_is_drawn(run, log, tmp_path):
+    errors = tmp_path / "err.log"
+    terminal = run(log, errors=errors)
+    terminal.until("reward", "step 49")
+    terminal.press(b"q")
+    assert terminal.end() == 0
+    assert restored(terminal.output)
+    assert errors.read_text() == ""
+
+
+@pytest.mark.parametrize("missing", ["stdin", "stdout"])
 def test_without_a_terminal_it_says_what_to_do(log, missing):
     here, there = pty.openpty()
     with tempfile.TemporaryFile() as file:
@@ -264,8 +281,7 @@ def test_without_a_terminal_it_says_what_to_do(log, missing):
         done = subprocess.run(
             [sys.executable, "-m", "verl_tui", log], check=False, timeout=DEADLINE, **streams
         )
-        file.seek(0)
-        said = (file.read() if missing == "stderr" else os.read(here, 65536)).decode()
+        said = os.read(here, 65536).decode()
     os.close(here)
     os.close(there)
     assert done.returncode == 3

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 from verl_tui.commands.arguments import CommandError, completes_paths, count
 from verl_tui.commands.debugging import own_mask
 from verl_tui.commands.options import config_option, configuration, paths_argument, paths_of, piped
-from verl_tui.commands.output import EXIT_NOTHING, EXIT_OUTPUT, print_messages, unwritten
+from verl_tui.commands.output import (
+    EXIT_NOTHING,
+    EXIT_OUTPUT,
+    print_messages,
+    print_note,
+    unwritten,
+)
 
 if TYPE_CHECKING:
     import argparse
@@ -74,13 +80,13 @@ def run(options: argparse.Namespace) -> int:
     if options.list:
         return 0
     if not options.yes and not _is_agreed(options.output):
-        print("nothing was written", file=sys.stderr)
+        print_note("nothing was written")
         return 0
     try:
         write_new(options.output, data)
     except OSError as error:
         raise unwritten(error, options.output) from error
-    print(f"wrote {options.output}", file=sys.stderr)
+    print_note(f"wrote {options.output}")
     return 0
 
 

@@ -134,8 +134,9 @@ def run(options: argparse.Namespace) -> int:
         print(text, end="", flush=True)
     except BrokenPipeError:
         close_stdout()  # `check … | head` has seen enough; the exit code stays that of the health
-    if notifier is not None:
-        _notify(notifier, monitor, options.state, now)
+    finally:
+        if notifier is not None:  # also where a full disk takes no report
+            _notify(notifier, monitor, options.state, now)
     return code
 
 

@@ -63,10 +63,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _demo_headless(simulation: Simulation, pace: float) -> int:
     import shlex
-    import signal
     import threading
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     pattern = shlex.quote(str(simulation.directory / "run_*"))
     print(f"writing simulated runs; watch them with: verl-tui {pattern}", flush=True)
     simulation.run(threading.Event(), pace)

@@ -17,7 +17,8 @@ from verl_tui.commands.options import (
     paths_argument,
     paths_of,
 )
-from verl_tui.commands.output import EXIT_NOTHING, print_messages
+from verl_tui.commands.output import EXIT_NOTHING, print_message, print_messages
+from verl_tui.commands.signals import at_end
 
 if TYPE_CHECKING:
     import argparse
@@ -81,7 +82,6 @@ def options(parser: CommandParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Follow until all runs have ended or a signal comes; return the exit code."""
-    import signal
     import threading
 
     from verl_tui.guard import BREAKERS, QUIET, TRIPPED, Orders
@@ -101,8 +101,7 @@ def run(options: argparse.Namespace) -> int:
         caught.append(number)
         stop.set()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, end)
+    at_end(end)
     best = None if options.on_best is None else BestBy.of(options.on_best)
     orders = Orders(
         frozenset((*BREAKERS, *options.on)), tuple(options.command), options.dry_run, best
@@ -124,10 +123,14 @@ def _follow(
 
     notifier = notifier_for(config, "guard")
     events: list[Mapping[str, object]] = []
+    problem = ""
 
     def write(event: Mapping[str, object]) -> None:
-        _write_event(event)
+        nonlocal problem
         events.append(event)
+        known, problem = problem, _write_event(event)
+        if problem not in ("", known):
+            print_message(f"standard output: {problem}; the guard goes on")
 
     def looked(monitor: Monitor, now: float) -> None:
         if notifier is not None:
@@ -172,9 +175,20 @@ def _limited(options: argparse.Namespace) -> Config:
     return limited(config, kl=options.kl, reward_drop=options.reward_drop, count=options.count)
 
 
-def _write_event(event: Mapping[str, object]) -> None:
+def _write_event(event: Mapping[str, object]) -> str:
+    """Write an event; return why it cannot be written, empty if it can.
+
+    Raises:
+        BrokenPipeError: Its reader has gone, which ends the guard as it ends other programs.
+    """
     import json
 
     # Paths stand in it as they are: escapes keep what is in them from the terminal, and any
     # encoding has ASCII.
-    print(json.dumps(event, allow_nan=False), flush=True)
+    try:
+        print(json.dumps(event, allow_nan=False), flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        return (error.strerror or str(error)).lower()
+    return ""

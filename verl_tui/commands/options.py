@@ -116,7 +116,7 @@ def need_terminal(paths: Sequence[str] = ()) -> None:
         return  # what draws elsewhere, such as textual-serve, has said so
     if os.environ.get("TERM") in ("dumb", "unknown"):
         why = f"this terminal (TERM={os.environ['TERM']}) cannot be drawn on"
-    elif keys and all(stream.isatty() for stream in (sys.stdout, sys.stderr)):
+    elif keys and sys.stdout.isatty():
         return
     else:
         why = "this is not a terminal"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from typing import TextIO
 
 EXIT_NOTHING = 3
 """Nothing readable, or no terminal to draw on."""
@@ -25,11 +27,42 @@ _PATIENCE = 0.3
 """Seconds of reading without a progress line."""
 _PACE = 0.1
 """Seconds between two updates of it."""
+_LAST_STREAM = 2
+"""The number of standard error, the last of the standard streams."""
+_UNWRITTEN = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+"""Errors of a write: a full disk, a file that is too large, a terminal that is gone."""
+
+
+def complete_streams() -> None:
+    """Put the null device in the place of standard streams that were closed before the start.
+
+    Files that are opened later would get their numbers, and what is meant for the stream would go
+    into them.
+    """
+    while (number := os.open(os.devnull, os.O_RDWR)) <= _LAST_STREAM:
+        pass
+    os.close(number)
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        if getattr(sys, name) is None:  # as Python has a stream that was closed
+            stream = os.fdopen(number, mode, encoding="utf-8", closefd=False)
+            setattr(sys, name, stream)
+            setattr(sys, f"__{name}__", stream)
 
 
 def print_message(sentence: str) -> None:
-    """Write a sentence to standard error; it may quote a file or a path."""
-    print(f"verl-tui: {one_line(sentence, 1000)}", file=sys.stderr)
+    """Write a sentence to standard error, with the program's name; it may quote a file or a path.
+
+    Where that cannot be written, such as to a full disk, the command goes on in silence.
+    """
+    print_note(f"verl-tui: {sentence}")
+
+
+def print_note(sentence: str) -> None:
+    """Write a sentence to standard error as it is."""
+    try:
+        print(one_line(sentence, 1000), file=sys.stderr, flush=True)
+    except OSError:
+        _close(sys.stderr)
 
 
 def print_messages(sentences: Iterable[str]) -> None:
@@ -80,6 +113,16 @@ def colour() -> bool:
     )
 
 
+def is_unwritten(error: OSError) -> bool:
+    """Return whether an error says that a standard stream cannot be written."""
+    return error.filename is None and error.errno in _UNWRITTEN
+
+
 def close_stdout() -> None:
     """Redirect standard output to nowhere, so that Python's flush at exit does not fail again."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _close(sys.stdout)
+
+
+def _close(stream: TextIO) -> None:
+    with suppress(OSError, ValueError):  # what stands in for it in a test has no number
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING
 from verl_tui.commands.arguments import CommandError, completes_paths
 from verl_tui.commands.baseline import baseline_first, baseline_option
 from verl_tui.commands.options import config_option, configuration, paths_argument, paths_of
-from verl_tui.commands.output import EXIT_OUTPUT, print_message, print_messages, unwritten
+from verl_tui.commands.output import (
+    EXIT_OUTPUT,
+    print_message,
+    print_messages,
+    print_note,
+    unwritten,
+)
 
 if TYPE_CHECKING:
     import argparse
@@ -149,4 +155,4 @@ def _write(report: Report, form: str, options: argparse.Namespace) -> None:
 
 def _tell(paths: Iterable[Path]) -> None:
     for path in paths:
-        print(f"wrote {path}", file=sys.stderr)
+        print_note(f"wrote {path}")

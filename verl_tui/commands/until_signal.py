@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 import time
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.output import EXIT_NOTHING, print_messages
+from verl_tui.commands.arguments import CommandError
+from verl_tui.commands.output import (
+    EXIT_NOTHING,
+    EXIT_OUTPUT,
+    print_message,
+    print_messages,
+    unwritten,
+)
+from verl_tui.commands.signals import at_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,6 +33,9 @@ def write_until_stopped(
 ) -> int:
     """Follow runs and write what is new; return the exit code.
 
+    Once it has worked, a target that cannot be written for a while, such as a full disk, ends
+    nothing: it is said, and tried again at the next writing.
+
     Args:
         paths: The paths that the user named.
         config: The user's configuration.
@@ -42,7 +52,33 @@ def write_until_stopped(
     if not found.runs and not found.pending:
         return EXIT_NOTHING
     stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
-    follow(paths, config, write, interval=interval, clock=time.time, stop=stop, newest=newest)
-    return 0
+    at_end(lambda *_: stop.set())
+    writing = _Writing(write)
+    follow(paths, config, writing, interval=interval, clock=time.time, stop=stop, newest=newest)
+    return EXIT_OUTPUT if writing.problem else 0
+
+
+class _Writing:
+    """Writes again and again, though it may fail in between."""
+
+    def __init__(self, write: Callable[[Monitor], None]) -> None:
+        self._write = write
+        self._has_worked = False
+        self.problem = ""
+        """Why the last writing failed, empty if it has worked."""
+
+    def __call__(self, monitor: Monitor) -> None:
+        """Write the runs as they are now; raise OSError or CommandError if that never worked."""
+        try:
+            self._write(monitor)
+        except (CommandError, OSError) as error:
+            if not self._has_worked:
+                raise
+            problem = str(error) if isinstance(error, CommandError) else str(unwritten(error, "-o"))
+            if problem != self.problem:
+                print_message(f"{problem}; tried again at the next writing")
+            self.problem = problem
+            return
+        if self.problem:
+            print_message("written again")
+        self._has_worked, self.problem = True, ""

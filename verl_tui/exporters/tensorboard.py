@@ -231,24 +231,31 @@ class LogDirectories:
         for run in runs:
             if not run.keys and not run.samples.places:
                 continue
-            known = run.name in self._runs
-            if not known:
-                try:
-                    self._runs[run.name] = RunLogDirectory(
-                        self.directory / self._names[run.name], self._samples
-                    )
-                except TakenError as error:
-                    self._runs[run.name] = None
-                    yield (
-                        f"{self.directory / self._names[run.name]}: {error}; name another "
-                        "directory with -o"
-                    )
-            directory = self._runs[run.name]
-            if directory is None:
-                continue
-            written = directory.write(run, now)
-            if not known:
-                yield _message(directory, written)
+            if run.name not in self._runs:
+                yield from self._begin(run, now)
+            elif (directory := self._runs[run.name]) is not None:
+                self._continue(directory, run, now)
+
+    def _begin(self, run: Run, now: float) -> Iterator[str]:
+        """Write a run's points for the first time; say how many, or why that cannot be done."""
+        path = self.directory / self._names[run.name]
+        try:
+            directory = RunLogDirectory(path, self._samples)
+        except TakenError as error:
+            self._runs[run.name] = None
+            yield f"{path}: {error}; name another directory with -o"
+            return
+        self._runs[run.name] = directory
+        yield _message(directory, self._continue(directory, run, now))
+
+    def _continue(self, directory: RunLogDirectory, run: Run, now: float) -> WriteResult:
+        """Write a run's new points."""
+        try:
+            return directory.write(run, now)
+        except OSError:
+            # It begins anew when it is tried again: its files tell what has come through.
+            del self._runs[run.name]
+            raise
 
 
 def _message(directory: RunLogDirectory, written: WriteResult) -> str:

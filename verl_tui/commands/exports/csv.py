@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import CommandError, completes_paths
 from verl_tui.commands.options import config_option, configuration, paths_argument, paths_of
-from verl_tui.commands.output import EXIT_NOTHING, print_messages, unwritten
+from verl_tui.commands.output import EXIT_NOTHING, print_messages, print_note, unwritten
 
 if TYPE_CHECKING:
     import argparse
@@ -53,5 +53,5 @@ def run(options: argparse.Namespace) -> int:
     except OSError as error:
         raise unwritten(error, options.output) from error
     for path in written:
-        print(f"wrote {path}", file=sys.stderr)
+        print_note(f"wrote {path}")
     return 0

@@ -11,6 +11,7 @@ import codecs
 import os
 import select
 import signal
+import sys
 import threading
 from contextlib import suppress
 from itertools import chain
@@ -59,7 +60,7 @@ class RobustDriver(LinuxDriver):
     ) -> None:
         """Make the driver; catch signals, else the terminal stays in the alternate screen."""
         super().__init__(app, debug=debug, mouse=mouse, size=size)
-        self._file = cast("Any", SafeFile(cast("TextIO", self._file)))
+        self._file = cast("Any", SafeFile(_terminal()))
         self._ending = False
         for number in _ENDS:
             signal.signal(number, self._on_signal)
@@ -146,6 +147,14 @@ class RobustDriver(LinuxDriver):
             self._writer_thread = cast("Any", file)
             self._disable_mouse_support()
             self.stop_application_mode()
+
+
+def _terminal() -> TextIO:
+    """Return the stream that is the terminal; Textual draws on standard error, which may go into a
+    file.
+    """
+    streams = cast("tuple[TextIO, TextIO]", (sys.__stderr__, sys.__stdout__))
+    return next((stream for stream in streams if stream.isatty()), streams[0])
 
 
 def _status(number: int) -> int:

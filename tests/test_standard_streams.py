@@ -1,0 +1,203 @@
+"""Standard streams that are full, closed or somewhere else, and signals that end a command."""
+
+from __future__ import annotations
+
+import errno
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from verl_tui.cli import main
+from verl_tui.commands.signals import EndedError, at_end, end_tidily
+from verl_tui.commands.until_signal import write_until_stopped
+from verl_tui.config import Config
+from verl_tui.monitor import Monitor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FULL = Path("/dev/full")
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+needs_full = pytest.mark.skipif(not FULL.exists(), reason="no /dev/full here")
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "run" / "log.jsonl"
+    path.parent.mkdir()
+    rows = ({"step": step, "data": {"critic/score/mean": step / 9}} for step in range(1, 9))
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+# -- streams ---------------------------------------------------------------------------------------
+
+
+@needs_full
+@pytest.mark.parametrize(
+    "words", [["config"], ["config", "--help"], ["check"], ["get", "state"], ["export", "csv"]]
+)
+def test_a_full_disk_below_the_output_is_said(
+    words: list[str],
+    log: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    paths = [] if "config" in words else [str(log)]
+    with FULL.open("w") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        assert main([*words, *paths]) == 73
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 1
+    assert said[0].endswith(": no space left on device")
+
+
+@needs_full
+def test_messages_that_cannot_be_written_stop_nothing(
+    log: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with FULL.open("w") as full:
+        monkeypatch.setattr(sys, "stderr", full)
+        assert main(["check", str(log), "/nowhere", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["runs"]) == 1
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_streams_that_are_closed_are_not_missed(log: Path, tmp_path: Path, closed: str) -> None:
+    table = tmp_path / "table.csv"
+    command = [sys.executable, "-m", "verl_tui", "export", "csv", str(log), "-o", str(table)]
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$@" {closed}', "sh", *command], capture_output=True, check=False
+    )
+    assert done.returncode == 0
+    assert b"Traceback" not in done.stderr
+    assert table.read_text().count("\n") == 9, "and nothing else stands in it"
+
+
+@needs_full
+def test_a_guard_whose_events_are_not_taken_goes_on(log: Path, tmp_path: Path) -> None:
+    rows = ({"step": step, "data": {"actor/ppo_kl": 0.9}} for step in range(1, 30))
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    ran = tmp_path / "ran"
+    with FULL.open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "verl_tui", "guard", str(log), "--", "touch", str(ran)],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=30,
+        )
+    assert (done.returncode, ran.exists()) == (2, True)
+    assert done.stderr.count("no space left on device; the guard goes on") == 1
+
+
+class Target:
+    """Can be written now and then."""
+
+    def __init__(self, *works: bool) -> None:
+        self._works = list(works)
+
+    def write(self, monitor: Monitor) -> None:
+        if not self._works.pop(0):
+            raise OSError(errno.ENOSPC, "No space left on device", "verl.prom")
+
+
+@pytest.mark.usefixtures("kept")
+@pytest.mark.parametrize(
+    ("works", "code", "said"),
+    [
+        ((True, False, False, True), 0, ["verl.prom: no space", "written again"]),
+        ((True, False), 73, ["verl.prom: no space"]),
+    ],
+)
+def test_an_export_that_follows_outlives_a_full_disk(
+    works: tuple[bool, ...],
+    code: int,
+    said: list[str],
+    log: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("verl_tui.exporters.following.follow", lambda _, config, write, **__: [
+        write(Monitor(config)) for _ in works
+    ])  # fmt: skip
+    target = Target(*works)
+    assert write_until_stopped([str(log)], Config(), target.write, interval=1.0) == code
+    heard = capsys.readouterr().err.splitlines()
+    assert len(heard) == len(said)
+    assert all(words in line for words, line in zip(said, heard, strict=True))
+
+
+@pytest.mark.usefixtures("kept")
+def test_an_export_that_never_works_ends(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "verl_tui.exporters.following.follow", lambda _, config, write, **__: write(Monitor(config))
+    )
+    with pytest.raises(OSError, match="No space"):
+        write_until_stopped([str(log)], Config(), Target(*[False]).write, interval=1.0)
+
+
+# -- signals ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def kept() -> Iterator[None]:
+    """Give the signals back as they were."""
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_command_that_is_ended_tidies_up(kept: None, number: signal.Signals) -> None:
+    end_tidily()
+    with pytest.raises(EndedError) as ended:
+        signal.raise_signal(number)
+    assert ended.value.code == 128 + number
+    assert signal.getsignal(number) is signal.SIG_DFL, "the second one waits for nothing"
+
+
+def test_ctrl_c_is_an_interrupt_once_a_command_runs(kept: None) -> None:
+    end_tidily()
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_what_whoever_started_us_ignores_stays_ignored(kept: None) -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    heard: list[int] = []
+    end_tidily()
+    at_end(lambda number, _: heard.append(number))
+    for number in SIGNALS:
+        signal.raise_signal(number)
+    assert heard == [signal.SIGINT, signal.SIGTERM]
+
+
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGTERM, *(pytest.param(one, marks=pytest.mark.thorough) for one in (signal.SIGINT, signal.SIGHUP))],
+)  # fmt: skip
+def test_a_signal_leaves_nothing_half_written(tmp_path: Path, number: signal.Signals) -> None:
+    there = tmp_path / "tmp"
+    there.mkdir()
+    demo = subprocess.Popen(
+        [sys.executable, "-m", "verl_tui", "demo", "--headless"],
+        stdout=subprocess.PIPE,
+        env={"TMPDIR": str(there), "VERL_TUI_STATE": ""},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
+    )
+    assert demo.stdout is not None
+    assert b"writing simulated runs" in demo.stdout.readline()
+    demo.send_signal(number)
+    demo.communicate(timeout=30)
+    assert demo.returncode == 128 + number
+    assert not list(there.iterdir())
