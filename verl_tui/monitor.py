@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui import debug_log
 from verl_tui.health import Judge, load_guide
+from verl_tui.health.log_end import at_the_end, without_beginnings
 from verl_tui.records import Batch, GpuReading, Reread
 from verl_tui.runs.run import Run
 from verl_tui.runs.views.devices import DeviceHistory
@@ -18,7 +19,7 @@ from verl_tui.sources.feed import Feed
 from verl_tui.sources.preview import Preview
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from verl_tui.config import Config
     from verl_tui.health.finding import Verdict
@@ -175,12 +176,15 @@ class Monitor:
             self._show_whole(name)
 
     def _show_preview(self, preview: Preview, now: float) -> None:
-        """Show a run as a preview until all of it has been read."""
+        """Show a run as a preview, and judge its end, until all of it has been read."""
         name = preview.run
         if name in self.runs:
             return
         self._behind[name] = Run(name)
         self._show(_previewed(preview, now))
+        end = _run_of(preview.run, preview.end, now)
+        verdict = Judge(at_the_end(self.guide), end).verdict(now)
+        self.verdicts[name] = without_beginnings(verdict)
 
     def _show_whole(self, name: str) -> None:
         """Show a run that has been read in place of its preview."""
@@ -216,9 +220,14 @@ class Monitor:
 
 def _previewed(preview: Preview, now: float) -> Run:
     """Return a run made of a preview."""
-    run = Run(preview.run)
+    run = _run_of(preview.run, (*preview.between, *preview.end), now)
     run.preview = True
-    for batch in (*preview.between, *preview.end):
+    return run
+
+
+def _run_of(name: str, batches: Iterable[Batch], now: float) -> Run:
+    run = Run(name)
+    for batch in batches:
         run.apply(batch, now)
     return run
 

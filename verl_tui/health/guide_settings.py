@@ -236,6 +236,7 @@ _CHECKS: Mapping[str, Callable[[str, object], object]] = {
     "severity": _severity,
     "percent": _switch,
     "parts": _switch,
+    "of_the_end": _switch,
     "not_in": _table,
     **dict.fromkeys(_NUMBERS, partial(_number, whole=False)),
     **dict.fromkeys(_COUNTS, partial(_number, whole=True)),

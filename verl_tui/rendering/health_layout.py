@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
-from verl_tui.rendering.health_rows import FindingWriter, counts, name_of, symbols
+from verl_tui.rendering.health_rows import FindingWriter, counts, found_at_the_end, name_of, symbols
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -185,9 +185,14 @@ class FindingList:
 
 
 def caption(view: View, width: int) -> str:
-    """Count the findings in at most `width` cells; empty where there is too little room."""
-    if view.run is None or view.loading:
+    """Count the findings in at most `width` cells, or say that they are of the log's end alone;
+    empty where there is too little room.
+    """
+    if view.run is None:
         return ""
+    if view.loading:
+        forms = found_at_the_end(view) if view.run.preview and view.verdict.findings else ()
+        return next((text for text in forms if cell_len(text) <= width), "")
     active = [one for one in view.verdict.primary if not _acknowledged(view, one)]
     forms = counts(view.verdict, active, symbols(ascii_only=view.ascii_only))
     return next((text for text in forms if cell_len(text) <= width), "")

@@ -251,6 +251,12 @@ def name_of(finding: Finding) -> tuple[str, str | None]:
     return finding.id, finding.key
 
 
+def found_at_the_end(view: View) -> Sequence[str]:
+    """Return that the findings are of a preview, from long to short."""
+    words = f"reading {int(view.monitor.loaded() * 100)}%"
+    return f"found at the end of its log; {words}", f"at the end; {words}", words
+
+
 def _reading(view: View) -> str:
     """Return how far reading is, and that a preview is shown meanwhile."""
     words = f"reading {int(view.monitor.loaded() * 100)}%"

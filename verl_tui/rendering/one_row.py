@@ -246,11 +246,13 @@ def _metric(
 
 def _finding(view: View, run: Run) -> Part:
     """Return the worst finding that is not acknowledged, and the number of others."""
-    if view.loading or run.name not in view.monitor.verdicts:
+    if (view.loading and not run.preview) or run.name not in view.monitor.verdicts:
         return []
     found = sorted(
         view.acknowledgements.open(run.name, view.verdict.primary), key=lambda one: -one.severity
     )
+    if not found and run.preview:
+        return []
     if not found:
         mark = "+" if view.ascii_only else "✓"
         nothing = "nothing new" if view.verdict.findings else "nothing found"

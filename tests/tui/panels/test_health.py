@@ -201,9 +201,9 @@ async def test_another_run_begins_folded() -> None:
         assert "Set kl_coef" not in app.text
 
 
-def previewed() -> View:
-    """Return a view of a run of which a preview is shown."""
-    shown = replace(view(), loading=True)
+def previewed(*findings: Finding) -> View:
+    """Return a view of a run of which a preview is shown, with what its end shows."""
+    shown = replace(view(*findings, skipped=()), loading=True)
     assert shown.run is not None
     shown.run.preview = True
     return shown
@@ -228,6 +228,22 @@ def previewed() -> View:
 async def test_words_for_nothing(what: View, words: str) -> None:
     for size in ((60, 12), (60, 5)):
         assert words in await shown(what, size)
+
+
+async def test_the_edge_says_that_findings_are_of_the_end_and_how_far_reading_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    app = Host(HealthPanel())
+    async with app.run_test(size=(60, 12)) as pilot:
+        shown = previewed(replace(KL_HIGH, since_step=None))
+        app.panel.show(shown)
+        await pilot.pause()
+        assert "kl-high" in app.text
+        assert "since" not in app.text
+        assert app.subtitle_words == "found at the end of its log; reading 45%"
+        monkeypatch.setattr(shown.monitor, "loaded", lambda: 0.5)
+        app.panel.show(shown)
+        assert app.subtitle_words == "found at the end of its log; reading 50%"
 
 
 async def test_badges_where_there_is_little_room() -> None:

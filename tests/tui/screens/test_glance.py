@@ -15,6 +15,7 @@ from rich.cells import cell_len
 from watching import NOW, check_layout, dashboard, in_sight, lines, press, settle, showing, text
 
 from verl_tui.config import Config
+from verl_tui.health.finding import Verdict
 from verl_tui.monitor import load
 from verl_tui.records import Gpu, GpuReading
 from verl_tui.rendering.one_row import Variant, fitting, one_row
@@ -89,6 +90,10 @@ def test_a_preview_is_called_one(view: View, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(view.run, "preview", True)
     row = words(one_row(replace(view, loading=True), 200, alone=True))
     assert re.search(r"preview, reading \d+%", row), row
+    assert "policy-collapse" in row, "what its end shows"
+    monkeypatch.setitem(view.monitor.verdicts, view.run.name if view.run else "", Verdict())
+    row = words(one_row(replace(view, loading=True), 200, alone=True))
+    assert "nothing found" not in row, "the rest has not been read"
 
 
 def test_its_place_among_the_runs_is_said_in_forty_columns(tmp_path: Path) -> None:

@@ -161,6 +161,8 @@ def _badge(view: View, run: Run) -> HealthBadge:
         worst = max(finding.severity for finding in bad)
         role = "critical" if worst is Severity.CRITICAL else "warning"
         return HealthBadge(role, str(len(bad)) if len(bad) <= _MOST else "+")
+    if run.preview:
+        return HealthBadge("nothing")
     judged = view.acknowledgements.open(run.name, verdict.primary) or _is_judged(view, verdict)
     return HealthBadge("ok" if judged else "nothing")
 

@@ -106,7 +106,7 @@ class HealthPanel(TextPanel):
             view.run.name if view.run else None,
             view.run,
             view.verdict,
-            view.loading,
+            int(view.monitor.loaded() * 100) if view.loading else None,
             view.ascii_only,
             waiting,
             view.acknowledgements.revision,
