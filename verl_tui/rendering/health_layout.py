@@ -188,14 +188,17 @@ def caption(view: View, width: int) -> str:
     """Count the findings in at most `width` cells, or say that they are of the log's end alone;
     empty where there is too little room.
     """
+    return next((text for text in _captions(view) if cell_len(text) <= width), "")
+
+
+def _captions(view: View) -> Sequence[str]:
+    """Return what the caption may say, from long to short."""
     if view.run is None:
-        return ""
+        return ()
     if view.loading:
-        forms = found_at_the_end(view) if view.run.preview and view.verdict.findings else ()
-        return next((text for text in forms if cell_len(text) <= width), "")
+        return found_at_the_end(view) if view.run.preview and view.verdict.findings else ()
     active = [one for one in view.verdict.primary if not _acknowledged(view, one)]
-    forms = counts(view.verdict, active, symbols(ascii_only=view.ascii_only))
-    return next((text for text in forms if cell_len(text) <= width), "")
+    return counts(view.verdict, active, symbols(ascii_only=view.ascii_only))
 
 
 def _acknowledged(view: View, finding: Finding) -> bool:

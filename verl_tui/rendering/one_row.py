@@ -251,12 +251,8 @@ def _finding(view: View, run: Run) -> Part:
     found = sorted(
         view.acknowledgements.open(run.name, view.verdict.primary), key=lambda one: -one.severity
     )
-    if not found and run.preview:
-        return []
     if not found:
-        mark = "+" if view.ascii_only else "✓"
-        nothing = "nothing new" if view.verdict.findings else "nothing found"
-        return [_text(26, f"{mark} {nothing}", "good"), _text(44, mark, "good")]
+        return [] if run.preview else _nothing(view)
     worst, more = found[0], f" +{len(found) - 1}" if len(found) > 1 else ""
     mark, role = _MARKS[worst.severity][view.ascii_only], _ROLES[worst.severity]
     since = "" if worst.since_step is None else f" since {exact_step(worst.since_step)}"
@@ -267,6 +263,13 @@ def _finding(view: View, run: Run) -> Part:
         (95, f"{mark}{len(found)}"),
     )
     return [_text(priority, text, role) for priority, text in variants]
+
+
+def _nothing(view: View) -> Part:
+    """Return that there is no finding that is not acknowledged."""
+    mark = "+" if view.ascii_only else "✓"
+    nothing = "nothing new" if view.verdict.findings else "nothing found"
+    return [_text(26, f"{mark} {nothing}", "good"), _text(44, mark, "good")]
 
 
 def _devices(view: View) -> Part:

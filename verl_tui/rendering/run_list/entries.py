@@ -161,14 +161,15 @@ def _badge(view: View, run: Run) -> HealthBadge:
         worst = max(finding.severity for finding in bad)
         role = "critical" if worst is Severity.CRITICAL else "warning"
         return HealthBadge(role, str(len(bad)) if len(bad) <= _MOST else "+")
+    return HealthBadge("ok" if _is_judged(view, run, verdict) else "nothing")
+
+
+def _is_judged(view: View, run: Run, verdict: Verdict) -> bool:
+    """True if a rule could judge the run and not only its end, or if the rules are unknown."""
     if run.preview:
-        return HealthBadge("nothing")
-    judged = view.acknowledgements.open(run.name, verdict.primary) or _is_judged(view, verdict)
-    return HealthBadge("ok" if judged else "nothing")
-
-
-def _is_judged(view: View, verdict: Verdict) -> bool:
-    """True if a rule could judge the run, or if the rules are unknown."""
+        return False
+    if view.acknowledgements.open(run.name, verdict.primary):
+        return True
     guide = getattr(view.monitor, "guide", None)
     skipped = {rule.id for rule in verdict.not_judged}
     return guide is None or not {rule.id for rule in guide.rules} <= skipped
