@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -156,6 +156,15 @@ class EventKind(Enum):
     WARNING = "warning"
 
 
+class Phase(NamedTuple):
+    """What a run was doing when it failed."""
+
+    words: str
+    """For a sentence: `scoring responses`."""
+    function: str
+    """The function in the traceback that tells: `_validate() in ray_trainer.py`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """A turning point, with the line that says so."""
@@ -171,6 +180,8 @@ class Event:
     """
     bare: bool = False
     """True if it says only that the run failed: any other line that tells why says more."""
+    phase: Phase | None = None
+    """What the run was doing, None where no traceback tells."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from planted import STATUS, TUTORIAL, VERL, batch, ids, judge, planted, reason, 
 from verl_tui.health import Judge, load_guide
 from verl_tui.health.diagnoses.crash import advice
 from verl_tui.health.finding import Severity
-from verl_tui.records import Event, EventKind, Gpu, GpuReading, Restart, Settings
+from verl_tui.records import Event, EventKind, Gpu, GpuReading, Phase, Restart, Settings
 from verl_tui.runs.run import Run
 from verl_tui.runs.views.state import State, remaining, state
 
@@ -80,6 +80,25 @@ def test_advice_on_tensors_in_the_file_logger_is_about_settings() -> None:
     )
     assert "update to v0.7.1" in advice(
         "TypeError: Object of type float32 is not JSON serializable"
+    )
+
+
+def test_a_crash_says_what_the_run_was_doing_and_which_function_tells() -> None:
+    phase = Phase("validating", "_validate() in ray_trainer.py")
+    run = planted({"critic/score/mean": [0.5] * 3})
+    run.apply(batch(Event(EventKind.FATAL, "ValueError: boom", 3, phase=phase)), now=0.0)
+    found = judge(run).findings[0]
+    assert found.message == "the run crashed at step 3 while validating: ValueError: boom"
+    assert "it was validating, by its traceback: _validate() in ray_trainer.py" in found.evidence
+
+
+def test_the_phase_of_the_worker_to_blame_stands_for_a_driver_that_only_reports_it() -> None:
+    phase = Phase("scoring responses", "compute_score() in gsm8k.py")
+    error = Event(EventKind.TRACEBACK, "ValueError: boom", 2, actor="AgentLoopWorker", phase=phase)
+    run = planted({"critic/score/mean": [0.5] * 3})
+    run.apply(batch(error, Event(EventKind.FATAL, "RayTaskError(ValueError): x", 3)), now=0.0)
+    assert judge(run).findings[0].message == (
+        "the run crashed at step 3 while scoring responses: ValueError: boom (AgentLoopWorker)"
     )
 
 

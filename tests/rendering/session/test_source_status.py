@@ -5,7 +5,17 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
-from verl_tui.records import Batch, Progress, SourceStatus, Unreadable
+import pytest
+
+from verl_tui.records import (
+    Batch,
+    Event,
+    EventKind,
+    Phase,
+    Progress,
+    SourceStatus,
+    Unreadable,
+)
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.rendering.session.source_status import nothing_yet, source_pieces
 from verl_tui.runs.run import Run
@@ -57,6 +67,24 @@ def test_a_bar_alone_is_steps_without_metrics() -> None:
     assert nothing_yet(view_of(run)).startswith(
         "no metrics: the log only counts steps\ntrain.log: "
     )
+
+
+@pytest.mark.parametrize(
+    ("step", "phase", "words"),
+    [
+        (None, Phase("loading the model", "init_model()"), "before the first step while loading"),
+        (None, None, "before the first step\n"),
+        (6, Phase("saving a checkpoint", "_save_checkpoint()"), "at step 6 while saving a"),
+        (6, None, "at step 6; the log has no metrics\n"),
+    ],
+)
+def test_a_crash_without_metrics_says_what_the_run_was_doing(
+    step: int | None, phase: Phase | None, words: str
+) -> None:
+    run = Run("a")
+    error = Event(EventKind.FATAL, "RuntimeError: no", 3, phase=phase)
+    run.apply(Batch("a", LOG, (Progress(step, 10), error)), NOW)
+    assert nothing_yet(view_of(run)).startswith(f"crashed {words}")
 
 
 def test_of_many_sources_the_first() -> None:

@@ -16,8 +16,10 @@ from verl_tui.runs.views.worker_errors import worker_errors
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from verl_tui.health.rule_context import RuleContext
-    from verl_tui.records import Event
+    from verl_tui.records import Event, Phase
     from verl_tui.runs.run import Run
 
 # In the order of trying: vLLM's advice before the general one for memory.
@@ -153,24 +155,18 @@ class Crash(Diagnosis):
         run = context.run
         step = event.step if event.step is not None else run.step
         event = _better(run, event)
-        path = next((path for path, state in run.sources.items() if state.ending is event), "")
-        worker = blamed(run, event)
-        headline = one_line(event.text) if worker is None else worker.words
         same = [one for one in run.events if _is_like(one, event)]
-        evidence = [_line(path, one) for one in (event, *same[-3:])]
-        if worker is not None:
-            evidence = [*worker.lines, _line(path, event)]
-        evidence.append("no step came after it")
+        cause = _cause(run, event, same)
         severity, verb, help = _severity_and_words(
-            context, event, advice(headline, *(one.text for one in (event, *same)))
+            context, event, advice(cause.words, *(one.text for one in (event, *same)))
         )
         return Finding(
             self.rule.id,
             severity,
-            f"{verb} {_where(step)}: {headline}",
+            f"{verb} {_where(step)}{_while(cause.phase)}: {cause.words}",
             step=step,
             since_step=step,
-            evidence=tuple(evidence),
+            evidence=(*cause.lines, *_phase_shown(cause.phase), "no step came after it"),
             advice=help,
             source=self.rule.source,
         )
@@ -179,6 +175,7 @@ class Crash(Diagnosis):
         """Report a process that is gone and left only its workers' errors."""
         run = context.run
         worker = _most(run)
+        phase = worker.phase if worker is not None else None
         holder = writer(run)
         gone = (
             "nothing shows how it ended"
@@ -189,11 +186,16 @@ class Crash(Diagnosis):
         return Finding(
             self.rule.id,
             self.rule.severity if crashed else Severity.WARNING,
-            f"the run {context.state.value.rstrip('?')} {_where(run.step)}: "
+            f"the run {context.state.value.rstrip('?')} {_where(run.step)}{_while(phase)}: "
             f"{gone if worker is None else worker.words}",
             step=run.step,
             since_step=run.step,
-            evidence=(*(worker.lines if worker is not None else ()), gone, "no step came after it"),
+            evidence=(
+                *(worker.lines if worker is not None else ()),
+                *_phase_shown(phase),
+                gone,
+                "no step came after it",
+            ),
             advice=advice(worker.words if worker is not None else ""),
             source=self.rule.source,
         )
@@ -215,10 +217,29 @@ def _is_gone(run: Run) -> bool:
 
 
 class Blamed(NamedTuple):
-    """Workers' errors that the driver's end follows from."""
+    """An error that the run's end follows from."""
 
     words: str
     lines: tuple[str, ...]
+    phase: Phase | None
+    """What was being done, None where that is unknown."""
+
+
+def _cause(run: Run, event: Event, same: Sequence[Event]) -> Blamed:
+    """Return the workers' error that an end follows from, else the driver's last words.
+
+    Args:
+        run: The run.
+        event: The driver's last words.
+        same: Other lines of it about the same end.
+    """
+    path = next((path for path, state in run.sources.items() if state.ending is event), "")
+    worker = blamed(run, event)
+    if worker is None:
+        lines = tuple(_line(path, one) for one in (event, *same[-3:]))
+        return Blamed(one_line(event.text), lines, event.phase)
+    lines = (*worker.lines, _line(path, event))
+    return Blamed(worker.words, lines, event.phase or worker.phase)
 
 
 def _better(run: Run, event: Event) -> Event:
@@ -252,7 +273,7 @@ def _most(run: Run) -> Blamed | None:
         headline = f"{first.text} ({actor}" + (
             f", {worst.count:,} times)" if worst.count > 1 else ")"
         )
-    return Blamed(one_line(headline), (_line(path, first),))
+    return Blamed(one_line(headline), (_line(path, first),), first.phase)
 
 
 def _line(path: str, event: Event) -> str:
@@ -262,6 +283,15 @@ def _line(path: str, event: Event) -> str:
         if name
         else f"line {event.line}: {one_line(event.text)}"
     )
+
+
+def _while(phase: Phase | None) -> str:
+    return f" while {phase.words}" if phase is not None else ""
+
+
+def _phase_shown(phase: Phase | None) -> tuple[str, ...]:
+    """Return which function tells what the run was doing."""
+    return (f"it was {phase.words}, by its traceback: {phase.function}",) if phase else ()
 
 
 def _where(step: int | None) -> str:

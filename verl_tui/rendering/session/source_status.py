@@ -48,11 +48,19 @@ def nothing_yet(view: View) -> str:
 def _why_no_chart(run: Run, now: State | Unread) -> str:
     if now is Unread.READING:
         return "no metrics so far: its logs are being read"
+    if now is State.CRASHED:
+        return _crashed(run)
     if run.step is not None:
         return "no metrics: the log only counts steps"
-    if now is State.NO_TRAINING:
-        return "no training found in it"
-    return "crashed before the first step" if now is State.CRASHED else "no step yet"
+    return "no training found in it" if now is State.NO_TRAINING else "no step yet"
+
+
+def _crashed(run: Run) -> str:
+    """Say when a run without metrics crashed, and what it was doing."""
+    phase = run.outcome.phase if run.outcome is not None else None
+    when = "before the first step" if run.step is None else f"at step {run.step}"
+    doing = f" while {phase.words}" if phase is not None else ""
+    return f"crashed {when}{doing}" + ("; the log has no metrics" if run.step is not None else "")
 
 
 def passed_over(view: View) -> str:

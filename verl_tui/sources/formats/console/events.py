@@ -7,11 +7,14 @@ the lines behind it decide whether it ended the run (`verl_tui.runs.run`).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind
 from verl_tui.secrets import hide
+from verl_tui.sources.formats.console import failed_phase
+from verl_tui.sources.formats.console.failed_phase import PhaseReader
 from verl_tui.sources.formats.console.word_search import any_of
 from verl_tui.text import one_line
 
@@ -34,7 +37,7 @@ WORDS = (
     "validation metrics", "global_step", "global step to", "checkpoint", "Ray instance",
     "from scratch", "queue termination", "Pdb)", "ipdb>", "generation end", "test_gen_batch meta",
     "Running ", "wandb: ", "in-flight prompts", "forced group exceeds", "Capturing",
-    "ready to fit", "instance expiration",
+    "ready to fit", "instance expiration", *failed_phase.WORDS,
 )  # fmt: skip
 """Every line that states an event contains one of these."""
 _MAY_FAIL, _RELEVANT = any_of(_TROUBLE), any_of(WORDS)
@@ -198,6 +201,7 @@ class EventReader:
         """Actor that announced a traceback to be ignored."""
         self._chained = False
         """True if the open traceback continues a chain."""
+        self._phase = PhaseReader()
 
     def step(self) -> None:
         """Note that a step was printed: nothing before it ended the run."""
@@ -230,6 +234,7 @@ class EventReader:
                 groups = found.groupdict()
                 yield _event(kind, groups.get("text") or part, number, groups.get("step"))
                 return
+        self._phase.read(part, of_open=self._open == prefix)
         yield from self._failure(prefix, part, number)
 
     def _opened(self, prefix: bytes, part: bytes, number: int) -> Iterator[Event]:
@@ -237,6 +242,8 @@ class EventReader:
             self._ignored = None
             return
         self._open = prefix
+        if not self._chained:
+            self._phase.begin()
         if not _actor(prefix):
             # A worker's traceback is reported by its last line: there may be hundreds.
             yield _event(EventKind.TRACEBACK, part, number)
@@ -257,30 +264,40 @@ class EventReader:
 
     def _fatal(self, known: int, part: bytes, number: int) -> Iterator[Event]:
         """Yield a fatal line of the driver, unless an earlier one said as much about the cause."""
-        if known == _RAY:
+        if known == _RAY and self._open != b"":
             self._open = b""
+            self._phase.begin()
+            self._phase.read(part)
         if known > self._known:
             self._known = known
-            yield _event(EventKind.FATAL, part, number)
+            yield self._last(EventKind.FATAL, part, number)
 
     def _exception(self, prefix: bytes, part: bytes, number: int) -> Iterator[Event]:
         """Yield the last line of a traceback; Ray's head of one is not."""
         if _RAY_REPORT.match(part):
             return
-        self._open, chained, self._chained = None, self._chained, False
+        chained, self._chained = self._chained, False
         self._died = self._died or not prefix
         if not prefix and self._known and (self._known < _CAUSE or chained):
             self._known = _CAUSE
-            yield _event(EventKind.FATAL, part, number)
+            yield self._last(EventKind.FATAL, part, number)
         else:
-            yield _event(EventKind.TRACEBACK, part, number, actor=_actor(prefix))
+            yield self._last(EventKind.TRACEBACK, part, number, actor=_actor(prefix))
+        self._open = None
 
     def _stopped(self, part: bytes, number: int) -> Iterator[Event]:
         """Yield an end from outside, once, unless it only follows from an error."""
-        self._open = None
+        if not _EXCEPTION.match(part):
+            self._open = None
         if not self._died and self._known < _CAUSE:
             self._known = _CAUSE
-            yield _event(EventKind.STOPPED, part, number)
+            yield self._last(EventKind.STOPPED, part, number)
+        self._open = None
+
+    def _last(self, kind: EventKind, part: bytes, number: int, *, actor: str = "") -> Event:
+        """Return the event of the last line of a traceback, or of one that stands in none."""
+        phase = self._phase.phase if self._open is not None else None
+        return replace(_event(kind, part, number, actor=actor), phase=phase)
 
 
 def _cause(part: bytes) -> int:
