@@ -53,14 +53,16 @@ class OneValue:
 
 def _is_one(columns: Sequence[Sequence[float]], seen: Sequence[int]) -> bool:
     """Return whether columns have one value in all rows; so many of each have been looked at."""
-    firsts = [column[0] for column in columns if column]
-    if not all(isclose(one, firsts[0], rel_tol=_SINGLE) for one in firsts):
+    starts = [pair for pair in zip(columns, chain(seen, repeat(0)), strict=False) if pair[0]]
+    values = [column[max(0, start - 1)] for column, start in starts]
+    if not all(isclose(one, values[0], rel_tol=_SINGLE) for one in values):
         return False
-    starts = zip(columns, chain(seen, repeat(0)), strict=False)
-    return all(_goes_on(column, start) for column, start in starts if column)
+    return all(
+        _goes_on(column, start, value)
+        for (column, start), value in zip(starts, values, strict=True)
+    )
 
 
-def _goes_on(column: Sequence[float], start: int) -> bool:
-    """Return whether a column's first value is all there is in it from a row on."""
-    first = column[0]
-    return column[-1] == first and column[start:].count(first) == len(column) - start
+def _goes_on(column: Sequence[float], start: int, value: float) -> bool:
+    """Return whether a value is all there is in a column from a row on."""
+    return column[-1] == value and column[start:].count(value) == len(column) - start

@@ -9,6 +9,8 @@ from bisect import bisect_left, bisect_right
 from math import inf, isfinite
 from typing import TYPE_CHECKING
 
+from verl_tui.runs.column import Column
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -60,11 +62,11 @@ class Table:
         self.estimated = estimated
         """True if its steps are not stated by the log."""
         self.steps = array("q")
-        self.orders = array("q")
+        self.orders: Column[int] = Column("q")
         """Precedence of each row, see `precedence`."""
-        self.times = array("d")
+        self.times: Column[float] = Column("d")
         """Wall-clock time of each row in seconds since the epoch, nan where unknown."""
-        self.columns = tuple(array("d") for _ in keys)
+        self.columns: Sequence[Column[float]] = tuple([Column("d") for _ in keys])
         self.ascending = True
         """True while every step is greater than the one before."""
         self.odd: set[str] = set()

@@ -1,0 +1,56 @@
+"""Numbers come back from a column as they were, whichever are asked for."""
+
+from __future__ import annotations
+
+import math
+import struct
+from array import array
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from verl_tui.runs.column import Column
+
+FLOATS = st.one_of(
+    st.floats(), st.floats(width=32), st.sampled_from([0.0, -0.0, math.nan, -math.nan, math.inf])
+)
+EDGES = st.integers(-2000, 2000) | st.sampled_from([0, -1, 255, 256, 257, 511, 512, None])
+
+
+def bits(numbers: object) -> bytes:
+    return array("d", numbers).tobytes()  # type: ignore[arg-type]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    parts=st.lists(st.tuples(st.lists(FLOATS, max_size=9), st.integers(0, 90)), max_size=6),
+    start=EDGES,
+    stop=EDGES,
+    stride=st.sampled_from([None, 1, 3, -1, -2]),
+)
+def test_any_stretch_of_a_column_is_what_was_put_in(
+    parts: list[tuple[list[float], int]], start: int | None, stop: int | None, stride: int | None
+) -> None:
+    column, expected = Column[float]("d"), array("d")
+    for numbers, times in parts:
+        column.extend(numbers * times)
+        expected.extend(numbers * times)
+    assert len(column) == len(expected)
+    assert bits(column) == bits(expected)
+    assert bits(column[start:stop:stride]) == bits(expected[start:stop:stride])
+    for at in {start, stop} - {None}:
+        if -len(expected) <= at < len(expected):
+            assert struct.pack("d", column[at]) == struct.pack("d", expected[at])
+        else:
+            with pytest.raises(IndexError):
+                column[at]
+
+
+def test_integers_of_any_size_and_numbers_that_come_one_by_one() -> None:
+    column = Column[int]("q")
+    numbers = [(-1) ** n * 2 ** (n % 63) + n for n in range(1000)]
+    for one in numbers:
+        column.extend([one])
+    assert list(column) == numbers
+    assert [column[at] for at in range(-1000, 1000)] == numbers * 2
