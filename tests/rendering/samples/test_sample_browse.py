@@ -16,7 +16,7 @@ from verl_tui.runs.samples import Place, Samples
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from verl_tui.rendering.samples.answer_rows import AnswerItem
+    from verl_tui.rendering.samples.response_rows import ResponseItem
 
 
 class Reader:
@@ -53,7 +53,7 @@ class Reader:
         shown = self.browse.shown
         return (shown[0].step, shown[1]) if shown is not None else None
 
-    def items(self) -> list[AnswerItem]:
+    def items(self) -> list[ResponseItem]:
         return [make() for make in self.browse.items()]
 
 
@@ -74,7 +74,7 @@ def test_nothing_to_see() -> None:
         assert not any(moves)
         browse.compare()
         browse.look_back()
-        assert not browse.answers
+        assert not browse.responses
         assert list(browse.items()) == []
     assert browse.leaving == SampleChoice(follow=True)
     browser.stop()
@@ -118,7 +118,7 @@ def test_follows_until_one_reads(reader: Reader) -> None:
 def test_who_compares_answers_stays_with_them(reader: Reader) -> None:
     browse = reader.browse
     browse.compare()
-    assert browse.answers
+    assert browse.responses
     assert [item.excerpt and item.excerpt.words for item in reader.items()] == [
         "answer 3-0",
         "answer 3-1",
@@ -131,10 +131,10 @@ def test_who_compares_answers_stays_with_them(reader: Reader) -> None:
     ]
     assert not browse.to_sample(1)
     assert reader.at(browse.to_item(reader.items()[1])) == (3, 1)
-    assert not browse.answers
+    assert not browse.responses
     browse.compare()
     browse.compare()
-    assert not browse.answers
+    assert not browse.responses
 
 
 def test_answers_over_the_steps(reader: Reader) -> None:

@@ -11,10 +11,10 @@ import pytest
 
 from verl_tui.on_demand.samples import SampleBrowser
 from verl_tui.records import Sample
-from verl_tui.rendering.samples.answer_rows import AnswerItem, row
 from verl_tui.rendering.samples.excerpts import excerpt
 from verl_tui.rendering.samples.export import Export, file_name, record
 from verl_tui.rendering.samples.history import History, SamePrompt
+from verl_tui.rendering.samples.response_rows import ResponseItem, row
 from verl_tui.runs.samples import Place, Samples
 from verl_tui.sources.fields.sample import read_sample
 
@@ -180,7 +180,7 @@ def test_finds_the_same_prompt_at_all_steps_of_a_kind() -> None:
     samples.add(Sample(9, "unasked", "asked"), 9)  # said, not asked
     history = history_of(samples, 2, "asked")
     assert (history.looked_at, history.steps) == (4, 4)
-    assert [(one.place.step, one.fact.index, one.answer) for one in history.found] == [
+    assert [(one.place.step, one.fact.index, one.response) for one in history.found] == [
         (step, index, f"answer {step}") for step in (1, 2, 3) for index in (1, 3)
     ]
 
@@ -208,7 +208,7 @@ def test_a_prompt_is_known_as_it_was_written() -> None:
 
 def test_answers_side_by_side() -> None:
     words = excerpt("<think>\nSo it is.\nDone.")
-    item = AnswerItem(Place(40, validation=False), 3, ("✓ 1", "good"), 1234, words)
+    item = ResponseItem(Place(40, validation=False), 3, ("✓ 1", "good"), 1234, words)
     shown = "".join(text for text, _ in row(item, 60, with_step=False))
     assert shown == "    4 ✓ 1       1.23k So it is. Done."
     assert (

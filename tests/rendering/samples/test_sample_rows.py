@@ -193,6 +193,20 @@ def test_endless_texts_end() -> None:
     assert len(rows) == 10
 
 
+def test_an_answer_that_repeats_itself_is_named_once() -> None:
+    shown = sample(1, 1, response="So it is\n#### 18\n#### 18\n#### 18\nand\n#### 19")
+    rows = body_rows(shown, 80, 12)
+    assert texts(rows)[1:] == [
+        "response  So it is",
+        "answer    #### 18",
+        "          #### 18",
+        "          #### 18",
+        "          and",
+        "answer    #### 19",
+    ]
+    assert ("#### 18", "answer") in rows[4]
+
+
 def test_a_long_response_keeps_its_beginning_and_its_answer_in_sight() -> None:
     response = "\n".join((*(f"line {n}" for n in range(19)), r"So \boxed{4}."))
     shown = sample(1, 1, prompt="2+2?", response=response, ground_truth="4")

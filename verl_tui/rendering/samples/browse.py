@@ -1,4 +1,4 @@
-"""State of the samples screen: step, sample, filter and order, or the answers to one prompt."""
+"""State of the samples screen: step, sample, filter and order, or the responses to one prompt."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.samples import sample_order
-from verl_tui.rendering.samples.answer_rows import AnswerItem
 from verl_tui.rendering.samples.changes import Side
 from verl_tui.rendering.samples.chosen import SampleChoice
 from verl_tui.rendering.samples.document import PARTS
@@ -14,6 +13,7 @@ from verl_tui.rendering.samples.excerpts import Excerpts, excerpt
 from verl_tui.rendering.samples.history import History
 from verl_tui.rendering.samples.position import SamplePosition
 from verl_tui.rendering.samples.query import SampleQuery
+from verl_tui.rendering.samples.response_rows import ResponseItem
 from verl_tui.rendering.samples.sample_order import SampleOrder
 from verl_tui.rendering.samples.table import score_words
 from verl_tui.rendering.text.numbers import exact_step
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from verl_tui.on_demand.samples import SampleBrowser, SamplePage
     from verl_tui.records import Sample, SampleFacts
     from verl_tui.rendering.samples.excerpts import Excerpt
-    from verl_tui.rendering.samples.history import PastAnswer
+    from verl_tui.rendering.samples.history import PastResponse
     from verl_tui.runs.samples import Place, Samples
 
 _AHEAD = (1, -1)
@@ -32,9 +32,9 @@ _AHEAD = (1, -1)
 
 
 class Browse(SamplePosition):
-    """The user's choice, and the sample or answers shown for it.
+    """The user's choice, and the sample or responses shown for it.
 
-    Methods that move return True if there was somewhere to go; there never is among answers.
+    Methods that move return True if there was somewhere to go; there never is among responses.
     """
 
     def __init__(self, chosen: SampleChoice) -> None:
@@ -49,15 +49,15 @@ class Browse(SamplePosition):
         self.raw = False
         """True to show texts as they stand, without margin and turns."""
         self.mates: int | None = None
-        """Index of the sample whose prompt's answers are shown."""
+        """Index of the sample whose prompt's responses are shown."""
         self.history: History | None = None
-        """The answers to a prompt at several steps, if they are shown."""
+        """The responses to a prompt at several steps, if they are shown."""
 
     # -- what is shown -----------------------------------------------------------------------------
 
     @property
-    def answers(self) -> bool:
-        """True if the answers to one prompt are shown instead of a sample."""
+    def responses(self) -> bool:
+        """True if the responses to one prompt are shown instead of a sample."""
         return self.mates is not None or self.history is not None
 
     def indices(self, *, everything: bool) -> Sequence[int]:
@@ -103,7 +103,7 @@ class Browse(SamplePosition):
     # -- moving ------------------------------------------------------------------------------------
 
     def _at(self) -> tuple[Samples, Place] | None:
-        return None if self.answers else super()._at()
+        return None if self.responses else super()._at()
 
     def to_row(self, at: int) -> bool:
         """Go to a row of the list."""
@@ -114,8 +114,8 @@ class Browse(SamplePosition):
             and self._go(SampleChoice(self.page.place, visible[at]))
         )
 
-    def to_item(self, item: AnswerItem) -> bool:
-        """Show one of the answers; a filter that hides it is dropped."""
+    def to_item(self, item: ResponseItem) -> bool:
+        """Show one of the responses; a filter that hides it is dropped."""
         self.close()
         if (
             self.page is None
@@ -144,17 +144,17 @@ class Browse(SamplePosition):
 
     def fold(self, part: str) -> None:
         """Fold or unfold a part of the sample."""
-        if part in PARTS and not self.answers:
+        if part in PARTS and not self.responses:
             self.folded ^= {part}
 
-    # -- the answers to one prompt -----------------------------------------------------------------
+    # -- the responses to one prompt ---------------------------------------------------------------
 
     def close(self) -> None:
         """Show the sample again."""
         self.mates = self.history = None
 
     def compare(self) -> None:
-        """Show all answers to the prompt of this sample, or the sample again."""
+        """Show all responses to the prompt of this sample, or the sample again."""
         opens = self.mates is None and self.fact is not None
         self.close()
         if opens:
@@ -162,21 +162,21 @@ class Browse(SamplePosition):
             self.stay()
 
     def look_back(self) -> None:
-        """Show the answers to this sample's prompt at other steps, or the sample again."""
+        """Show the responses to this sample's prompt at other steps, or the sample again."""
         opens, sample, shown = self.history is None, self.sample, self.shown
         self.close()
         if opens and self._samples is not None and sample is not None and shown is not None:
             self.history = History(self._samples, shown[0], sample.prompt)
             self.stay()
 
-    def items(self, *, ascii_only: bool = False) -> Sequence[Callable[[], AnswerItem]]:
-        """Return a function for each answer that makes its item, since most are never in sight."""
+    def items(self, *, ascii_only: bool = False) -> Sequence[Callable[[], ResponseItem]]:
+        """Return a function for each response that makes its item: most are never in sight."""
 
-        def item(place: Place, fact: SampleFacts, words: Excerpt | None) -> AnswerItem:
+        def item(place: Place, fact: SampleFacts, words: Excerpt | None) -> ResponseItem:
             score = score_words(fact, self.listing.scores, ascii_only=ascii_only)
-            return AnswerItem(place, fact.index, score, fact.length, words)
+            return ResponseItem(place, fact.index, score, fact.length, words)
 
-        def mate(page: SamplePage, fact: SampleFacts) -> AnswerItem:
+        def mate(page: SamplePage, fact: SampleFacts) -> ResponseItem:
             sample = page.sample(fact.index)
             return item(page.place, fact, None if sample is None else excerpt(sample.response))
 
@@ -189,7 +189,7 @@ class Browse(SamplePosition):
         return [partial(mate, self.page, facts[index]) for index in mates]
 
     def changes(self, at: int, *, ascii_only: bool = False) -> tuple[Side, Side] | None:
-        """Return an answer of a prompt's history beside the earliest one, or beside the newest if
+        """Return a response of a prompt's history beside the earliest one, or beside the newest if
         it is of the earliest step; None without another step.
         """
         found = self.history.found if self.history is not None else []
@@ -200,7 +200,7 @@ class Browse(SamplePosition):
         first, second = (self._side(one, ascii_only=ascii_only) for one in pair)
         return first, second
 
-    def _side(self, one: PastAnswer, *, ascii_only: bool) -> Side:
+    def _side(self, one: PastResponse, *, ascii_only: bool) -> Side:
         score, role = score_words(one.fact, self.listing.scores, ascii_only=ascii_only)
         title = [(f"step {exact_step(one.place.step)}  ", "strong"), (score, role)]
-        return Side(title, one.answer)
+        return Side(title, one.response)

@@ -1,4 +1,4 @@
-"""An early and a late answer to one prompt side by side, words that changed marked."""
+"""An early and a late response to one prompt side by side, words that changed marked."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MOST_ROWS = 2000
 
 
 class Side(NamedTuple):
-    """One of two answers."""
+    """One of two responses."""
 
     title: Pieces
     text: str
@@ -65,11 +65,11 @@ def _span(words: Sequence[re.Match[str]]) -> list[tuple[int, int]]:
 
 
 def change_rows(first: Side, second: Side, width: int, *, ascii_only: bool = False) -> list[Pieces]:
-    """Return two answers with their titles, words that changed marked.
+    """Return two responses with their titles, words that changed marked.
 
     Args:
-        first: The earlier answer, for the left.
-        second: The later answer.
+        first: The earlier response, for the left.
+        second: The later response.
         width: Cells of a row.
         ascii_only: Draw in ASCII.
     """
@@ -93,7 +93,7 @@ def change_rows(first: Side, second: Side, width: int, *, ascii_only: bool = Fal
 
 
 def _column(side: Side, changed: Sequence[tuple[int, int]], width: int) -> list[Pieces]:
-    """Return one answer as rows of at most `width` cells."""
+    """Return one response as rows of at most `width` cells."""
     found = [(start, end, CHANGED) for start, end in changed]
     text = side.text.strip("\n")
     offset = side.text.find(text)

@@ -50,11 +50,11 @@ def place_words(
     return left, [("following", "accent") if following else (f"{key} follows", "dim")]
 
 
-def answers_words(history: History | None, *, on: bool) -> Pieces:
-    """Name the mode in which the answers to one prompt are shown."""
+def responses_words(history: History | None, *, on: bool) -> Pieces:
+    """Name the mode in which the responses to one prompt are shown."""
     if history is not None:
         return [(f"one prompt, {history.looked_at} of {history.steps} steps  ", "accent")]
-    return [("all answers  ", "accent")] if on else []
+    return [("all responses  ", "accent")] if on else []
 
 
 def list_words(

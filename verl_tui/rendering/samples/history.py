@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 _MOST_STEPS = 50
 """Most steps searched, those nearest."""
 _SHOWN = 8000
-"""Most characters kept of an answer."""
+"""Most characters kept of a response."""
 
 
-class PastAnswer(NamedTuple):
+class PastResponse(NamedTuple):
     """A sample of the prompt."""
 
     place: Place
     fact: SampleFacts
-    answer: str
-    """Beginning of the answer."""
+    response: str
+    """Beginning of the response."""
     excerpt: Excerpt
     """A few words of it."""
 
@@ -58,7 +58,7 @@ class History:
     """The samples of one prompt found so far at steps of one kind."""
 
     def __init__(self, samples: Samples, place: Place, prompt: str) -> None:
-        self.found: list[PastAnswer] = []
+        self.found: list[PastResponse] = []
         """Ascending by step, then in the order of the file."""
         self._samples = samples
         self._prompt = SamePrompt(prompt)
@@ -105,7 +105,7 @@ class History:
     def _add(self, place: Place, fact: SampleFacts, sample: Sample) -> None:
         if sample.prompt == self._prompt.prompt:
             words = excerpt(sample.response)
-            self.found.append(PastAnswer(place, fact, sample.response[:_SHOWN], words))
+            self.found.append(PastResponse(place, fact, sample.response[:_SHOWN], words))
             self.found.sort(key=lambda found: (found.place, found.fact.index))
 
 

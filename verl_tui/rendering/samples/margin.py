@@ -70,10 +70,14 @@ class Typed(NamedTuple):
         role = _role(self._at(start))
         above = None if before is None else _role(self._at(before))
         label = _LABELS.get(role, role) if role != above and start < end else ""
-        at = bisect_right(self.answers, start - 1)
-        if at < len(self.answers) and self.answers[at] < end:
-            label = role = ANSWER
+        if self._begins_answer(start, end):
+            role = ANSWER
+            label = "" if before is not None and self._begins_answer(before, start) else ANSWER
         return label, role
+
+    def _begins_answer(self, start: int, end: int) -> bool:
+        at = bisect_right(self.answers, start - 1)
+        return at < len(self.answers) and self.answers[at] < end
 
     def turn(self, start: int) -> int:
         """Return the number of the turn that a row belongs to."""

@@ -61,7 +61,7 @@ def columns(fields: Iterable[str], count: int, order: SampleOrder, width: int) -
         chosen.append(column)
     chosen.sort(key=lambda column: _FIRST.get(column.field, len(_FIRST)))
     if width >= _LEAST_EXCERPT:
-        title = "answer or end" if width >= _WIDEST + 1 else "answer"
+        title = "answer or end" if width >= _WIDEST + 1 else "response"
         chosen.append(TableColumn(EXCERPT, title, width))
     return chosen
 

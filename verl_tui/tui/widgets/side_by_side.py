@@ -1,4 +1,4 @@
-"""A list of samples and one of them side by side; or, in place of both, the answers to one
+"""A list of samples and one of them side by side; or, in place of both, the responses to one
 prompt.
 """
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from textual import on
 from textual.containers import Horizontal, Vertical
 
-from verl_tui.rendering.samples import answer_rows, changes, document, table
+from verl_tui.rendering.samples import changes, document, response_rows, table
 from verl_tui.rendering.samples.document import Document
 from verl_tui.rendering.samples.header_lines import sample_words
 from verl_tui.tui.terminal.lazy_strips import LazyStrips
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from verl_tui.records import Sample
-    from verl_tui.rendering.samples.answer_rows import AnswerItem
     from verl_tui.rendering.samples.browse import Browse
+    from verl_tui.rendering.samples.response_rows import ResponseItem
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.samples import Place
 
@@ -36,7 +36,7 @@ class SideBySide(Horizontal, RoleStyled):
     """Draws what is browsed, each part only where it has changed; its class says which parts are
     wanted.
 
-    That is `-digest` for the answers to one prompt, and `-list` where the list goes before the
+    That is `-digest` for the responses to one prompt, and `-list` where the list goes before the
     sample if there is room for one of them.
     """
 
@@ -51,11 +51,11 @@ class SideBySide(Horizontal, RoleStyled):
         & #main { width: 5fr; }
         & #text { height: 1fr; scrollbar-gutter: stable; padding: 0 0 0 1; }
         & #sample { padding: 0 1; }
-        & #answers { display: none; }
+        & #responses { display: none; }
         & #changes { display: none; padding: 0 0 0 1; border-top: hkey $panel-lighten-2; }
         &.-history #changes { display: block; height: 2fr; }
         &.-digest {
-            & #answers { display: block; width: 1fr; }
+            & #responses { display: block; width: 1fr; }
             & #side, & #main { display: none; }
         }
         & > .browse--heading { color: $text-accent; text-style: bold; }
@@ -105,8 +105,8 @@ class SideBySide(Horizontal, RoleStyled):
         self.text = DocumentRows(id="text")
         self.digest = Rows(choosing=True, id="digest")
         self.changes = Rows(id="changes")
-        self._items: Sequence[Callable[[], AnswerItem]] = ()
-        """The answers that are drawn."""
+        self._items: Sequence[Callable[[], ResponseItem]] = ()
+        """The responses that are drawn."""
         self._drawn_list: object = None
         """Key of everything that the list was drawn from."""
         self._drawn_text: object = None
@@ -123,7 +123,7 @@ class SideBySide(Horizontal, RoleStyled):
         with Vertical(id="main"):
             yield self._line
             yield self.text
-        with Vertical(id="answers"):
+        with Vertical(id="responses"):
             yield self.digest
             yield self.changes
 
@@ -132,7 +132,7 @@ class SideBySide(Horizontal, RoleStyled):
     def draw(self, *, clear: str, ascii_only: bool) -> None:
         """Draw what is in sight of what is browsed; `clear` is the key that clears the filter."""
         self._ascii_only, self._clear = ascii_only, clear
-        if self._browse.answers:
+        if self._browse.responses:
             self._draw_digest(ascii_only=ascii_only)
         else:
             self._draw_list(ascii_only=ascii_only)
@@ -246,7 +246,7 @@ class SideBySide(Horizontal, RoleStyled):
             LazyStrips(
                 len(items),
                 lambda at: self.inked(
-                    answer_rows.row(items[at](), width, with_step=steps, ascii_only=ascii_only)
+                    response_rows.row(items[at](), width, with_step=steps, ascii_only=ascii_only)
                 ),
             )
         )
@@ -261,7 +261,7 @@ class SideBySide(Horizontal, RoleStyled):
             self._draw_changes(ascii_only=ascii_only)
 
     def _draw_changes(self, *, ascii_only: bool) -> None:
-        """Draw the chosen answer beside an earlier or later one."""
+        """Draw the chosen response beside an earlier or later one."""
         rows, chosen = self.changes, self.digest.chosen
         if not rows.display or rows.width < 2:
             return
@@ -277,15 +277,15 @@ class SideBySide(Horizontal, RoleStyled):
         rows.set_strips([self.inked(row) for row in drawn])
 
     def _index_of(self, shown: tuple[Place, int] | None) -> int:
-        """Return where a sample stands among the answers, 0 if it is none of them."""
+        """Return where a sample stands among the responses, 0 if it is none of them."""
         places = [(item.place, item.row) for item in (make() for make in self._items)]
         return places.index(shown) if shown in places else 0
 
     # -- what keys do here -------------------------------------------------------------------------
 
     @property
-    def item(self) -> AnswerItem | None:
-        """The answer that is chosen."""
+    def item(self) -> ResponseItem | None:
+        """The response that is chosen."""
         at = self.digest.chosen
         return self._items[at]() if at is not None and at < len(self._items) else None
 
@@ -302,30 +302,30 @@ class SideBySide(Horizontal, RoleStyled):
         """Show the sample from its beginning."""
         self.text.scroll_home(animate=False, immediate=True)
 
-    def swap_answers(self) -> None:
-        """Move the focus between the answers to a prompt and two of them side by side."""
+    def swap_responses(self) -> None:
+        """Move the focus between the responses to a prompt and two of them side by side."""
         other = self.changes if self.digest.has_focus else self.digest
         if other.display:
             other.focus(scroll_visible=False)
 
     @on(Rows.Chosen, "#digest")
-    def _answer_chosen(self) -> None:
+    def _response_chosen(self) -> None:
         if self._browse.history is not None:
             self._draw_changes(ascii_only=self._ascii_only)
 
     def take_turns(self) -> None:
-        """Show the answers or the sample, as what is browsed has it, and give it the focus."""
-        self.set_class(self._browse.answers, "-digest")
+        """Show the responses or the sample, as what is browsed has it, and give it the focus."""
+        self.set_class(self._browse.responses, "-digest")
         self.set_class(self._browse.history is not None, "-history")
         self.digest.chosen = None
-        (self.digest if self._browse.answers else self.text).focus(scroll_visible=False)
+        (self.digest if self._browse.responses else self.text).focus(scroll_visible=False)
 
     def hit(self, by: int, *, ascii_only: bool) -> bool:
         """Go to the next or previous hit in the sample, unfold what it is in; return whether there
         is any.
         """
         shown = self.text.document
-        if shown is None or not shown.hits or self._browse.answers:
+        if shown is None or not shown.hits or self._browse.responses:
             return False
         at = shown.hits.index(shown.here) + by if shown.here in shown.hits else 0 if by > 0 else -1
         hit = shown.hits[at % len(shown.hits)]

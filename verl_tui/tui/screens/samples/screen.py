@@ -137,7 +137,7 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
             key=self._view.keys["samples.follow"],
         )
         self._place.show(
-            [*header_lines.answers_words(browse.history, on=browse.answers), *left], right
+            [*header_lines.responses_words(browse.history, on=browse.responses), *left], right
         )
         given_up = any(search.given_up for search in browse.query.searches)
         left, right = header_lines.list_words(
@@ -166,7 +166,7 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
 
     def action_sample(self, by: int) -> None:
         """Show the next or previous sample, beyond the ends those of older and newer steps."""
-        if self.browse.answers:
+        if self.browse.responses:
             self._body.digest.action_move(by)
         else:
             self._show_from_top(self.browse.to_sample(by))
@@ -199,9 +199,9 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
         self._show_from_top(self.browse.to_row(event.index))
 
     def action_enter(self) -> None:
-        """Open the chosen answer or row; in the sample, fold or unfold the part at the top."""
+        """Open the chosen response or row; in the sample, fold or unfold the part at the top."""
         body = self._body
-        if self.browse.answers:
+        if self.browse.responses:
             if (item := body.item) is not None:
                 moved = self.browse.to_item(item)
                 self._take_turns()
@@ -216,8 +216,8 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
     def action_swap(self) -> None:
         """Move the focus between list and sample; on a narrow screen show the one that has it."""
         body = self._body
-        if self.browse.answers:
-            body.swap_answers()
+        if self.browse.responses:
+            body.swap_responses()
             return
         to_list = self.focused is not body.list
         body.set_class(to_list, "-list")
@@ -229,10 +229,10 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
         self.call_after_refresh(go_on)
 
     def action_back(self) -> None:
-        """Leave the filter line, the answers side by side, the filter, or the screen."""
+        """Leave the filter line, the responses side by side, the filter, or the screen."""
         if self.has_class("-filtering"):
             self._close_filter()
-        elif self.browse.answers:
+        elif self.browse.responses:
             self.browse.close()
             self._take_turns()
         elif self.browse.query:
@@ -244,19 +244,19 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
         """Go back to the dashboard."""
         self.dismiss(self.browse.leaving)
 
-    # -- the answers to one prompt -----------------------------------------------------------------
+    # -- the responses to one prompt ---------------------------------------------------------------
 
     def _take_turns(self) -> None:
         self._body.take_turns()
         self._later()
 
     def action_mates(self) -> None:
-        """Show all answers to the prompt of this sample, or the sample again."""
+        """Show all responses to the prompt of this sample, or the sample again."""
         self.browse.compare()
         self._take_turns()
 
     def action_history(self) -> None:
-        """Show the answers to this sample's prompt at other steps, or the sample again."""
+        """Show the responses to this sample's prompt at other steps, or the sample again."""
         self.browse.look_back()
         self._take_turns()
 
@@ -286,7 +286,7 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
         self._set_filter(wanted)
 
     def _set_filter(self, wanted: SampleQuery) -> None:
-        turns = self.browse.answers
+        turns = self.browse.responses
         self.browse.ask(wanted)
         if turns:
             self._take_turns()

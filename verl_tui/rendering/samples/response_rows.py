@@ -1,4 +1,4 @@
-"""Answers to one prompt as a row each: score, length and a few words of the response."""
+"""Responses to one prompt as a row each: score, length and a few words of the response."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from verl_tui.runs.samples import Place
 
 
-class AnswerItem(NamedTuple):
-    """One answer."""
+class ResponseItem(NamedTuple):
+    """one response."""
 
     place: Place
     row: int
@@ -26,13 +26,13 @@ class AnswerItem(NamedTuple):
     """A few words of the response, None while it is being read."""
 
 
-def row(item: AnswerItem, width: int, *, with_step: bool, ascii_only: bool = False) -> Pieces:
+def row(item: ResponseItem, width: int, *, with_step: bool, ascii_only: bool = False) -> Pieces:
     """Return the row of a sample.
 
     Args:
         item: The sample.
         width: Cells of a row.
-        with_step: True if answers of several steps are shown.
+        with_step: True if responses of several steps are shown.
         ascii_only: Draw in ASCII.
     """
     score, role = item.score
