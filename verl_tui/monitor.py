@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from verl_tui.sources.discovery.finder import Discovery
 from verl_tui.sources.discovery.passed_over import sentences
 from verl_tui.sources.feed import Feed
 from verl_tui.sources.preview import Preview
+from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -74,6 +76,8 @@ class Monitor:
         """Time of each run's newest batch, apart from those with what lay there at the start."""
         self._forgot = -math.inf
         """Time at which unused series were forgotten last."""
+        self._broken: dict[tuple[str, str], str] = {}
+        """By run and path, why a source's records cannot be taken in."""
         self._behind: dict[str, Run] = {}
         """The runs that are read while a preview stands for them."""
 
@@ -169,20 +173,38 @@ class Monitor:
         run = self._behind.get(name) or self.runs.get(name)
         if run is None:
             run = self._judge(self._show(Run(name)))
-        run.apply(batch, now)
+        self._take(run, batch, now)
         if self._read:
             self._newest[name] = now
         if name in self._behind and _is_read(run, self.runs[name]):
             self._show_whole(name)
+
+    def _take(self, run: Run, batch: Batch, now: float) -> None:
+        """Have a run take a batch in; an error ends its source alone, whose status says why."""
+        source = run.name, batch.status.path
+        if source in self._broken:
+            batch = _broken(batch, self._broken[source])
+        try:
+            run.apply(batch, now)
+        except Exception as error:  # noqa: BLE001 - a net at the border
+            debug_log.note_error(f"taking in {batch.status.path}", error)
+            why = f"cannot be taken in any further: {type(error).__name__}: {error}"
+            self._broken[source] = one_line(why, 200)
+            with suppress(Exception):  # its status cannot be taken in, either
+                run.apply(_broken(batch, self._broken[source]), now)
 
     def _show_preview(self, preview: Preview, now: float) -> None:
         """Show a run as a preview, and judge its end, until all of it has been read."""
         name = preview.run
         if name in self.runs:
             return
+        try:
+            shown, end = _previewed(preview, now), _run_of(name, preview.end, now)
+        except Exception as error:  # noqa: BLE001 - reading all of it says what is wrong
+            debug_log.note_error(f"preview of {name}", error)
+            return
         self._behind[name] = Run(name)
-        self._show(_previewed(preview, now))
-        end = _run_of(preview.run, preview.end, now)
+        self._show(shown)
         verdict = Judge(at_the_end(self.guide), end).verdict(now)
         self.verdicts[name] = without_beginnings(verdict)
 
@@ -230,6 +252,11 @@ def _run_of(name: str, batches: Iterable[Batch], now: float) -> Run:
     for batch in batches:
         run.apply(batch, now)
     return run
+
+
+def _broken(batch: Batch, why: str) -> Batch:
+    """Return what is left of a batch whose records cannot be taken in: the state of its source."""
+    return replace(batch, records=(), status=replace(batch.status, problem=why))
 
 
 def _is_read(run: Run, preview: Run) -> bool:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import sys
 import threading
 from contextlib import suppress
+from dataclasses import replace
 from queue import Empty, Full, Queue
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
+from verl_tui import debug_log
+from verl_tui.sources.discovery.finder import Discovery
 from verl_tui.sources.feed import Feed
 from verl_tui.sources.host.gpus import GpuSource
+from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
@@ -19,6 +23,8 @@ if TYPE_CHECKING:
 
 _WAITING = 2
 """Batches that may wait for the screen's loop; then the reading waits for it."""
+_AFTER_ERROR = 1.0
+"""Seconds until reading goes on after an error that no source has kept to itself."""
 _SWITCH = 0.001
 """Seconds after which a busy thread hands over: at Python's 5 ms the screen stutters while a log
 loads.
@@ -67,6 +73,8 @@ class ReadingThreads:
         self._notify = notify
         self._queue: Queue[News] = Queue(_WAITING)
         self._stop = threading.Event()
+        self._trouble: tuple[str, ...] = ()
+        """What has gone wrong in the thread that reads logs."""
 
     def start(self) -> None:
         """Start reading logs and GPUs."""
@@ -93,12 +101,25 @@ class ReadingThreads:
         feed = Feed(
             self._specs, poll_interval=self._poll_interval, scrape_engines=self._scrape_engines
         )
-        feed.follow(self._stop, self._deliver, self._clock)
+        while not self._stop.is_set():
+            self._follow_once(feed)
+
+    def _follow_once(self, feed: Feed) -> None:
+        """Follow until it is stopped, or until an error that no source has kept to itself."""
+        try:
+            feed.follow(self._stop, self._deliver, self._clock)
+        except Exception as error:  # noqa: BLE001 - else all logs would stand still in silence
+            debug_log.note_error("following the logs", error)
+            why = f"{type(error).__name__}: {error}"
+            self._trouble = (one_line(f"reading was interrupted, and goes on: {why}", 200),)
+            self._stop.wait(_AFTER_ERROR)
 
     def _poll(self) -> None:
         GpuSource().poll(self._stop, self._deliver, self._gpu_interval, self._clock)
 
     def _deliver(self, news: News) -> None:
+        if isinstance(news, Discovery) and self._trouble:
+            news = replace(news, problems=(*news.problems, *self._trouble))
         while not self._stop.is_set():
             try:
                 self._queue.put(news, timeout=0.2)

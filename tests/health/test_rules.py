@@ -9,7 +9,7 @@ import pytest
 from planted import OTHER, TUTORIAL, VERL, batch, ids, judge, planted, reason, rows, wave
 
 from verl_tui.health import Judge, blocks, load_guide
-from verl_tui.health.finding import NotJudged, Severity
+from verl_tui.health.finding import NotJudged, Severity, failed, unjudged
 from verl_tui.runs.run import Run
 
 
@@ -615,6 +615,32 @@ def test_a_rule_that_raises_is_shown_as_failed(monkeypatch: pytest.MonkeyPatch) 
     verdict = judge(run)
     assert "kl-high" in ids(verdict)
     assert reason(verdict, "circuit-breaker-kl") == "failed: RuntimeError('boom')"
+
+
+def test_a_rule_that_raises_is_counted_as_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = planted({"ppo/kl_div": [0.3] * 30}, TUTORIAL)
+
+    class UnspeakableError(Exception):
+        def __repr__(self) -> str:
+            raise RecursionError
+
+    def broken(*_: object) -> None:
+        raise UnspeakableError
+
+    monkeypatch.setattr("verl_tui.health.conditions.streak.Streak.feed", broken)
+    reasons = [one.reason for one in judge(run).not_judged]
+    assert "failed: UnspeakableError" in reasons
+    assert unjudged(reasons)[0] == f"{sum(map(failed, reasons))} failed"
+
+
+def test_a_run_that_cannot_be_judged_says_so_for_each_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise OverflowError("no such time")
+
+    monkeypatch.setattr("verl_tui.health.rule_context", broken)
+    verdict = judge(planted({"ppo/kl_div": [0.3] * 30}, TUTORIAL))
+    assert {one.id for one in verdict.not_judged} == {rule.id for rule in load_guide().rules}
+    assert {one.reason for one in verdict.not_judged} == {"failed: OverflowError('no such time')"}
 
 
 def test_judging_costs_what_is_new() -> None:

@@ -14,7 +14,7 @@ from rich.text import Text
 from verl_tui.check.gate import gate_lines
 from verl_tui.check.opening import judging_rules, opening, verdict
 from verl_tui.check.words import STYLES
-from verl_tui.health.finding import unjudged_rules, waits
+from verl_tui.health.finding import KINDS_OF_REASONS, kind_of_reason, unjudged_rules
 from verl_tui.indicators import INDICATORS
 from verl_tui.metrics import describe
 from verl_tui.runs.views.state import State
@@ -246,8 +246,8 @@ def _unjudged(rules: Sequence[Mapping[str, str]], *, verbose: bool) -> Iterator[
         words = ", ".join(unjudged_rules([rule["reason"] for rule in rules]))
         yield _NoteLine(2, Text(f"{words} (-v: why)", "dim"))
         return
-    for early in (False, True):
-        yield from _by_reason([rule for rule in rules if waits(rule["reason"]) is early])
+    for kind in KINDS_OF_REASONS:
+        yield from _by_reason([rule for rule in rules if kind_of_reason(rule["reason"]) == kind])
 
 
 def _by_reason(rules: Sequence[Mapping[str, str]]) -> Iterator[_NoteLine]:

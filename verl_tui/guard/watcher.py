@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from verl_tui import debug_log
 from verl_tui.guard.bests import BestKeeper
 from verl_tui.guard.commands import event, start, variables
 from verl_tui.health import Severity
@@ -15,6 +16,7 @@ from verl_tui.reading import refreshes
 from verl_tui.runs.run import Run
 from verl_tui.runs.views.signs_of_life import unattended
 from verl_tui.runs.views.state import State, patience, state, waited
+from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     import threading
@@ -104,6 +106,8 @@ class Guard:
         self._acted: set[str] = set()
         self._running: dict[str, Process] = {}
         self._over: set[str] = set()
+        self._failures: dict[str, str] = {}
+        """Why a run could not be guarded when it was last tried."""
         self._bests = (
             None
             if orders.best is None
@@ -124,12 +128,23 @@ class Guard:
         """
         self.monitor.judge(now)
         for run in list(self.monitor.runs.values()):
-            yield from self._judge_run(run, now)
-            if self._bests is not None:
-                yield from self._bests.look(run, now)
+            yield from self._look(run, now)
         yield from self._commands(now)
         if self._bests is not None:
             yield from self._bests.work(now)
+
+    def _look(self, run: Run, now: float) -> Iterator[Event]:
+        """Act on one run; an error is reported, once, and leaves no other run unguarded."""
+        try:
+            yield from self._judge_run(run, now)
+            if self._bests is not None:
+                yield from self._bests.look(run, now)
+        except Exception as error:  # noqa: BLE001 - a net at the border
+            why = one_line(f"cannot be guarded: {type(error).__name__}: {error}", 200)
+            if self._failures.get(run.name) != why:
+                self._failures[run.name] = why
+                debug_log.note_error(f"guarding {run.name}", error)
+                yield event("unguarded", now, run, message=why)
 
     def _judge_run(self, run: Run, now: float) -> Iterator[Event]:
         current = state(run, now)

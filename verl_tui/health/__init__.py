@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from verl_tui import debug_log
 from verl_tui.health.consequences import beginning, with_causes
 from verl_tui.health.diagnoses import DIAGNOSES
-from verl_tui.health.finding import Episode, Finding, NotJudged, Severity, Verdict
+from verl_tui.health.finding import (
+    Episode,
+    Finding,
+    NotJudged,
+    Severity,
+    Verdict,
+    failed,
+    failure,
+)
 from verl_tui.health.guide import Band, Guide, Rule
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.health.limits import response_limit
@@ -67,6 +77,8 @@ class Judge:
         self._judged: list[Finding | NotJudged] = []
         """Results of the rules that depend on the numbers alone, at this revision."""
         self._episodes: list[Episode] = []
+        self._failed: set[str] = set()
+        """Rules that have failed."""
 
     def verdict(self, now: float) -> Verdict:
         """Judge the run as it is.
@@ -74,6 +86,14 @@ class Judge:
         Args:
             now: Seconds since the epoch; only diagnoses of the run's life depend on it.
         """
+        try:
+            return self._verdict(now)
+        except Exception as error:  # noqa: BLE001 - one run's failure is no other's
+            debug_log.note_error(f"judging {self.run.name}", error)
+            ids = dict.fromkeys(rule.id for rule in self.guide.rules)
+            return Verdict(not_judged=tuple([NotJudged(id, failure(error)) for id in ids]))
+
+    def _verdict(self, now: float) -> Verdict:
         context = rule_context(self.run, self.guide, now)
         if self._revision != self.run.revision:
             self._by_numbers = self._by_numbers or _by_numbers(self.guide)
@@ -104,6 +124,12 @@ class Judge:
         limit = response_limit(self.run, self.guide).value
         return self.guide.band(indicator_id, self.run.dialect, limit)
 
+    def _note_failure(self, id: str, error: Exception) -> None:
+        """Write down once why a rule fails; it may do so at every step."""
+        if id not in self._failed:
+            self._failed.add(id)
+            debug_log.note_error(f"rule {id} on {self.run.name}", error)
+
     def _judge(
         self, judges: Sequence[_RuleJudge], context: RuleContext
     ) -> tuple[list[Finding | NotJudged], list[Episode]]:
@@ -117,9 +143,10 @@ class Judge:
             else:
                 try:
                     result = one.judge(context)
+                    episodes += one.episodes
                 except Exception as error:  # noqa: BLE001 - a rule that fails is shown, and affects no other
-                    result = NotJudged(id, f"failed: {error!r}")
-                episodes += one.episodes
+                    result = NotJudged(id, failure(error))
+                    self._note_failure(id, error)
             results.setdefault(id, []).append(result)
         return [one for id, variants in results.items() for one in _merge(id, variants)], episodes
 
@@ -144,19 +171,23 @@ def _weight(finding: Finding) -> tuple[int, bool, int]:
 
 
 def _merge(id: str, variants: list[_Result]) -> Sequence[Finding | NotJudged]:
-    """Merge the variants of a rule: it was judged if one of them was.
+    """Merge the variants of a rule: it was judged if one of them was, and none failed.
 
     Of several findings on one metric the worst counts, of equally bad ones the first.
     """
-    reasons = [one.reason for one in variants if isinstance(one, NotJudged)]
-    if len(reasons) == len(variants):
-        return [NotJudged(id, "; ".join(dict.fromkeys(reasons)))]
+    reasons = dict.fromkeys(one.reason for one in variants if isinstance(one, NotJudged))
+    if all(isinstance(one, NotJudged) for one in variants):
+        return [NotJudged(id, "; ".join(reasons))]
     worst: dict[str | None, Finding] = {}
-    for result in variants:
-        findings = result if isinstance(result, tuple) else (result,)
-        for finding in findings:
-            if isinstance(finding, Finding):
-                known = worst.setdefault(finding.key, finding)
-                if finding.severity > known.severity:
-                    worst[finding.key] = finding
-    return [*worst.values()]
+    for finding in chain.from_iterable(map(_findings, variants)):
+        known = worst.setdefault(finding.key, finding)
+        if finding.severity > known.severity:
+            worst[finding.key] = finding
+    broken = "; ".join(filter(failed, reasons))
+    return [*worst.values(), NotJudged(id, broken)] if broken else [*worst.values()]
+
+
+def _findings(result: _Result) -> Iterable[Finding]:
+    """Return the findings in a result."""
+    several = result if isinstance(result, tuple) else (result,)
+    return (one for one in several if isinstance(one, Finding))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
+
+from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,24 +67,46 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class NotJudged:
-    """A rule that does not apply to this run, or cannot be judged yet."""
+    """A rule that does not apply to this run, cannot be judged yet, or failed."""
 
     id: str
     reason: str
 
 
-def waits(reason: str) -> bool:
-    """Return whether a rule was not judged for want of steps, so that it may be later."""
-    return any(part.startswith("needs ") for part in reason.split("; "))
+KINDS_OF_REASONS = ("failed", "not applicable", "not judged yet")
+"""Why rules give no verdict: an error of ours, nothing to judge, too few steps so far."""
+_FAILED, _NEEDS = "failed: ", "needs "
+"""Beginnings of the reasons of the first and the last."""
+
+
+def failure(error: Exception) -> str:
+    """Return the reason of a rule that raised an error."""
+    try:
+        words = repr(error)
+    except Exception:  # noqa: BLE001 - a text of anybody's making
+        words = type(error).__name__
+    return _FAILED + one_line(words, 200)
+
+
+def failed(reason: str) -> bool:
+    """Return whether a rule was not judged for an error of ours."""
+    return any(part.startswith(_FAILED) for part in reason.split("; "))
+
+
+def kind_of_reason(reason: str) -> str:
+    """Return which of `KINDS_OF_REASONS` a reason is."""
+    broken, unfit, early = KINDS_OF_REASONS
+    if failed(reason):
+        return broken
+    return early if any(part.startswith(_NEEDS) for part in reason.split("; ")) else unfit
 
 
 def unjudged(reasons: Sequence[str]) -> tuple[str, ...]:
-    """Count the rules that gave no verdict, from their reasons: `17 not applicable` to this run,
-    `4 not judged yet` for want of steps; without those that are none.
+    """Count the rules that gave no verdict, from their reasons: `1 failed`, `17 not applicable` to
+    this run, `4 not judged yet` for want of steps; without those that are none.
     """
-    early = sum(map(waits, reasons))
-    counts = {"not applicable": len(reasons) - early, "not judged yet": early}
-    return tuple(f"{count} {words}" for words, count in counts.items() if count)
+    counts = Counter(map(kind_of_reason, reasons))
+    return tuple(f"{counts[kind]} {kind}" for kind in KINDS_OF_REASONS if counts[kind])
 
 
 def unjudged_rules(reasons: Sequence[str]) -> tuple[str, ...]:

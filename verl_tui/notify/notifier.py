@@ -109,7 +109,7 @@ def limits_of(settings: NotifySettings) -> Limits:
 def of_guard(event: Mapping[str, object], now: float) -> Message:
     """Return the message about one of the guard's events."""
     kind = str(event["event"])
-    failed = kind == "problem" or bool(event.get("code"))
+    failed = kind in ("problem", "unguarded") or bool(event.get("code"))
     critical = failed or kind in ("tripped", "command")
     return Message(
         "guard",
@@ -130,6 +130,7 @@ def _of_guard_in_words(kind: str, event: Mapping[str, object]) -> str:
         "best": "best {metric}: {value} at step {step}",
         "ended": "{state}, no longer watched",
         "problem": "the command could not be started: {message}",
+        "unguarded": "{message}",
     }[kind].format(**event)
 
 

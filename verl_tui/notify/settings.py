@@ -19,7 +19,16 @@ if TYPE_CHECKING:
 
 COMMANDS = ("watch", "guard")
 """Commands that send without an option, once there is an address."""
-GUARD_EVENTS = ("watching", "tripped", "command", "command-ended", "best", "ended", "problem")
+GUARD_EVENTS = (
+    "watching",
+    "tripped",
+    "command",
+    "command-ended",
+    "best",
+    "ended",
+    "problem",
+    "unguarded",
+)
 _STATES = tuple(state.value for state in State)
 
 
@@ -55,7 +64,7 @@ class NotifySettings:
     quiet: QuietHours | None = None
     critical_passes: bool = True
     commands: frozenset[str] = frozenset(COMMANDS)
-    guard: frozenset[str] = frozenset({"command", "command-ended", "problem"})
+    guard: frozenset[str] = frozenset({"command", "command-ended", "problem", "unguarded"})
     """The guard's own events that are told, besides findings and states."""
     preset: str | None = None
     """Form of the messages, None to go by the address."""

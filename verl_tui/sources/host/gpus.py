@@ -11,6 +11,7 @@ import contextlib
 import platform
 from typing import TYPE_CHECKING, Any
 
+from verl_tui import debug_log
 from verl_tui.records import POWER_CAP, Gpu, GpuProcess, GpuReading
 from verl_tui.sources.host.processes import Processes
 from verl_tui.text import one_line
@@ -170,6 +171,11 @@ class GpuSource:
         except self._nvml.NVMLError as error:
             self._problem = _sentence(error)
             self.close()
+            return None
+        except Exception as error:  # noqa: BLE001 - native code, and Python code of many versions
+            debug_log.note_error("reading the GPUs", error)
+            why = f"{type(error).__name__}: {error}"
+            self._tried, self._problem = now, one_line(f"the GPUs cannot be read: {why}", 200)
             return None
         self._problem = None
         return gpus

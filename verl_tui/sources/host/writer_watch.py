@@ -6,6 +6,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from verl_tui import debug_log
 from verl_tui.sources.host.writers import Writers, WriterState
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ class WriterWatch:
         self._wanted: tuple[Path, ...] = ()
         self._held: dict[Path, WriterState] = {}
         self._started = False
+        self._next_scan = 0.0
+        """Monotonic seconds of the next search among all processes."""
 
     def want(self, files: Iterable[tuple[Path, float | None]], now: float) -> None:
         """Say which files are read, each with the time of its last change; the newest of the fresh
@@ -61,16 +64,23 @@ class WriterWatch:
             threading.Thread(target=self._watch, args=(stop,), name="writers", daemon=True).start()
 
     def _watch(self, stop: threading.Event) -> None:
-        next_scan = 0.0
         while not stop.wait(_POLL):
-            wanted, begun = self._wanted, time.monotonic()
+            self._look_again()
+
+    def _look_again(self) -> None:
+        """Look at the writers that are known, and for others when it is time."""
+        wanted, begun = self._wanted, time.monotonic()
+        try:
             changed = self._writers.refresh() | self._writers.revived()
             missing = self._writers.unknown(wanted)
-            if missing and (changed or begun >= next_scan):
+            if missing and (changed or begun >= self._next_scan):
                 self._writers.scan(missing, pause=0.002)
                 took = time.monotonic() - begun
-                next_scan = begun + max(_RESCAN, _SHARE * took)
+                self._next_scan = begun + max(_RESCAN, _SHARE * took)
             self._publish()
+        except Exception as error:  # noqa: BLE001 - processes come, go and change meanwhile
+            debug_log.note_error("looking for writers", error)
+            self._held = {}  # nothing is known now: what was found may be over
 
     def _publish(self) -> None:
         self._held = {path: self._writers.held(path) for path in self._wanted}

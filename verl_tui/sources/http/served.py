@@ -275,6 +275,7 @@ class Served:
         self._clock = clock
         self._every = every
         self.pollers: list[Poller] = []
+        self._started = False
         self.problems: tuple[str, ...] = ()
         """Addresses that cannot be asked, and why."""
         self._endpoints = EndpointRuns()
@@ -289,9 +290,10 @@ class Served:
             self.problems += (f"{addresses.shown(spec)}: {error}",)
 
     def start(self, stop: threading.Event) -> None:
-        """Begin to ask, each address in a thread of its own."""
-        for poller in self.pollers:
+        """Begin to ask, each address in a thread of its own; once only."""
+        for poller in () if self._started else self.pollers:
             poller.start(stop)
+        self._started = True
 
     def settle(self) -> None:
         """Ask everything once, and wait for what comes of it, but not for ever."""

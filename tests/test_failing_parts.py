@@ -1,0 +1,181 @@
+"""A part that fails is shown as failed, and costs no other: sources, runs, threads, drivers."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from verl_tui.cli import main
+from verl_tui.config import Config
+from verl_tui.guard import Guard, Orders
+from verl_tui.monitor import Monitor, load
+from verl_tui.reading import ReadingThreads
+from verl_tui.records import Batch, GpuReading, MetricRows, SourceStatus
+from verl_tui.runs.run import Run
+from verl_tui.sources.host.gpus import GpuSource
+from verl_tui.sources.host.writer_watch import WriterWatch
+from verl_tui.sources.host.writers import Writers, WriterState
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NOW = 1_800_000_000.0
+PATIENCE = 30.0
+
+
+def batch(path: str, *steps: int, run: str = "run_1") -> Batch:
+    """Return a batch of a source of a run."""
+    values = tuple(float(step) for step in steps)
+    rows = MetricRows(("score",), steps, (values,), tuple(range(len(steps))))
+    return Batch(run, SourceStatus(path, "test", modified=NOW), (rows,))
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    for name in ("good", "bad"):
+        folder = tmp_path / name
+        folder.mkdir()
+        rows = ({"step": step, "data": {"critic/score/mean": 0.5}} for step in range(1, 9))
+        (folder / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return tmp_path
+
+
+def test_records_that_cannot_be_taken_in_cost_their_source_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    apply = Run.apply
+
+    def fails(self: Run, batch: Batch, now: float) -> None:
+        if batch.records and batch.status.path == "bad":
+            raise OverflowError("too large")
+        apply(self, batch, now)
+
+    monkeypatch.setattr(Run, "apply", fails)
+    monitor = Monitor(Config())
+    monitor.apply(batch("bad", 1, 2), NOW)
+    monitor.apply(batch("good", 1, 2, 3), NOW)
+    monkeypatch.undo()
+    monitor.apply(batch("bad", 4, 5), NOW)
+    run = monitor.runs["run_1"]
+    assert run.step == 3, "what lies behind a gap would be wrong"
+    problems = {path: state.status.problem for path, state in run.sources.items()}
+    assert problems == {
+        "bad": "cannot be taken in any further: OverflowError: too large",
+        "good": None,
+    }
+
+
+def test_a_failed_rule_is_said_by_check(
+    logs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("verl_tui.health.diagnoses.hang.Hang.judge", fails)
+    assert main(["check", str(logs / "good")]) == 0
+    assert "1 rule failed, " in capsys.readouterr().out
+    assert main(["check", str(logs / "good"), "-v"]) == 0
+    said = capsys.readouterr().out
+    assert "1 rule failed:\n" in said
+    assert "hang: failed: ZeroDivisionError()" in said
+
+
+def test_a_run_that_cannot_be_guarded_leaves_the_others_guarded(
+    logs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from verl_tui.guard import watcher
+    from verl_tui.runs.views.state import State, state
+
+    def fails(run: Run, now: float) -> State:
+        if run.name == "bad":
+            raise KeyError("state")
+        return state(run, now)
+
+    monkeypatch.setattr(watcher, "state", fails)
+    guard = Guard(load([str(logs)], Config(), NOW), Orders())
+    events = [*guard.tick(NOW), *guard.tick(NOW + 1)]
+    by_run: dict[str, list[dict[str, Any]]] = {}
+    for event in events:
+        by_run.setdefault(event["run"], []).append(event)
+    assert [event["event"] for event in by_run["good"]][:2] == ["watching", "state"]
+    (told,) = by_run["bad"]
+    assert (told["event"], told["message"]) == ("unguarded", "cannot be guarded: KeyError: 'state'")
+
+
+def test_reading_goes_on_after_an_error_that_no_source_kept_to_itself(
+    logs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures = [RuntimeError("no threads")]
+
+    def fails_once(*_: object) -> None:
+        if failures:
+            raise failures.pop()
+
+    monkeypatch.setattr(WriterWatch, "want", fails_once)
+    monitor, news = Monitor(Config()), threading.Event()
+    reading = ReadingThreads([str(logs)], gpu_interval=60.0, clock=time.time, notify=news.set)
+    reading.start()
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end and not monitor.problems:
+        news.wait(0.1)
+        for one in reading.take():
+            monitor.apply(one, time.time())
+    reading.stop()
+    assert monitor.problems == ("reading was interrupted, and goes on: RuntimeError: no threads",)
+    assert {run.name: run.step for run in monitor.runs.values()} == {"good": 8, "bad": 8}
+
+
+def test_whatever_the_driver_s_library_raises_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    import pynvml
+
+    def fails() -> None:
+        raise TypeError("an integer is required")
+
+    monkeypatch.setattr(pynvml, "nvmlInit", fails)
+    source = GpuSource()
+    reading = source.read(NOW)
+    assert reading == GpuReading(
+        NOW, problem="the GPUs cannot be read: TypeError: an integer is required", host=reading.host
+    )
+    assert source.read(NOW + 1).problem == reading.problem, "and not tried at every turn"
+
+
+class Turns(threading.Event):
+    """Set after some waits, none of which takes time."""
+
+    def __init__(self, turns: int) -> None:
+        super().__init__()
+        self._left = turns
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self._left -= 1
+        if self._left < 0:
+            self.set()
+        return self.is_set()
+
+
+def test_what_is_not_known_of_writers_any_more_is_not_said(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.touch()
+
+    class Failing(Writers):
+        turn = 0
+
+        def refresh(self) -> bool:
+            self.turn += 1
+            if self.turn > 1:
+                raise OSError("no /proc")
+            return False
+
+        def held(self, path: Path) -> WriterState:
+            return WriterState(unheld=True)
+
+    watch, stop = WriterWatch(Failing()), Turns(2)
+    watch.want([(path, time.time())], time.time())
+    watch.start(stop)
+    assert threading.Event.wait(stop, PATIENCE)
+    assert watch.held(path) == WriterState()
