@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 # collection.
 gc.disable()
 
+# An error in a part of the app ends it, so that no test passes over one.
+os.environ["VERL_TUI_STRICT"] = "1"
+
 # How long an example takes says how busy the machine is, not whether the code is right. And a build
 # must not fail by chance: there the same examples are tried each time, and not too many; elsewhere
 # new ones.

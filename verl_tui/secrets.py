@@ -245,6 +245,18 @@ class Mask:
         return _IP.sub("IP", text)
 
 
+def own_mask(*, keep_names: bool = False) -> Mask:
+    """Return what hides this environment's secrets, its user and its host."""
+    import getpass
+    import platform
+
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError, ImportError):  # no name for this number, as in some containers
+        user = ""
+    return Mask(user=user, host=platform.node(), keep_names=keep_names)
+
+
 def _strictly_hidden(line: str) -> str:
     """Return a line without all that stands under a telling name or in an address."""
     line = _USER_INFO.sub(f"{HIDDEN}@", line)

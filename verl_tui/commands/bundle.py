@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import CommandError, completes_paths, count
-from verl_tui.commands.debugging import own_mask
 from verl_tui.commands.options import config_option, configuration, paths_argument, paths_of, piped
 from verl_tui.commands.output import (
     EXIT_NOTHING,
@@ -67,6 +66,7 @@ def run(options: argparse.Namespace) -> int:
         raise CommandError("-: standard input is kept nowhere, write it to a file first")
     from verl_tui.bundle.archive import masked, packed, write_new
     from verl_tui.bundle.contents import Wanted, gather
+    from verl_tui.secrets import own_mask
 
     now = time.time()
     monitor = _loaded(paths_of(options, "verl-tui bundle logs/run_7 -o run_7.zip"), options, now)

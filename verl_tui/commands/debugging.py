@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from verl_tui.secrets import Mask
-
 
 @contextmanager
 def debugging(path: Path | None, words: Sequence[str]) -> Iterator[None]:
@@ -32,6 +30,8 @@ def debugging(path: Path | None, words: Sequence[str]) -> Iterator[None]:
         return
     from contextlib import ExitStack
 
+    from verl_tui.secrets import own_mask
+
     with ExitStack() as stack:
         try:
             stack.enter_context(debug_log.recording(path, own_mask()))
@@ -43,20 +43,6 @@ def debugging(path: Path | None, words: Sequence[str]) -> Iterator[None]:
         _note_start(words)
         yield
         debug_log.note("done")
-
-
-def own_mask(*, keep_names: bool = False) -> Mask:
-    """Return what hides this environment's secrets, its user and its host."""
-    import getpass
-    import platform
-
-    from verl_tui.secrets import Mask
-
-    try:
-        user = getpass.getuser()
-    except (OSError, KeyError, ImportError):  # no name for this number, as in some containers
-        user = ""
-    return Mask(user=user, host=platform.node(), keep_names=keep_names)
 
 
 def _note_start(words: Sequence[str]) -> None:

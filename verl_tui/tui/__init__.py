@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
+from contextlib import suppress
 from time import time
 from typing import TYPE_CHECKING
 
@@ -89,7 +91,16 @@ def _run(app: VerlApp) -> int:
     # Looking for garbage among all objects takes 30 to 80 ms with many runs, often in the middle of
     # a key: the app has that done once a minute.
     gc.set_threshold(*gc.get_threshold()[:2], _NEVER)
-    return app.run(mouse=app.config.mouse) or app.return_code or 0
+    code = app.run(mouse=app.config.mouse) or app.return_code or 0
+    _say_what_failed(app)
+    return code
+
+
+def _say_what_failed(app: VerlApp) -> None:
+    """Say on stderr which errors cost a part of the screen, once there is none any more."""
+    if sentence := app.failures.sentence():
+        with suppress(OSError):
+            print(f"{sentence} (--debug-log FILE keeps the tracebacks)", file=sys.stderr)
 
 
 def _ask_for_size() -> None:
@@ -122,4 +133,6 @@ def _draw(
         snapshot.write_text(text, encoding="utf-8")
         app.exit(0)
 
-    return app.run(headless=True, size=size, auto_pilot=take) or 0
+    code = app.run(headless=True, size=size, auto_pilot=take) or 0
+    _say_what_failed(app)
+    return code

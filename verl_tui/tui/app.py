@@ -24,6 +24,7 @@ from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.catalog import SCREENS
 from verl_tui.tui.screens.dashboard import Dashboard
 from verl_tui.tui.screens.spec import ScreenContext
+from verl_tui.tui.terminal.net import Part
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -86,6 +87,15 @@ class VerlApp(MonitorApp):
             "Copy what the cursor is at",
             show=False,
             id="copy",
+            priority=True,
+            group=TAKE,
+        ),
+        Binding(
+            "ctrl+r",
+            "copy_report",
+            "Copy a report of errors of verl-tui's own",
+            show=False,
+            id="report",
             priority=True,
             group=TAKE,
         ),
@@ -161,7 +171,8 @@ class VerlApp(MonitorApp):
         for screen in self.screen_stack:
             show = getattr(screen, "show", None)
             if show is not None and screen in (self.screen, self._dashboard):
-                show(view)
+                at = screen if isinstance(screen, Part) else self
+                at.attempt(show, view, otherwise=None)
 
     def pop_screen(self) -> AwaitComplete:
         """Close the screen in front, and draw the one below, which was not drawn meanwhile: also

@@ -3,32 +3,40 @@
 from __future__ import annotations
 
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from textual.app import SystemCommand
+from textual.screen import Screen
 
 from verl_tui.rendering.session.preferences import StateFile
+from verl_tui.secrets import own_mask
 from verl_tui.text import one_line
+from verl_tui.tui.export import copy_text
 from verl_tui.tui.keys.commands import bindings, commands, keys_to, names
 from verl_tui.tui.keys.keymap import keymap
 from verl_tui.tui.keys.palette import ActionSearch
 from verl_tui.tui.screens import palette
 from verl_tui.tui.terminal import themes
 from verl_tui.tui.terminal.key_queue import KeyQueue
+from verl_tui.tui.toast import toast
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from textual import events
     from textual.driver import Driver
-    from textual.screen import Screen
     from textual.timer import Timer
 
     from verl_tui.config import Config
+    from verl_tui.failures import Failure
     from verl_tui.tui.keys.commands import Command
+    from verl_tui.tui.terminal.net import Part
 
 _TEXTUALS = {"Theme": "other colours"}
 """Textual's own commands that are offered: help, zoom, pictures and quitting are ours."""
+_AGAIN = 60.0
+"""Seconds after which the same error is said again: some come with every drawing."""
 _SETTLED = 0.3
 """Seconds of focus after which all is painted anew: passing by on alt-tab costs nothing."""
 
@@ -62,6 +70,8 @@ class TerminalApp(KeyQueue[int]):
         self._known_theme = ""
         self._repaint: Timer | None = None
         self._has_screen = False
+        self._told: dict[str, float] = {}
+        """Monotonic seconds at which an error outside of all parts was said last."""
 
     def get_driver_class(self) -> type[Driver]:
         """Return our driver where Textual would take its own for Linux."""
@@ -121,6 +131,38 @@ class TerminalApp(KeyQueue[int]):
             )
             if problem:
                 self.notify(problem, markup=False)
+
+    # -- errors of our own -------------------------------------------------------------------------
+
+    @property
+    def is_up(self) -> bool:
+        """True once there is a screen."""
+        return self._has_screen
+
+    def sentence(self, failure: Failure, part: Part) -> str:
+        """Return what a panel shows, or a screen over the dashboard, that has failed."""
+        copies = f"{self._report_key} copies a report"
+        if isinstance(part, Screen):
+            return f"This screen has failed: {failure.words}. esc leaves it, {copies}."
+        return f"This panel has failed: {failure.words}. {copies}; all else goes on."
+
+    def tell(self, failure: Failure) -> None:
+        """Say over the screen that something has failed, again once in a while."""
+        now = monotonic()
+        if now - self._told.get(failure.words, -_AGAIN) >= _AGAIN:
+            self._told[failure.words] = now
+            toast(self, f"failed: {failure.words}; {self._report_key} copies a report", rows=2)
+
+    @property
+    def _report_key(self) -> str:
+        return keys_to(self, type(self), "report")
+
+    def action_copy_report(self) -> None:
+        """Copy what is known of errors of our own."""
+        if report := self.failures.report(own_mask()):
+            copy_text(self, report)
+        else:
+            toast(self, "no error to report")
 
     # -- the terminal ------------------------------------------------------------------------------
 

@@ -153,7 +153,7 @@ class MonitorApp(TerminalApp):
         now = self._clock()
         logs = gpus = False
         for news in reading.take():
-            self._monitor.apply(news, now)
+            self.attempt(self._monitor.apply, news, now, otherwise=None)
             if isinstance(news, Batch) and not news.live:
                 self._attention.old(news.run, now)
             if isinstance(news, GpuReading):
@@ -251,7 +251,7 @@ class MonitorApp(TerminalApp):
     def _show(self) -> None:
         """Judge, and have every screen in sight show the newest state."""
         now = self._clock()
-        self._judge(now)
+        self.attempt(self._judge, now, otherwise=None)
         with debug_log.timed("frame"):
             self._draw(now)
 

@@ -13,6 +13,7 @@ from textual.content import Content
 from textual.strip import Strip
 
 from verl_tui.tui.terminal.lazy_strips import LazyStrips
+from verl_tui.tui.terminal.net import Part
 from verl_tui.tui.terminal.styles import RoleStyled
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ _KEPT = 500
 """Rows that are remembered: more than a few screenfuls."""
 
 
-class Panel(Container):
+class Panel(Part, Container):
     """A titled part of the screen."""
 
     TITLE = ""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
     from textual.binding import BindingType
+    from textual.geometry import Size
 
     from verl_tui.rendering.dashboard_rows import Division
     from verl_tui.rendering.session.snapshot import View
@@ -56,6 +57,7 @@ class DashboardLayout(BufferedScreen[None]):
     """
 
     AUTO_FOCUS = ""
+    MAY_FAIL = False
     ORDER = tuple(spec.name for spec in sorted(PANELS, key=lambda one: (one.tab, one.name)))
     """Panels in the order of the tab key."""
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -126,6 +128,16 @@ class DashboardLayout(BufferedScreen[None]):
         yield Hint(id="hint")
         yield Keys()
 
+    def fit(self, size: Size) -> None:
+        """Try panels again that have failed at another size."""
+        super().fit(size)
+        self._try_again()
+
+    def _try_again(self) -> None:
+        restored = [panel for panel in self.query(Panel) if panel.restore()]
+        if restored:
+            self._after_layout()
+
     def show(self, view: View) -> None:
         """Draw the newest state in every panel that is in sight; behind a screen when that closes.
 
@@ -143,29 +155,34 @@ class DashboardLayout(BufferedScreen[None]):
     def _draw(self, view: View, *, switched: bool = False) -> None:
         if not self.query("#status"):
             return  # the app is ending
-        self._drawn = view.run
-        alone = not self.query_one(HealthPanel).display and self.zoomed is None
-        line = self.query_one("#status", Line)
-        line.show(*status(view, line.size.width or self.size.width, alone=alone))
+        if view.run is not self._drawn:
+            self._drawn = view.run
+            self._try_again()
+        self.attempt(self._show_status, view, otherwise=None)
         if self._sync_layout(view):
             return  # else all would be drawn twice: in the old layout, and in the new
         for panel in self.query(Panel):
             panel.set_class(view.ascii_only, "-ascii")
             if panel.display and not (switched and isinstance(panel, ChartsPanel)):
-                panel.show(view)
+                panel.attempt(panel.show, view, otherwise=None)
         if switched:
             self.call_after_refresh(self._show_charts)
+
+    def _show_status(self, view: View) -> None:
+        alone = not self.query_one(HealthPanel).display and self.zoomed is None
+        line = self.query_one("#status", Line)
+        line.show(*status(view, line.size.width or self.size.width, alone=alone))
 
     def _show_charts(self) -> None:
         charts = self.query_one(ChartsPanel)
         if charts.display and self._view is not None:
-            charts.show(self._view)
+            charts.attempt(charts.show, self._view, otherwise=None)
 
     def show_samples(self, view: View) -> None:
         """Draw the samples alone, of which more have been read."""
         panel = self.query_one(SamplesPanel)
         if panel.display:
-            panel.show(view)
+            panel.attempt(panel.show, view, otherwise=None)
 
     def welcome(self) -> None:
         """Name the first keys to know, until one has been pressed."""
@@ -281,11 +298,13 @@ class DashboardLayout(BufferedScreen[None]):
         """
         changed = False
         for panel in self.query(Panel):
-            name, filled = f"-{panel.id}", panel.has_content(view)
-            if filled != self.has_class(name):
+            name = f"-{panel.id}"
+            known = self.has_class(name)
+            filled = panel.attempt(panel.has_content, view, otherwise=known)
+            if filled != known:
                 self._arrange(name, on=filled)
                 changed = True
-            changed |= panel.make_room(view)
+            changed |= panel.attempt(panel.make_room, view, otherwise=False)
         changed |= self._divide(view)
         if changed:
             self._after_layout()
@@ -299,7 +318,7 @@ class DashboardLayout(BufferedScreen[None]):
         needs = {
             panel.id or "": need
             for panel in self.query(Panel)
-            if self._displayed(panel) and (need := panel.needed(view, inner, rows))
+            if self._displayed(panel) and (need := self._needed(panel, view, inner, rows))
         }
         run = view.run.name if view.run is not None else ""
         needs = self._needs.grow((run, self.size), needs)
@@ -309,6 +328,13 @@ class DashboardLayout(BufferedScreen[None]):
         self._division = division
         self._apply(division)
         return True
+
+    def _needed(self, panel: Panel, view: View, width: int, height: int) -> int:
+        """Return the rows that a panel needs; of one that fails one for the sentence, and no less
+        than it needed before.
+        """
+        otherwise = 0 if isinstance(panel, ChartsPanel) else 1
+        return panel.attempt(panel.needed, view, width, height, otherwise=otherwise)
 
     def _displayed(self, panel: Panel) -> bool:
         """Return whether the stylesheet displays a panel where none fills the screen."""

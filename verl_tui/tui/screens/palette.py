@@ -10,6 +10,7 @@ from textual.command import CommandList, CommandPalette
 from textual.widgets import Input, OptionList
 
 from verl_tui.tui.keys.palette import WIDEST
+from verl_tui.tui.terminal.net import ContainedWidget
 
 if TYPE_CHECKING:
     from textual.events import Resize
@@ -20,7 +21,7 @@ ROWS = 5
 """Rows of a terminal without which it has none for what it offers."""
 
 
-class Palette(CommandPalette):
+class Palette(ContainedWidget, CommandPalette):
     """Asks what to do. The remarks on Textual hold for 8.2."""
 
     DEFAULT_CSS = f"""

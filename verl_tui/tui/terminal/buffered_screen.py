@@ -9,6 +9,8 @@ from textual.geometry import Region
 from textual.reactive import Reactive
 from textual.screen import Screen, ScreenResultType
 
+from verl_tui.tui.terminal.net import Part
+
 if TYPE_CHECKING:
     from textual import events
     from textual.app import App
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class BufferedScreen(Screen[ScreenResultType]):
+class BufferedScreen(Part, Screen[ScreenResultType]):
     """A screen that is laid out and filled before anything of it is painted.
 
     Textual paints a screen several times while it opens: empty, at its size, styled, filled.
@@ -75,6 +77,12 @@ class BufferedScreen(Screen[ScreenResultType]):
             self, lambda _: self.call_after_refresh(self.redraw)
         )
 
+    def key_escape(self, event: events.Key) -> None:
+        """Leave a screen that has failed, whatever its own keys do."""
+        if self.failed:
+            event.stop()
+            self.dismiss()
+
     def on_screen_resume(self, event: events.ScreenResume) -> None:
         """Draw once Textual has laid out the screen, before it is painted."""
         size = self.app.size
@@ -88,10 +96,7 @@ class BufferedScreen(Screen[ScreenResultType]):
 
     def _reveal(self, unchanged: bool) -> None:
         self._drawn_at = self.size
-        if unchanged:
-            self.on_reveal()
-        else:
-            self.redraw()
+        self.attempt(self.on_reveal if unchanged else self.redraw, otherwise=None)
         self._seen = True
         paint_now = getattr(self, "_on_timer_update", None)
         if paint_now is not None:  # else with the next beat of Textual's timer
@@ -160,6 +165,6 @@ class BufferedScreen(Screen[ScreenResultType]):
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Return the background; all its rows are alike, so one is rendered."""
-        if self.styles.background.a < 1 or not crop.height:
+        if self.styles.background.a < 1 or not crop.height or self.failed:
             return super().render_lines(crop)
         return super().render_lines(Region(crop.x, crop.y, crop.width, 1)) * crop.height

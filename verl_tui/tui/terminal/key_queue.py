@@ -16,9 +16,8 @@ from textual.app import ReturnType
 from textual.events import Key, Paste
 from textual.message import Message
 
-from verl_tui import debug_log
 from verl_tui.text import safe
-from verl_tui.tui.terminal.output import TerminalOutput
+from verl_tui.tui.terminal.net import ContainedApp
 
 if TYPE_CHECKING:
     from textual.dom import DOMNode
@@ -33,7 +32,7 @@ _LONG = 1.0
 """Seconds after which to stop waiting for a key whose screen is still busy."""
 
 
-class KeyQueue(TerminalOutput[ReturnType]):
+class KeyQueue(ContainedApp[ReturnType]):
     """An app that handles keys and pasted texts one by one."""
 
     class Heard(Message):
@@ -53,10 +52,6 @@ class KeyQueue(TerminalOutput[ReturnType]):
         self._typed_watch: Timer | None = None
         """Checks, while keys wait, whether the one before is lost."""
 
-    def _handle_exception(self, error: Exception) -> None:
-        debug_log.note_error("app", error)
-        super()._handle_exception(error)
-
     async def on_event(self, event: Event) -> None:
         """Handle a key, or keep it until the one before is done; forwarded keys pass."""
         if isinstance(event, Paste):
@@ -73,8 +68,10 @@ class KeyQueue(TerminalOutput[ReturnType]):
 
     async def _hear(self, event: Event) -> None:
         at = self.focused or self.screen
-        await super().on_event(event)
-        self._follow(event, at, monotonic())
+        try:
+            await super().on_event(event)
+        finally:  # the keys behind one that failed are handled all the same
+            self._follow(event, at, monotonic())
 
     def _follow(self, event: Event, at: DOMNode, since: float) -> None:
         self._heard = self.Heard(event, at, since)

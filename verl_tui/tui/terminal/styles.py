@@ -10,6 +10,8 @@ from textual.dom import DOMNode
 from textual.strip import Strip
 from textual.widget import Widget
 
+from verl_tui.tui.terminal.net import ContainedWidget
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
@@ -27,7 +29,7 @@ _CAN_ATTACH = hasattr(DOMNode, "_attach")
 """False where Textual sets parents in another way: then all component classes are declared."""
 
 
-class RoleStyled(Widget):
+class RoleStyled(ContainedWidget, Widget):
     """A widget that draws in the colours of roles, which the stylesheet has component classes for.
 
     Textual works out all that `COMPONENT_CLASSES` names whenever a widget is mounted or styled

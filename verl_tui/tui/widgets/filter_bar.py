@@ -8,6 +8,7 @@ from textual.containers import Horizontal
 from textual.widgets import Input
 
 from verl_tui.rendering.filter_words import filter_state
+from verl_tui.tui.terminal.net import ContainedWidget
 from verl_tui.tui.widgets.input_line import InputLine
 from verl_tui.tui.widgets.line import Line
 
@@ -22,7 +23,7 @@ _TYPED = 12
 """Cells that are left to the text at least; as many again are for the words at the right."""
 
 
-class FilterBar(Horizontal):
+class FilterBar(ContainedWidget, Horizontal):
     """A line to type in, between words at its left and its right."""
 
     DEFAULT_CSS: ClassVar[str] = """

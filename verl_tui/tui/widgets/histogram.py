@@ -8,12 +8,13 @@ from rich.text import Text
 from textual.widget import Widget
 
 from verl_tui.rendering.charts.histogram_rows import histogram_rows
+from verl_tui.tui.terminal.net import ContainedWidget
 
 if TYPE_CHECKING:
     from verl_tui.distributions import Bins
 
 
-class HistogramBars(Widget):
+class HistogramBars(ContainedWidget, Widget):
     """A histogram with its words above; out of sight while there is none."""
 
     DEFAULT_CSS = """

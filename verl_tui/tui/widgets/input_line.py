@@ -5,11 +5,12 @@ from __future__ import annotations
 from textual.widgets import Input
 
 from verl_tui.rendering.text.wrap import fit
+from verl_tui.tui.terminal.net import ContainedWidget
 
 _SEPARATOR = " · "
 
 
-class InputLine(Input):
+class InputLine(ContainedWidget, Input):
     """A line to type in; while empty it says what can be typed."""
 
     def __init__(self, hint: str, *, id: str | None = None) -> None:

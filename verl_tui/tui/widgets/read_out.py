@@ -8,6 +8,7 @@ from rich.text import Text
 from textual.widget import Widget
 
 from verl_tui.rendering.charts.cursor_values import rows_of
+from verl_tui.tui.terminal.net import ContainedWidget
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from verl_tui.rendering.charts.cursor_values import CursorValue
 
 
-class ReadOut(Widget):
+class ReadOut(ContainedWidget, Widget):
     """The readings; out of sight while there are none."""
 
     DEFAULT_CSS = """

@@ -12,13 +12,15 @@ from textual.containers import Container
 from textual.geometry import NULL_OFFSET, NULL_SPACING, Region
 from textual.layout import DockArrangeResult, WidgetPlacement
 
+from verl_tui.tui.terminal.net import ContainedWidget
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from textual.geometry import Size
 
 
-class Tiles(Container):
+class Tiles(ContainedWidget, Container):
     """Shows the first of its children in tiles; the others are out of sight."""
 
     BLANK = True

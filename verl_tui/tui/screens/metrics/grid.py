@@ -16,6 +16,7 @@ from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.rendering.metrics.groups import shelves
 from verl_tui.rendering.metrics.shown import BUDGET
 from verl_tui.rendering.text.printable import middle
+from verl_tui.tui.terminal.net import ContainedWidget
 from verl_tui.tui.widgets.chart import Chart, ChartData
 from verl_tui.tui.widgets.line import Line
 
@@ -101,7 +102,7 @@ class _TileSize(NamedTuple):
     height: int
 
 
-class _ShelfRow(Vertical):
+class _ShelfRow(ContainedWidget, Vertical):
     """A heading, and charts side by side. Nothing in it is hidden while pages turn: that would cost
     a layout.
     """
@@ -137,7 +138,7 @@ class _ShelfRow(Vertical):
         return self.tiles[:columns]
 
 
-class MetricGrid(Container):
+class MetricGrid(ContainedWidget, Container):
     """Charts in columns and rows, as many as the user wants; one of them is chosen.
 
     It never has the focus, its keys are the screen's: with the focus the styles of all charts would

@@ -1,0 +1,207 @@
+"""Errors planted in panels, screens, keys and ticks: each costs only the part it happened in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from inside_textual import notices
+from watching import NOW, dashboard, lines, loaded, press, settle, text, write_run
+
+from verl_tui import debug_log
+from verl_tui.monitor import Monitor
+from verl_tui.rendering.health_layout import FindingList
+from verl_tui.secrets import Mask
+from verl_tui.tui.panels.gpus import GpusPanel
+from verl_tui.tui.panels.health import HealthPanel
+from verl_tui.tui.panels.panel import Panel
+from verl_tui.tui.panels.runs import RunsPanel
+from verl_tui.tui.panels.samples import SamplesPanel
+from verl_tui.tui.screens import dashboard_layout
+from verl_tui.tui.screens.config.screen import ConfigScreen
+from verl_tui.tui.screens.dashboard import Dashboard
+from verl_tui.tui.screens.metrics.screen import MetricsScreen
+from verl_tui.tui.screens.timing.screen import TimingPanel, TimingScreen
+from verl_tui.tui.screens.zoom import ZoomScreen
+from verl_tui.tui.widgets.footer import Keys
+from verl_tui.tui.widgets.line import Line
+from verl_tui.tui.widgets.plot import Plot
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from verl_tui.tui.app import VerlApp
+
+SECRET = "sk-0123456789012345678901234567890"
+PANEL = "This panel has failed: ZeroDivisionError in "
+SCREEN = "This screen has failed: ZeroDivisionError in "
+
+IN_PANELS = (
+    (HealthPanel, "show", ""),
+    (HealthPanel, "needed", ""),
+    (FindingList, "lay_out", ""),
+    (SamplesPanel, "has_content", ""),
+    (RunsPanel, "make_room", ""),
+    (Plot, "render_line", "plus"),
+    (RunsPanel, "action_sort", "f2 s"),
+    (RunsPanel, "on_rows_chosen", "f2 j"),
+)
+"""What panels are shown, their size, findings as text, drawings, keys and messages."""
+IN_SCREENS = (
+    (ZoomScreen, "show", "enter"),
+    (MetricsScreen, "redraw", "m"),
+    (MetricsScreen, "action_sort", "m s"),
+    (MetricsScreen, "action_back", "m escape"),
+    (TimingScreen, "draw", "t"),
+    (TimingScreen, "compose", "t"),
+    (ConfigScreen, "on_mount", "c"),
+)
+OUTSIDE = (
+    (Monitor, "judge", ""),
+    (dashboard_layout, "status", ""),
+    (Keys, "render_line", ""),
+    (Dashboard, "action_finding", "e"),
+    (TimingScreen, "__init__", "t"),
+)
+"""Ticks, the first and the last line, keys of the dashboard and of the app."""
+
+
+@pytest.fixture
+def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> VerlApp:
+    """The app on two runs, as users have it."""
+    monkeypatch.delenv("VERL_TUI_STRICT")
+    for name in ("a", "b"):
+        write_run(tmp_path, name)
+    return loaded(tmp_path)
+
+
+def broken(self: Any = None, *_given: Any, **_named: Any) -> Any:
+    raise ZeroDivisionError(f"what a log said, {SECRET}")
+
+
+async def test_an_error_costs_the_panel_it_happened_in(
+    app: VerlApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with app.run_test(size=(100, 30)) as pilot:
+        await press(pilot)
+        for width, (at, name, keys) in enumerate(IN_PANELS, 101):
+            with monkeypatch.context() as planted:
+                planted.setattr(at, name, broken)
+                await pilot.resize_terminal(width, 30)
+                await press(pilot, *keys.split())
+                shown = text(app)
+                assert shown.count(PANEL) == 1, (name, shown)
+                assert "ctrl+r copies a report" in shown
+                assert len([one for one in dashboard(app).query(Panel) if one.failed]) == 1
+                assert "step 30" in shown
+            await press(pilot, "escape", "right_square_bracket")  # another run is tried anew
+            assert PANEL not in text(app), (name, text(app))
+            assert "▸● b" in text(app), (name, text(app))
+            await press(pilot, "left_square_bracket")
+
+
+async def test_an_error_costs_the_screen_it_happened_in(
+    app: VerlApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with app.run_test(size=(120, 40)) as pilot:
+        for at, name, keys in IN_SCREENS:
+            with monkeypatch.context() as planted:
+                planted.setattr(at, name, broken)
+                await press(pilot, *keys.split())
+                app._tick()
+                await settle(pilot)
+                assert SCREEN in text(app), (name, text(app))
+                assert "esc leaves it, ctrl+r copies a report" in text(app)
+                await press(pilot, "j", "escape")
+            assert app.screen is dashboard(app)
+            assert "reward" in text(app)
+            assert "failed" not in text(app)
+
+
+async def test_an_error_outside_of_all_parts_is_said_once(
+    app: VerlApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with app.run_test(size=(100, 23)) as pilot:
+        await press(pilot)
+        for width, (at, name, keys) in enumerate(OUTSIDE, 101):
+            with monkeypatch.context() as planted:
+                planted.setattr(at, name, broken)
+                await press(pilot, *keys.split())
+                app._tick()
+                await pilot.resize_terminal(width, 23)
+                said = [one.partition(" in ")[0] for one in notices(app)]
+                assert said == ["failed: ZeroDivisionError"], name
+                app.clear_notifications()
+                await press(pilot, "right_square_bracket")
+                assert "▸● b" in text(app), (name, text(app))
+                await press(pilot, "left_square_bracket")
+                assert not notices(app)
+        assert "failed" not in text(app)
+
+
+async def test_a_panel_of_a_screen_fails_by_itself(
+    app: VerlApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TimingPanel, "on_resize", broken)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await press(pilot, "t")
+        assert PANEL in text(app)
+        await press(pilot, "escape")
+        assert app.screen is dashboard(app)
+
+
+async def test_the_report_has_the_traceback_and_no_secret(
+    app: VerlApp, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    log = tmp_path / "debug.log"
+    async with app.run_test(size=(120, 40)) as pilot:
+        await press(pilot, "ctrl+r")
+        assert notices(app) == ["no error to report"]
+        monkeypatch.setattr(GpusPanel, "has_content", broken)
+        with debug_log.recording(log, Mask({})):
+            app._tick()
+            await press(pilot, "ctrl+r")
+    for written in (app.clipboard, log.read_text()):
+        assert "ZeroDivisionError: what a log said, ***" in written
+        assert "in broken" in written
+        assert SECRET not in written
+    assert app.failures.count == 1
+    assert app.failures.sentence().startswith("1 error of verl-tui's own ")
+
+
+async def test_keys_behind_one_that_fails_are_handled(
+    app: VerlApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with app.run_test(size=(120, 40)) as pilot:
+        await press(pilot)
+        monkeypatch.setattr(type(app), "action_copy_here", broken)
+        await pilot.press("ctrl+y", "ctrl+y", "right_square_bracket", "t")
+        await settle(pilot)
+        assert isinstance(app.screen, TimingScreen)
+        assert "b" in lines(app)[0].split()
+
+
+async def test_errors_that_leave_nothing_else_end_the_app(
+    app: VerlApp,
+) -> None:
+    async def fail_on() -> None:
+        async with app.run_test(size=(120, 40)) as pilot:
+            await press(pilot)
+            for _ in range(100):
+                app.set_timer(0.0, broken)
+            await settle(pilot)
+
+    with pytest.raises(ZeroDivisionError):
+        await fail_on()
+
+
+async def test_a_test_passes_over_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Line, "show", broken)
+    app = loaded(write_run(tmp_path, "a").parent, now=NOW)
+
+    async def start() -> None:
+        async with app.run_test(size=(120, 40)) as pilot:
+            await settle(pilot)
+
+    with pytest.raises(ZeroDivisionError):
+        await start()

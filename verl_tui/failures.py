@@ -1,0 +1,118 @@
+"""Errors of verl-tui's own that cost only the part in which they happened: counted by their place,
+and written as a report to be given away.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import traceback
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from verl_tui import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from verl_tui.secrets import Mask
+
+_MOST = 20
+"""Places that are remembered; of others the errors are counted."""
+_FRAMES = 40
+"""Calls of a traceback that are kept, the innermost ones."""
+_PACKAGES = ("textual", "rich")
+"""Packages whose versions matter to the screen."""
+
+
+@dataclass
+class Failure:
+    """An error that came from one place, once or many times."""
+
+    kind: str
+    """Name of the error's class."""
+    place: str
+    """File and line of ours in which it happened: `charts.py:42`."""
+    trace: str
+    """The first traceback."""
+    first: float
+    """Seconds since the start."""
+    last: float
+    count: int = 0
+
+    @property
+    def words(self) -> str:
+        """The error without its message, in which text from a log may stand."""
+        return f"{self.kind} in {self.place}"
+
+
+@dataclass
+class Failures:
+    """All errors that were caught since the start."""
+
+    clock: Callable[[], float] = time.monotonic
+    count: int = 0
+    _known: dict[tuple[str, str], Failure] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._began = self.clock()
+
+    def add(self, error: BaseException) -> Failure:
+        """Count an error; return it with those that came from the same place."""
+        self.count += 1
+        now, kind, place = self.clock() - self._began, type(error).__name__, _place(error)
+        known = self._known.get((kind, place))
+        if known is None:
+            trace = "".join(traceback.format_exception(error, limit=-_FRAMES)).rstrip()
+            known = Failure(kind, place, trace, now, now)
+            if len(self._known) < _MOST:
+                self._known[kind, place] = known
+        known.count, known.last = known.count + 1, now
+        return known
+
+    def sentence(self) -> str:
+        """Return how many errors there were, and where; empty without any."""
+        if not self.count:
+            return ""
+        places = ", ".join(one.words for one in self._known.values())
+        return f"{_times(self.count)} of verl-tui's own cost a part of the screen: {places}"
+
+    def report(self, mask: Mask) -> str:
+        """Return versions and tracebacks without secrets, homes and names; empty without errors."""
+        if not self.count:
+            return ""
+        text = "\n".join(self._lines())
+        mask.learn(text)
+        return mask.text(text) + "\n"
+
+    def _lines(self) -> Iterator[str]:
+        yield f"verl-tui {__version__}: {_times(self.count)} of its own"
+        packages = (f"{name} {_version(name)}" for name in _PACKAGES)
+        yield ", ".join([f"Python {sys.version.split()[0]}", sys.platform, *packages])
+        for failure in self._known.values():
+            yield ""
+            when = f"{failure.first:.0f} to {failure.last:.0f} s after the start"
+            yield f"{failure.words}: {_times(failure.count)}, {when}"
+            yield failure.trace
+
+
+def _place(error: BaseException) -> str:
+    """Return the innermost line of ours that an error came through, else of anybody's."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if "verl_tui" in Path(frame.filename).parts]
+    found = (ours or frames)[-1:]
+    return "".join(f"{Path(one.filename).name}:{one.lineno}" for one in found) or "unknown"
+
+
+def _version(name: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(name)
+    except PackageNotFoundError:  # installed without its metadata
+        return "of unknown version"
+
+
+def _times(count: int) -> str:
+    return f"{count} error{'s' * (count != 1)}"

@@ -1,0 +1,211 @@
+"""A net below the screen: an error in our own code costs the part of the screen it happened in.
+
+Textual ends the app at the first error in a handler, a callback or a drawing. Here
+
+- `Contained` catches what a widget's handlers and drawings raise, and `attempt` what a call does;
+  callbacks and layouts come to `ContainedApp` by the way on which Textual would end the app;
+- `ContainedApp.contain` counts and logs the error, and looks in its traceback for the innermost
+  widget whose code it came through;
+- the `Part` that this widget belongs to, a panel or a screen over the dashboard, shows a sentence
+  in place of its contents; an error outside of any part is said over the screen (`tell`).
+
+Errors are not caught before there is a screen, where `VERL_TUI_STRICT` is set, as in tests, and
+where they come from outside of all parts so often that nothing else may happen any more.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from collections import deque
+from time import monotonic
+from traceback import walk_tb
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from textual.app import ReturnType
+from textual.content import Content
+from textual.dom import DOMNode
+from textual.message_pump import MessagePump
+from textual.strip import Strip
+
+from verl_tui import debug_log
+from verl_tui.failures import Failures
+from verl_tui.tui.terminal.output import TerminalOutput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from textual.geometry import Region
+    from textual.message import Message
+    from textual.widget import Widget
+
+    from verl_tui.failures import Failure
+
+    _Widget = Widget
+else:
+    _Widget = MessagePump  # no widget: Textual takes the stylesheet's rules of the first base
+
+_Result = TypeVar("_Result")
+_MANY = 100
+"""Errors outside of all parts, one behind the other, at which the app ends after all."""
+_FAST = 10.0
+"""Seconds in which they come."""
+_SYSTEM = "#textual-toastrack"
+"""Textual's own child of each screen, which shows notifications."""
+
+
+class Contained(MessagePump):
+    """Something of Textual's whose errors do not end the app."""
+
+    def attempt(self, call: Callable[..., _Result], *given: Any, otherwise: _Result) -> _Result:
+        """Return what a call returns, or something else where it fails."""
+        try:
+            return call(*given)
+        except Exception as error:
+            if not _contained(self, error):
+                raise
+            return otherwise
+
+    async def _dispatch_message(self, message: Message) -> None:
+        try:
+            await super()._dispatch_message(message)
+        except Exception as error:
+            if not _contained(self, error):
+                raise
+
+
+class ContainedWidget(Contained, _Widget):
+    """A widget that leaves its place blank where drawing it fails."""
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Return rows of the widget, blank ones where they cannot be drawn."""
+        blank = [Strip.blank(crop.width)] * crop.height
+        # Also of a part that has failed: it draws its sentence.
+        return Contained.attempt(self, super().render_lines, crop, otherwise=blank)
+
+
+class Part(ContainedWidget):
+    """A part of the screen that shows a sentence in place of its contents once it has failed."""
+
+    MAY_FAIL: ClassVar[bool] = True
+    """False for a screen that can be neither left nor done without."""
+    failed = ""
+    """The sentence, empty while all is well."""
+    _hidden: tuple[tuple[Widget, Any], ...] = ()
+    """What is in it, and whether that was displayed by a rule of its own."""
+
+    def attempt(self, call: Callable[..., _Result], *given: Any, otherwise: _Result) -> _Result:
+        """Return what a call returns, or something else where it fails or the part has failed."""
+        return otherwise if self.failed else super().attempt(call, *given, otherwise=otherwise)
+
+    def render(self) -> Any:  # screens return other things than widgets
+        """Return the ground, or the sentence."""
+        return Content(self.failed) if self.failed else super().render()
+
+    def fail(self, sentence: str) -> None:
+        """Show a sentence in place of all that is in this part."""
+        if self.failed:
+            return
+        self.failed = sentence
+        contents = list(self.query_children("*").exclude(_SYSTEM))
+        self._hidden = tuple((one, one.styles.inline.get_rule("display", None)) for one in contents)
+        for one in contents:
+            one.styles.display = "none"
+        self._show_change()
+
+    def restore(self) -> bool:
+        """Show the contents again, which may be drawn without an error by now; return False if the
+        part had not failed.
+        """
+        if not self.failed:
+            return False
+        self.failed = ""
+        for one, displayed in self._hidden:
+            one.styles.display = displayed
+        self._show_change()
+        return True
+
+    def _show_change(self) -> None:
+        self.refresh(layout=True)
+        self.screen.refresh(layout=True)  # a frame that was begun has lost what waited for it
+
+
+class ContainedApp(Contained, TerminalOutput[ReturnType]):
+    """An app that goes on after errors in its parts."""
+
+    def __init__(self, *, ascii_only: bool = False) -> None:
+        super().__init__(ascii_only=ascii_only)
+        self.failures = Failures()
+        self.strict = bool(os.environ.get("VERL_TUI_STRICT"))
+        """True if the app ends at the first error all the same."""
+        self._outside: deque[float] = deque(maxlen=_MANY)
+        """Monotonic seconds of errors outside of all parts."""
+
+    @property
+    @abstractmethod
+    def is_up(self) -> bool:
+        """True once there is a screen, which can do without some of its parts."""
+
+    @abstractmethod
+    def tell(self, failure: Failure) -> None:
+        """Say that something outside of all parts has failed."""
+
+    @abstractmethod
+    def sentence(self, failure: Failure, part: Part) -> str:
+        """Return what a part shows that has failed."""
+
+    def contain(self, error: Exception, at: MessagePump | None = None) -> bool:
+        """Let an error cost the part of the screen that it happened in.
+
+        Args:
+            error: The error.
+            at: Where it was caught, which counts if the traceback shows no part.
+
+        Returns:
+            False if the app is to end of it.
+        """
+        part = _part(_origin(error), at)
+        if self.strict or (part is None and not self.is_up):
+            return False
+        debug_log.note_error("caught", error)
+        failure = self.failures.add(error)
+        if part is None:
+            self.tell(failure)
+        elif not part.failed:
+            # Not at once: it may be in the middle of a layout.
+            self.call_later(part.fail, self.sentence(failure, part))
+        return True
+
+    def _handle_exception(self, error: Exception) -> None:
+        """Contain what comes here: of callbacks, layouts and what works beside the screen."""
+        error = getattr(error, "error", error)  # a worker's
+        if _part(_origin(error)) is None:
+            self._outside.append(monotonic())
+        often = len(self._outside) == _MANY and monotonic() - self._outside[0] < _FAST
+        if often or not self.contain(error):
+            debug_log.note_error("app", error)
+            super()._handle_exception(error)
+
+
+def _contained(pump: MessagePump, error: Exception) -> bool:
+    app = pump.app
+    return isinstance(app, ContainedApp) and app.contain(error, pump)
+
+
+def _origin(error: BaseException) -> MessagePump | None:
+    """Return the innermost of our widgets, screens and apps that an error came through."""
+    owners = [frame.f_locals.get("self") for frame, _ in walk_tb(error.__traceback__)]
+    return next((one for one in reversed(owners) if isinstance(one, Contained)), None)
+
+
+def _part(*origins: MessagePump | None) -> Part | None:
+    """Return the part of the screen that the first of these belongs to which belongs to any."""
+    nodes = (node for one in origins for node in _ancestors(one))
+    return next((node for node in nodes if isinstance(node, Part) and node.MAY_FAIL), None)
+
+
+def _ancestors(origin: MessagePump | None) -> Sequence[DOMNode]:
+    try:
+        return origin.ancestors_with_self if isinstance(origin, DOMNode) else ()
+    except AttributeError:  # its constructor has failed
+        return ()
