@@ -54,7 +54,7 @@ def test_every_field_can_be_set(tmp_path: Path) -> None:
     config = load_config(
         written(
             tmp_path,
-            'charts = ["reward", "timing_s/gen"]\nresponse_limit = 2048\nrefresh = 1\ngpu_interval = 5.5\n'
+            'charts = ["reward", "timing_s/gen"]\nresponse_limit = 2048\nrefresh = 1\ngpu_interval = 5.5\nworkers = 2\n'
             'theme = "nord"\nascii = false\nmouse = false\n[keys]\nquit = "ctrl+q"\n'
             '[guide]\nsilence = ["gpu-idle"]\n[guide.rules.kl-high]\nthreshold = 0.3\n',
         )
@@ -63,6 +63,7 @@ def test_every_field_can_be_set(tmp_path: Path) -> None:
     assert config.response_limit == 2048
     assert config.refresh == 1.0
     assert type(config.refresh) is float
+    assert config.workers == 2
     assert (config.gpu_interval, config.theme, config.ascii, config.mouse) == (
         5.5,
         "nord",
@@ -96,6 +97,7 @@ def test_the_limit_of_responses_reaches_the_guide() -> None:
         ("refresh = true", "`refresh` must be a number of seconds, at least 0.05, not true"),
         ("response_limit = 1.5", "`response_limit` must be a whole number, at least 1, not 1.5"),
         ("response_limit = -3", "`response_limit` must be a whole number, at least 1, not -3"),
+        ("workers = -1", "`workers` must be a whole number, at least 0, not -1"),
         ('charts = "reward"', '`charts` must be a list of texts, not "reward"'),
         ("charts = [1]", "`charts` must be a list of texts, not [1]"),
         ("mouse = 1", "`mouse` must be true or false, not 1"),

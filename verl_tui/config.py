@@ -71,6 +71,10 @@ class Config:
     `http://HOST:PORT/metrics`. verl has them with `rollout.disable_log_stats=false`. Off, nothing
     is asked that you do not name yourself.
     """
+    workers: int | None = _option(None, example="2", least=0)
+    """Processes that read large logs (above 32 MiB together), behind other programs in priority.
+    Not set: as many as there are cores to use, 8 at most. 0: logs are read without any.
+    """
     theme: str = "textual-dark"
     """Colours, by the name of a theme; the command palette (ctrl+p) lists them. The one chosen
     there holds at the next starts, too, until this says something else. `colour-blind-dark` and

@@ -274,7 +274,7 @@ def load(specs: Sequence[str], config: Config, now: float) -> Monitor:
         now: Seconds since the epoch.
     """
     monitor = Monitor(config)
-    feed = Feed(specs, scrape_engines=config.scrape_engines)
+    feed = Feed(specs, scrape_engines=config.scrape_engines, workers=config.workers)
     feed.settle()
     monitor.apply(feed.scan(), now)
     for batch in feed.read():

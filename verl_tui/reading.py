@@ -62,6 +62,7 @@ class ReadingThreads:
         gpu_interval: float,
         poll_interval: float | None = None,
         scrape_engines: bool = False,
+        workers: int | None = 0,
         clock: Callable[[], float],
         notify: Callable[[], object],
     ) -> None:
@@ -69,6 +70,7 @@ class ReadingThreads:
         self._gpu_interval = gpu_interval
         self._poll_interval = poll_interval
         self._scrape_engines = scrape_engines
+        self._workers = workers
         self._clock = clock
         self._notify = notify
         self._queue: Queue[News] = Queue(_WAITING)
@@ -99,7 +101,10 @@ class ReadingThreads:
 
     def _follow(self) -> None:
         feed = Feed(
-            self._specs, poll_interval=self._poll_interval, scrape_engines=self._scrape_engines
+            self._specs,
+            poll_interval=self._poll_interval,
+            scrape_engines=self._scrape_engines,
+            workers=self._workers,
         )
         while not self._stop.is_set():
             self._follow_once(feed)
@@ -153,6 +158,7 @@ def refreshes(
         gpu_interval=config.gpu_interval,
         poll_interval=config.poll_interval,
         scrape_engines=config.scrape_engines,
+        workers=config.workers,
         clock=clock,
         notify=news.set,
     )

@@ -20,6 +20,7 @@ from verl_tui.sources.http.served import Served
 from verl_tui.sources.pipe import PipeSource
 from verl_tui.sources.preview import Previews
 from verl_tui.sources.source_reader import SourceReader, source_of
+from verl_tui.sources.workers import in_turn
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class Feed:
         *,
         poll_interval: float | None = None,
         scrape_engines: bool = False,
+        workers: int | None = 0,
         source_of: Callable[[FoundFile, int], Source] = source_of,
     ) -> None:
         """Look for nothing yet.
@@ -66,9 +68,11 @@ class Feed:
             watch: Knows who writes the files.
             poll_interval: Seconds between two questions to an address, None for what suits it.
             scrape_engines: Whether to ask the engines that consoles name for their figures.
+            workers: Processes that may read large logs, None for as many as suit the machine.
             source_of: Makes the source of a file, given its place among the run's sources.
         """
         self._source_of = source_of
+        self._workers = workers
         self._only: str | None = None
         """The run that is read, None for all."""
         self._finder = Finder([spec for spec in specs if not addresses.is_meant(spec)])
@@ -142,15 +146,9 @@ class Feed:
         for reader in waiting:
             if isinstance(reader.source, PipeSource):
                 reader.source.to_the_end()
-        while waiting:
-            again = []
-            for reader in waiting:
-                batch, more = self._next(reader)
-                if batch is not None:
-                    yield batch
-                if more:
-                    again.append(reader)
-            waiting = again
+        for _, batch, _ in in_turn(waiting, self._next, self._workers):
+            if batch is not None:
+                yield batch
 
     def ask_engines(self, now: float) -> Iterator[Batch]:
         """Yield the answers of the engines that consoles name, if they are to be polled."""
@@ -266,22 +264,14 @@ class Feed:
         now: float,
         readers: list[SourceReader],
     ) -> None:
-        while readers and not stop.is_set():
-            again = []
-            for reader in readers:
-                batch, more = self._next(reader)
-                if batch is not None:
-                    deliver(batch)
-                if more:
-                    again.append(reader)
-                elif (
-                    now - (reader.status.modified or now) > _QUIET
-                    and (last := reader.finish()) is not None
-                ):
-                    deliver(last)
-                if stop.is_set():
-                    return
-            readers = again
+        for reader, batch, more in in_turn(readers, self._next, self._workers):
+            if batch is not None:
+                deliver(batch)
+            is_quiet = not more and now - (reader.status.modified or now) > _QUIET
+            if is_quiet and (last := reader.finish()) is not None:
+                deliver(last)
+            if stop.is_set():
+                return
 
     def _active(self, now: float) -> list[SourceReader]:
         """Return the sources that grew lately, and all that come over a network."""

@@ -120,6 +120,7 @@ class MonitorApp(TerminalApp):
             gpu_interval=self.config.gpu_interval,
             poll_interval=self.config.poll_interval,
             scrape_engines=self.config.scrape_engines,
+            workers=self.config.workers,
             clock=self._clock,
             notify=lambda: self.post_message(self.News()),
         )

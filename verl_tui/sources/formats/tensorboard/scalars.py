@@ -58,7 +58,8 @@ class _RecordLayout:
         """
         self.size = size
         self.varying = (*range(end), *range(size - 8, size - 4))
-        self.numbers = struct.Struct(f"<xd{size - 17}xf4x").iter_unpack
+        self.numbers = f"<xd{size - 17}xf4x"
+        """Where the time and the number stand, for `struct`."""
         self.tracks: list[_TagRecords] = []
 
     def sort_out(self) -> Iterator[bytes]:
@@ -127,7 +128,8 @@ class _TagRecords:
         """Read what was gathered, which is sound."""
         if not self.records:
             return
-        times, values = zip(*self.layout.numbers(b"".join(self.records)), strict=True)
+        records = b"".join(self.records)
+        times, values = zip(*struct.iter_unpack(self.layout.numbers, records), strict=True)
         self.scalars.steps.extend(self.steps)
         self.scalars.times.extend(times)
         self.scalars.values.extend(values)
