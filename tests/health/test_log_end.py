@@ -8,21 +8,25 @@ from typing import TYPE_CHECKING
 from verl_tui.config import Config
 from verl_tui.health.log_end import at_the_end
 from verl_tui.monitor import Monitor, load
+from verl_tui.sources import preview
 from verl_tui.sources.discovery.found import FoundFile
 from verl_tui.sources.formats import filelogger
-from verl_tui.sources.preview import LONG, Previews
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import pytest
+
 NOW = 1_700_000_000.0
+LONG = 2**20
+"""Bytes from which on a log counts as long here, so that writing one takes no time."""
 _WIDE = 6000
 """Bytes of a step, about those of a hundred metrics."""
 
 
 def _long_log(path: Path) -> Path:
     """Write a log whose gradients are broken at its end, and whose reward fell long before."""
-    steps = LONG // _WIDE + 100
+    steps = 2 * LONG // _WIDE
     with path.open("w") as file:
         for step in range(1, steps):
             values = {
@@ -34,13 +38,16 @@ def _long_log(path: Path) -> Path:
     return path
 
 
-def test_a_preview_finds_what_is_at_the_end_and_says_not_since_when(tmp_path: Path) -> None:
+def test_a_preview_finds_what_is_at_the_end_and_says_not_since_when(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = _long_log(tmp_path / "run.jsonl")
     monitor = Monitor(Config())
-    previews = Previews()
+    monkeypatch.setattr(preview, "LONG", LONG)
+    previews = preview.Previews()
     previews.add("run", FoundFile(path, filelogger), 0)
-    (preview,) = previews.take()
-    monitor.apply(preview, NOW)
+    (found,) = previews.take()
+    monitor.apply(found, NOW)
     early = monitor.verdicts["run"]
     assert [(one.id, one.since_step) for one in early.findings] == [("not-finite", None)]
     assert not early.not_judged, "what a part does not tell is no reason"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
+from log_writing import event_log
 
 from verl_tui.config import Config
 from verl_tui.monitor import Monitor
@@ -14,7 +16,7 @@ from verl_tui.sources.discovery.found import FoundFile
 from verl_tui.sources.feed import Feed
 from verl_tui.sources.formats import filelogger
 from verl_tui.sources.formats.console import decoder as console
-from verl_tui.sources.preview import LONG
+from verl_tui.sources.formats.tensorboard import reader as events
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,13 +26,20 @@ if TYPE_CHECKING:
     from verl_tui.sources.formats.format import Format
 
 NOW = 1_700_000_000.0
+LONG = 2**20
+"""Bytes from which on a log counts as long here, so that writing one takes no time."""
 _WIDE = 6000
 """Bytes of a step, about those of a hundred metrics."""
 
 
+@pytest.fixture(autouse=True)
+def _(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preview, "LONG", LONG)
+
+
 def _steps() -> Sequence[int]:
     """Return the steps of a log that went back once, in the middle."""
-    count = LONG // _WIDE + 100
+    count = 2 * LONG // _WIDE
     return [*range(1, count // 2), *range(count // 4, count)]
 
 
@@ -63,8 +72,8 @@ def _read(monitor: Monitor, feed: Feed) -> Run:
     return run
 
 
-def _points(run: Run) -> dict[int, float]:
-    series = run.series("critic/score/mean")
+def _points(run: Run, key: str = "critic/score/mean") -> dict[int, float]:
+    series = run.series(key)
     assert series is not None
     return dict(zip(series.steps, series.values, strict=True))
 
@@ -86,7 +95,7 @@ def test_a_preview_has_the_end_and_the_shape_until_all_is_read(
     (shown,) = monitor.runs.values()
     early = _points(shown)
     assert shown.preview
-    assert monitor.loaded() < 0.6
+    assert monitor.loaded() < 0.9
     assert shown.step == _steps()[-1]
     assert len(early) > 100
     assert min(early) < _steps()[-1] // 20
@@ -97,6 +106,32 @@ def test_a_preview_has_the_end_and_the_shape_until_all_is_read(
     assert early.items() <= _points(run).items()
     assert _points(run) == _points(plain)
     assert [mark.step for mark in run.restarts] == [mark.step for mark in plain.restarts] != []
+
+
+def test_event_files_are_previewed_though_each_number_is_a_record_of_its_own(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "events.out.tfevents.1700000000.host"
+    path.write_bytes(event_log([*range(1, 10_000)]))
+    feed, monitor = Feed([str(path)]), Monitor(Config())
+    monitor.apply(feed.scan(), NOW)
+    previews = preview.Previews()
+    previews.add(feed.names[0], FoundFile(path, events), 0)
+    (found,) = previews.take()
+    monitor.apply(found, NOW)
+    (shown,) = monitor.runs.values()
+    early = _points(shown, "actor/ppo_kl")
+    assert shown.step == 9_999
+    assert len(early) < 8_000, "a part"
+    assert max(later - earlier for earlier, later in pairwise(sorted(early))) < 200
+    run = _read(monitor, feed)
+    assert early.items() <= _points(run, "actor/ppo_kl").items()
+
+    resumed = tmp_path / "events.out.tfevents.1700009999.host"
+    resumed.write_bytes(path.read_bytes())
+    previews.add("run", FoundFile(path, events), 0)
+    previews.add("run", FoundFile(resumed, events), 0)
+    assert not list(previews.take()), "which of both holds at a step only all of them tell"
 
 
 def test_a_log_that_cannot_be_previewed_costs_no_other_run_its_preview(
@@ -121,7 +156,7 @@ def test_a_short_log_and_one_that_only_counts_its_steps_have_no_preview(tmp_path
     short, counted = tmp_path / "short.jsonl", tmp_path / "counted.log"
     short.write_text('{"step": 1, "data": {"critic/score/mean": 1.0}}\n')
     with counted.open("w") as file:
-        for _ in range(LONG // _WIDE + 100):
+        for _ in range(2 * LONG // _WIDE):
             file.write("{'loss': 0.5, 'reward': 1.0}" + " " * _WIDE + "\n")
     previews = preview.Previews()
     previews.add("short", FoundFile(short, filelogger), 0)

@@ -8,7 +8,8 @@ A format says by its `parts` where a record begins and how to read on from there
     part = log.part(start, offset + size)  # the records that lie whole between the two places
 
 Of a part the steps before `complete_from` may lack something, and the last one, too, where the part
-does not end with the file. The orders of rows and the numbers of lines count from its beginning.
+does not end with the file. The orders of rows and the numbers of lines count from its beginning,
+unless a format orders them by time.
 """
 
 from __future__ import annotations
@@ -74,6 +75,11 @@ class LogParts:
     def cut(self) -> int:
         """Steps at the beginning of a part of which something may lie before it."""
         return self._format.parts.cut
+
+    @property
+    def by_time(self) -> bool:
+        """True if the orders of rows are times, whatever the part begins with."""
+        return self._format.parts.by_time
 
     def begin(self, at: int, stop: int) -> int | None:
         """Return where the first record begins at or behind a place, None where none does before

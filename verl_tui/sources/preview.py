@@ -11,23 +11,21 @@ from __future__ import annotations
 from array import array
 from dataclasses import dataclass, replace
 from itertools import compress
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING
 
 from verl_tui import debug_log
 from verl_tui.records import Batch, MetricRows
 from verl_tui.sources.end_source import EndSource
 from verl_tui.sources.files.paths import bytes_of
-from verl_tui.sources.formats.tensorboard import reader as events
 from verl_tui.sources.parts import has_parts
 from verl_tui.sources.source_reader import source_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
 
     from verl_tui.records import Record
     from verl_tui.sources.discovery.found import FoundFile
-    from verl_tui.sources.formats.format import Format, PartedFormat
+    from verl_tui.sources.parts import LogParts
     from verl_tui.sources.source import Source
 
 LONG = 8 * 2**20
@@ -38,8 +36,8 @@ _BLOCKS = 200
 """Most blocks read at strides: about the columns of dots in a chart of the dashboard."""
 _BLOCK_BYTES = 3 * 2**20
 """Most bytes read in all blocks of a log."""
-_ROWS_A_BLOCK = 2.5
-"""Rows' worth of bytes in a block: one that is cut at its beginning, and one that is whole."""
+_STEPS_A_BLOCK = 2.5
+"""Steps' worth of bytes in a block: one that is cut at its beginning, and one that is whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,18 +92,21 @@ def _attempted(run: str, files: Sequence[PreviewedFile]) -> Preview | None:
 
 
 def preview(run: str, files: Sequence[PreviewedFile]) -> Preview | None:
-    """Return a preview of a run, None where the ends of its logs do not tell its steps.
+    """Return a preview of a run, None where the ends of its logs do not tell its steps, or where
+    all rows between tell which of several event files holds at a step.
 
     The status of each source says how much of it has been read.
 
     Raises:
         OSError: A log cannot be read.
     """
+    if sum(map(_is_long_by_time, files)) > 1:
+        return None
     ends: list[Batch] = []
     between: list[Batch] = []
     for one in files:
         file = one.file
-        if _has_end(file.format, file.path):
+        if has_parts(file.format, file.path):
             source = EndSource(file.path, file.format, one.ordinal, _END)
             end = _read(run, source)
             if not _tells_steps(source):
@@ -130,7 +131,7 @@ def _parts(end: Batch, source: EndSource) -> tuple[Batch, Batch]:
     """Return rows at strides over what lies before the end of a log, and the end in its place."""
     rows = tuple(_earlier(_Blocks(source, end.records).read(), source.complete_from or 0))
     status = replace(end.status, bytes_read=min(source.cost, source.start))
-    placed = tuple(_placed(end.records, source.start))
+    placed = tuple(_placed(source.parts, end.records, source.start))
     return Batch(end.run, status, rows), Batch(end.run, status, placed)
 
 
@@ -148,9 +149,11 @@ class _Blocks:
     """Blocks of a log at strides, from its beginning to where its end was read."""
 
     def __init__(self, source: EndSource, end: Sequence[Record]) -> None:
-        rows = sum(len(one.steps) for one in _training_rows(end))
+        steps = {step for one in _training_rows(end) for step in one.steps}
         self._source = source
-        self._size = int(_ROWS_A_BLOCK * (source.status().size - source.start) / max(1, rows))
+        self._size = int(
+            _STEPS_A_BLOCK * (source.status().size - source.start) / max(1, len(steps))
+        )
 
     def read(self) -> Iterator[MetricRows]:
         """Yield the rows that lie whole in a block, in the order of the file."""
@@ -165,8 +168,7 @@ class _Blocks:
             return
         part = self._source.parts.part(start, stop)
         if not part.needs_beginning:
-            for rows in _training_rows(part.records):
-                yield _moved(rows, start)
+            yield from _training_rows(_placed(self._source.parts, part.records, start))
 
 
 def _training_rows(records: Iterable[Record]) -> Iterator[MetricRows]:
@@ -186,16 +188,16 @@ def _earlier(rows: Iterable[MetricRows], end: int) -> Iterator[MetricRows]:
     """
     found = list(rows)
     places = [place for one in found for place in zip(one.orders, one.steps, strict=True)]
-    kept: set[int] = set()
+    kept: set[tuple[int, int]] = set()
     least, widest, went_back = end - 1, 0, False
     for order, step in sorted(places, reverse=True):
         if step <= least:
-            kept.add(order)
+            kept.add((order, step))
             least, widest, went_back = step, max(widest, least - step), False
         elif not went_back:
             least, went_back = least - widest, True
     for one in found:
-        yield from _only(one, [order in kept for order in one.orders])
+        yield from _only(one, list(map(kept.__contains__, zip(one.orders, one.steps, strict=True))))
 
 
 def _only(rows: MetricRows, stays: Sequence[bool]) -> Iterator[MetricRows]:
@@ -212,27 +214,32 @@ def _only(rows: MetricRows, stays: Sequence[bool]) -> Iterator[MetricRows]:
         )
 
 
-def _placed(records: Iterable[Record], at: int) -> Iterator[Record]:
-    """Yield records with their rows' places counted from a byte on."""
-    for record in records:
-        yield _moved(record, at) if isinstance(record, MetricRows) else record
-
-
-def _moved(rows: MetricRows, at: int) -> MetricRows:
-    """Return rows with their places counted from a byte on: no row is shorter than one."""
-    return replace(rows, orders=[order + at for order in rows.orders])
+def _placed(log: LogParts, records: Iterable[Record], start: int) -> Iterable[Record]:
+    """Return the records of a part with its rows' orders counted from its first byte on: no row is
+    shorter than one. Orders that are times stay.
+    """
+    if log.by_time:
+        return records
+    return [
+        replace(record, orders=[order + start for order in record.orders])
+        if isinstance(record, MetricRows)
+        else record
+        for record in records
+    ]
 
 
 def _is_long(file: FoundFile) -> bool:
     """Return whether a file is previewed: it has many bytes, and can be read from its end."""
-    return _has_end(file.format, file.path) and bytes_of(file.path) > LONG
+    return has_parts(file.format, file.path) and bytes_of(file.path) > LONG
 
 
-def _has_end(format: Format | None, path: Path) -> TypeGuard[PartedFormat]:
-    """Return whether a file's end and blocks of it are read for a preview. Not of event files, in
-    which each number is a record of its own: a block would have to hold hundreds.
-    """
-    return has_parts(format, path) and format.name != events.name
+def _is_long_by_time(one: PreviewedFile) -> bool:
+    file = one.file
+    return (
+        has_parts(file.format, file.path)
+        and file.format.parts.by_time
+        and bytes_of(file.path) > _END
+    )
 
 
 def _modified(one: PreviewedFile) -> float:

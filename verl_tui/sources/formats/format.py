@@ -131,6 +131,13 @@ class Parts(Protocol[PartReaderT]):
         """Steps at the beginning of a part of which something may lie before it."""
         ...
 
+    @property
+    def by_time(self) -> bool:
+        """True if the orders of rows are the times at which they were written, and do not count the
+        rows of a file.
+        """
+        ...
+
     def opening(self, path: Path) -> PartReaderT:
         """Return a fresh reader for the beginning of a file."""
         ...

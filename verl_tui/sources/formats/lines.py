@@ -130,6 +130,8 @@ class LineReader:
 class LineParts:
     """Reads parts of a text file, from a line on."""
 
+    by_time = False
+
     def __init__(self, decoder: Callable[[], Decoder], *, cut: int = 1) -> None:
         """Describe a format.
 

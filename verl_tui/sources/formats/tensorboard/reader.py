@@ -283,6 +283,7 @@ class _EventParts:
     is resumed: where they are seen to go back, the part needs what lies before it.
     """
 
+    by_time = True
     cut = 2  # in case one of the first records counts something else than the trainer's steps
 
     def begin(self, read: ReadAt, at: int, stop: int) -> int | None:

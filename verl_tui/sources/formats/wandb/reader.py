@@ -209,6 +209,7 @@ class _WandbParts:
     records that state the trainer's step are taken, and those that follow them.
     """
 
+    by_time = False
     cut = 1
 
     def begin(self, read: ReadAt, at: int, stop: int) -> int | None:
