@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from array import array
 from bisect import bisect_right
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
     from verl_tui.runs.series import Series
 
@@ -30,6 +32,68 @@ class Block(NamedTuple):
     """Standard error of each level by the differences of neighbours, nan below two values; empty if
     not computed.
     """
+
+
+class BlockHistory(Sequence[Block]):
+    """Blocks of the same metrics, one after the other.
+
+    They are held as columns of numbers: as objects they would take several times the memory of all
+    that was logged.
+    """
+
+    __slots__ = ("_errors", "_levels", "_metrics", "_steps")
+
+    def __init__(self, blocks: Iterable[Block] = ()) -> None:
+        self._metrics = 0
+        self._steps = array("q")
+        """First, last and settled step of each block."""
+        self._levels = array("d")
+        self._errors = array("d")
+        for block in blocks:
+            self.append(block)
+
+    def append(self, block: Block) -> None:
+        """Put a block behind the last one."""
+        self._metrics = len(block.levels)
+        self._steps.extend((block.first, block.last, block.settled_step))
+        self._levels.extend(block.levels)
+        self._errors.extend(block.errors)
+
+    def levels(self, i: int) -> Sequence[float]:
+        """Return the level of a metric in each block."""
+        return self._levels[range(self._metrics)[i] :: self._metrics]
+
+    def errors(self, i: int) -> Sequence[float]:
+        """Return the standard error of a metric's level in each block, if they have errors."""
+        return self._errors[range(self._metrics)[i] :: self._metrics]
+
+    def __len__(self) -> int:
+        return len(self._steps) // 3
+
+    @overload
+    def __getitem__(self, at: int) -> Block: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> BlockHistory: ...
+
+    def __getitem__(self, at: int | slice) -> Block | BlockHistory:
+        places = range(len(self))[at]
+        if isinstance(places, int):
+            return self._block(places)
+        if places.step != 1:
+            return BlockHistory(map(self._block, places))
+        stretch, count = BlockHistory(), self._metrics
+        stretch._metrics = count
+        stretch._steps = self._steps[3 * places.start : 3 * places.stop]
+        stretch._levels = self._levels[count * places.start : count * places.stop]
+        stretch._errors = self._errors[count * places.start : count * places.stop]
+        return stretch
+
+    def _block(self, i: int) -> Block:
+        first, last, settled = self._steps[3 * i : 3 * i + 3]
+        start, stop = self._metrics * i, self._metrics * (i + 1)
+        levels, errors = self._levels[start:stop], self._errors[start:stop]
+        return Block(first, last, tuple(levels), settled, tuple(errors))
 
 
 class Blocks:

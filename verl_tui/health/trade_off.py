@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from verl_tui.health.blocks import Block
+    from verl_tui.health.blocks import BlockHistory
 
 _LEFT = 0.6
 """Share of its best at or below which a figure has fallen: heuristic; errors measure the noise of
@@ -49,7 +49,7 @@ class TradeOff(NamedTuple):
     reward_then: float
     reward_now: float
 
-    def lasts(self, blocks: Sequence[Block], reached: tuple[float, float]) -> bool:
+    def lasts(self, blocks: BlockHistory, reached: tuple[float, float]) -> bool:
         """Return whether the figure is still down and the reward still above its level then."""
         now, reward, floor = blocks[-1].levels[self.column], blocks[-1].levels[0], _floor(reached)
         if math.isnan(now) or math.isnan(reward):
@@ -63,7 +63,7 @@ class _BlockLevel(NamedTuple):
     level: float
 
 
-def trade_off(blocks: Sequence[Block], i: int, reached: tuple[float, float]) -> TradeOff | None:
+def trade_off(blocks: BlockHistory, i: int, reached: tuple[float, float]) -> TradeOff | None:
     """Return how far a figure has fallen while the reward rose, None where it has not, or the
     reward has not.
 
@@ -77,11 +77,11 @@ def trade_off(blocks: Sequence[Block], i: int, reached: tuple[float, float]) -> 
     # 0 no share is known.
     if reached[1] <= floor or not newest - floor <= _LEFT * (reached[1] - floor):
         return None
-    first = max(0, len(blocks) - _LOOKED_AT)
+    newest_levels = blocks[-_LOOKED_AT:].levels(i)
     points = [
         _BlockLevel(at, level)
-        for at in range(first, len(blocks))
-        if math.isfinite(level := blocks[at].levels[i])
+        for at, level in enumerate(newest_levels, len(blocks) - len(newest_levels))
+        if math.isfinite(level)
     ]
     if len(points) < _FEWEST:
         return None
@@ -97,7 +97,7 @@ def trade_off(blocks: Sequence[Block], i: int, reached: tuple[float, float]) -> 
 
 
 def _over_windows(
-    blocks: Sequence[Block],
+    blocks: BlockHistory,
     points: Sequence[_BlockLevel],
     size: int,
     least: float,
@@ -145,11 +145,13 @@ def _floor(reached: tuple[float, float]) -> float:
     return -1.0 if -1.0 <= low < 0.0 and high <= 1.0 else 0.0
 
 
-def _error(blocks: Sequence[Block], points: Sequence[_BlockLevel], i: int) -> float:
+def _error(blocks: BlockHistory, points: Sequence[_BlockLevel], i: int) -> float:
     """Return the usual error of a level; where blocks hold single values, by the differences of
     neighbours.
     """
-    known = [error for point in points if math.isfinite(error := blocks[point.at].errors[i])]
+    first = points[0].at
+    errors = blocks[first:].errors(i)
+    known = [error for point in points if math.isfinite(error := errors[point.at - first])]
     if known:
         return math.sqrt(fmean(error * error for error in known))
     steps = [abs(after.level - before.level) for before, after in pairwise(points)]
@@ -157,14 +159,16 @@ def _error(blocks: Sequence[Block], points: Sequence[_BlockLevel], i: int) -> fl
 
 
 def _against_reward(
-    blocks: Sequence[Block], best: Sequence[_BlockLevel], size: int
+    blocks: BlockHistory, best: Sequence[_BlockLevel], size: int
 ) -> tuple[float, float] | None:
     """Return the reward where a figure was at its best and now, None where it surely has not
     risen.
     """
-    before = _finite(blocks[point.at].levels[0] for point in best)
-    after = _finite(block.levels[0] for block in blocks[-size:])
-    errors = _finite(block.errors[0] for block in blocks[-_LOOKED_AT:])
+    first = best[0].at
+    rewards = blocks[first:].levels(0)
+    before = _finite(rewards[point.at - first] for point in best)
+    after = _finite(rewards[-size:])
+    errors = _finite(blocks[-_LOOKED_AT:].errors(0))
     if not before or not after or not errors:
         return None
     then, now = fmean(before), fmean(after)

@@ -20,7 +20,7 @@ from verl_tui.health.finding import NotJudged
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.health.blocks import Block
+    from verl_tui.health.blocks import BlockHistory
     from verl_tui.health.rule_context import RuleContext
 
 _MOST = 12
@@ -77,7 +77,7 @@ class ComponentImbalance(BlockDiagnosis):
             )
         return BlockInputs((reward, *keys[:_MOST]))
 
-    def judge_blocks(self, blocks: Sequence[Block], inputs: BlockInputs) -> BlockFinding | None:
+    def judge_blocks(self, blocks: BlockHistory, inputs: BlockInputs) -> BlockFinding | None:
         """Find a component that carries the reward while the others gain nothing."""
         columns = range(1, len(inputs.keys))
         for i in columns:
@@ -90,7 +90,7 @@ class ComponentImbalance(BlockDiagnosis):
         return None
 
     def _block_finding(
-        self, blocks: Sequence[Block], one: _Saturated, others: Sequence[int], inputs: BlockInputs
+        self, blocks: BlockHistory, one: _Saturated, others: Sequence[int], inputs: BlockInputs
     ) -> BlockFinding:
         floor = one.top - (1 - _TOP) * (one.top - one.low)
         foot, last = blocks[one.climb].last, blocks[-1].last
@@ -119,7 +119,7 @@ class ComponentImbalance(BlockDiagnosis):
 
 
 def _saturated(
-    blocks: Sequence[Block], i: int, key: str, reached: tuple[float, float]
+    blocks: BlockHistory, i: int, key: str, reached: tuple[float, float]
 ) -> _Saturated | None:
     """Return a component that has climbed and stays at its top."""
     window = column(blocks[-_WINDOW:], i)
@@ -134,16 +134,13 @@ def _saturated(
     ):
         return None
     foot = low + _FOOT * reach
-    earliest = max(0, len(blocks) - _LONGEST)
-    climb = next(
-        (at for at in range(len(blocks) - 1, earliest, -1) if blocks[at].levels[i] <= foot),
-        earliest,
-    )
-    return _Saturated(i, key, low, top, climb)
+    levels = blocks[-_LONGEST:].levels(i)
+    climb = next((at for at in range(len(levels) - 1, 0, -1) if levels[at] <= foot), 0)
+    return _Saturated(i, key, low, top, len(blocks) - len(levels) + climb)
 
 
 def _stuck(
-    blocks: Sequence[Block], j: int, reached: tuple[float, float], saturated: _Saturated
+    blocks: BlockHistory, j: int, reached: tuple[float, float], saturated: _Saturated
 ) -> bool:
     """Return whether a component may be stuck: it is still logged, and has not reached its own top
     before.
@@ -165,7 +162,7 @@ def _stuck(
     return not done
 
 
-def _moves(blocks: Sequence[Block], j: int, saturated: _Saturated) -> bool:
+def _moves(blocks: BlockHistory, j: int, saturated: _Saturated) -> bool:
     """Return whether a component has gained anything since the saturated one began to climb.
 
     By the saturated one's measure, or surely by its own: parts of a reward have scales of their
@@ -178,7 +175,7 @@ def _moves(blocks: Sequence[Block], j: int, saturated: _Saturated) -> bool:
     return line.t >= _SURE_T and line.change >= _OWN * abs(now)
 
 
-def _fell(blocks: Sequence[Block], j: int, saturated: _Saturated) -> bool:
+def _fell(blocks: BlockHistory, j: int, saturated: _Saturated) -> bool:
     """Return whether a component has fallen since then, by the saturated one's measure or by its
     own.
     """
@@ -188,7 +185,7 @@ def _fell(blocks: Sequence[Block], j: int, saturated: _Saturated) -> bool:
     )
 
 
-def _gain(blocks: Sequence[Block], j: int, saturated: _Saturated) -> tuple[float, float]:
+def _gain(blocks: BlockHistory, j: int, saturated: _Saturated) -> tuple[float, float]:
     """Return what one has gained since the saturated one began to climb, and its level now; nan if
     unknown.
     """

@@ -8,7 +8,7 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from verl_tui.health.blocks import Block, Blocks
+from verl_tui.health.blocks import Block, BlockHistory, Blocks
 from verl_tui.health.conditions.condition import Breaches
 from verl_tui.health.conditions.trend import trend
 from verl_tui.health.finding import Episode, Finding, NotJudged
@@ -114,7 +114,7 @@ class BlockDiagnosis(Diagnosis):
         """Return the metrics to look at, or why it does not apply."""
 
     @abstractmethod
-    def judge_blocks(self, blocks: Sequence[Block], inputs: BlockInputs) -> BlockFinding | None:
+    def judge_blocks(self, blocks: BlockHistory, inputs: BlockInputs) -> BlockFinding | None:
         """Return the finding at the last of the blocks, None if there is none."""
 
     def causes(self, context: RuleContext) -> Sequence[str]:  # noqa: ARG002 - most need no settings
@@ -156,7 +156,7 @@ class BlockDiagnosis(Diagnosis):
         self._forget()
 
     def _forget(self) -> None:
-        self._history: list[Block] = []
+        self._history = BlockHistory()
         self._reach: list[tuple[float, float]] = []
         self._newest: BlockFinding | None = None
         self._quiet = 0
@@ -216,18 +216,22 @@ class BlockDiagnosis(Diagnosis):
         )
 
 
-def since(blocks: Sequence[Block], step: int) -> Sequence[Block]:
+def since(blocks: BlockHistory, step: int) -> BlockHistory:
     """Return the blocks from a step on; many are thinned out, so that cost stays bounded."""
     stretch = blocks[bisect_left(blocks, step, key=lambda block: block.last) :]
     stride = len(stretch) // _MANY + 1
-    return [*stretch[:-1:stride], stretch[-1]] if stride > 1 else stretch
+    if stride == 1:
+        return stretch
+    thinned = stretch[:-1:stride]
+    thinned.append(stretch[-1])
+    return thinned
 
 
-def column(blocks: Sequence[Block], i: int) -> list[float]:
+def column(blocks: BlockHistory, i: int) -> list[float]:
     """Return the levels of one metric, without the blocks that lack it."""
-    return [value for block in blocks if not math.isnan(value := block.levels[i])]
+    return [level for level in blocks.levels(i) if not math.isnan(level)]
 
 
-def course(blocks: Sequence[Block], i: int) -> Trend:
+def course(blocks: BlockHistory, i: int) -> Trend:
     """Return the trend of one metric over the blocks."""
     return trend(column(blocks, i))

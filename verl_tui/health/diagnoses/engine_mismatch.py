@@ -21,7 +21,7 @@ from verl_tui.health.finding import NotJudged
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.health.blocks import Block
+    from verl_tui.health.blocks import BlockHistory
     from verl_tui.health.rule_context import RuleContext
 
 _LIMITS: tuple[tuple[str, float, str], ...] = (
@@ -65,7 +65,7 @@ class EngineMismatch(BlockDiagnosis):
             )
         return BlockInputs((norm, *(key for key, _, _ in found)), tuple(found))
 
-    def judge_blocks(self, blocks: Sequence[Block], inputs: BlockInputs) -> BlockFinding | None:
+    def judge_blocks(self, blocks: BlockHistory, inputs: BlockInputs) -> BlockFinding | None:
         """Find a mismatch during which the gradient norm climbs."""
         beyond = [
             (i, *known)
@@ -82,7 +82,7 @@ class EngineMismatch(BlockDiagnosis):
 
     def _block_finding(
         self,
-        stretch: Sequence[Block],
+        stretch: BlockHistory,
         beyond: Sequence[tuple[int, str, float, str]],
         inputs: BlockInputs,
     ) -> BlockFinding:
@@ -109,7 +109,7 @@ class EngineMismatch(BlockDiagnosis):
         )
 
 
-def _norm_climbs(blocks: Sequence[Block], lag: int) -> bool:
+def _norm_climbs(blocks: BlockHistory, lag: int) -> bool:
     stretch = blocks[-lag:]
     norm = column(stretch, 0)
     if len(norm) != lag or not norm[-1] >= _CLIMB * norm[0] > 0:

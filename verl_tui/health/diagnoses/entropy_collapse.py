@@ -25,7 +25,7 @@ from verl_tui.health.finding import Finding, NotJudged
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.health.blocks import Block
+    from verl_tui.health.blocks import BlockHistory
     from verl_tui.health.finding import Episode
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
@@ -128,7 +128,7 @@ class EntropyCollapse(BlockDiagnosis):
             return NotJudged(self.rule.id, f"the log has no {'reward' if entropy else 'entropy'}")
         return BlockInputs((entropy, reward))
 
-    def judge_blocks(self, blocks: Sequence[Block], inputs: BlockInputs) -> BlockFinding | None:
+    def judge_blocks(self, blocks: BlockHistory, inputs: BlockInputs) -> BlockFinding | None:
         """Compare the newest block with earlier ones."""
         opening, now = max(column(blocks[:3], 0), default=0.0), blocks[-1].levels[0]
         if opening <= 0 or not 0 <= now <= _LEFT * opening or self._converged(blocks):
@@ -140,7 +140,7 @@ class EntropyCollapse(BlockDiagnosis):
             return None
         return self._block_finding(blocks, self.began(_brink(stretch)), opening, inputs)
 
-    def _converged(self, blocks: Sequence[Block]) -> bool:
+    def _converged(self, blocks: BlockHistory) -> bool:
         """Return whether the task is solved: the reward is next to 1, the end of its scale, or came
         most of the way.
         """
@@ -153,7 +153,7 @@ class EntropyCollapse(BlockDiagnosis):
         )
 
     def _block_finding(
-        self, blocks: Sequence[Block], start: int, opening: float, inputs: BlockInputs
+        self, blocks: BlockHistory, start: int, opening: float, inputs: BlockInputs
     ) -> BlockFinding:
         stretch = since(blocks, start)
         now = blocks[-1]
@@ -210,7 +210,7 @@ def _has_learnt(reward: Series, step: int) -> bool:
     ) and now > max(first)
 
 
-def _fall(blocks: Sequence[Block]) -> Sequence[Block] | None:
+def _fall(blocks: BlockHistory) -> BlockHistory | None:
     """Return the shortest stretch over which entropy fell while the reward did not rise."""
     for lag in _LAGS:
         stretch = blocks[-lag - 1 :]
@@ -219,18 +219,19 @@ def _fall(blocks: Sequence[Block]) -> Sequence[Block] | None:
     return None
 
 
-def _brink(stretch: Sequence[Block]) -> int:
+def _brink(stretch: BlockHistory) -> int:
     """Return the last step at which entropy was still near where the stretch begins."""
     near = _NEAR * stretch[0].levels[0]
-    return [block.last for block in stretch if block.levels[0] >= near or block is stretch[0]][-1]
+    high = [block.last for block in stretch if block.levels[0] >= near]
+    return high[-1] if high else stretch[0].last
 
 
-def _fallen(stretch: Sequence[Block]) -> bool:
+def _fallen(stretch: BlockHistory) -> bool:
     values = column(stretch, 0)
     return len(values) >= 4 and values[-1] <= _FALL * values[0] and course(stretch, 0).t <= _FALL_T
 
 
-def _risen(stretch: Sequence[Block]) -> bool:
+def _risen(stretch: BlockHistory) -> bool:
     values, line = column(stretch, 1), course(stretch, 1)
     if len(values) < 4:
         return True

@@ -12,9 +12,7 @@ from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, BlockFinding, Bl
 from verl_tui.health.finding import NotJudged
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from verl_tui.health.blocks import Block
+    from verl_tui.health.blocks import Block, BlockHistory
     from verl_tui.health.rule_context import RuleContext
 
 _NOW = 2
@@ -60,7 +58,7 @@ class EntropyExplosion(BlockDiagnosis):
             return NotJudged(self.rule.id, "the log has neither response length nor reward")
         return BlockInputs((entropy, length, reward))
 
-    def judge_blocks(self, blocks: Sequence[Block], inputs: BlockInputs) -> BlockFinding | None:
+    def judge_blocks(self, blocks: BlockHistory, inputs: BlockInputs) -> BlockFinding | None:
         """Compare the newest blocks with those before."""
         if self.breaches.open is None:
             self._found = _explosion(blocks)
@@ -84,7 +82,7 @@ class EntropyExplosion(BlockDiagnosis):
         )
 
 
-def _explosion(blocks: Sequence[Block]) -> _Explosion | None:
+def _explosion(blocks: BlockHistory) -> _Explosion | None:
     # A run begins with high entropy: a return to where it began is no explosion. Most blocks come
     # no further than this.
     least = max(_LEAST, *column(blocks[:3], 0))
@@ -103,7 +101,7 @@ def _explosion(blocks: Sequence[Block]) -> _Explosion | None:
     return _Explosion(since, usual, signs) if signs else None
 
 
-def _signs(past: Sequence[Block], now: Block) -> tuple[str, ...]:
+def _signs(past: BlockHistory, now: Block) -> tuple[str, ...]:
     """Return the other signs in words; none if the reward rises."""
     signs = []
     length, reward = column(past, 1), column(past, 2)

@@ -16,7 +16,7 @@ from verl_tui.runs.views.devices import utilization_keys
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.health.blocks import Block
+    from verl_tui.health.blocks import Block, BlockHistory
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
 
@@ -53,7 +53,7 @@ class GpuUneven(BlockDiagnosis):
         )
         return BlockInputs(tuple(used), 100.0 if highest <= 1.0 else 1.0)
 
-    def judge_blocks(self, blocks: Sequence[Block], inputs: BlockInputs) -> BlockFinding | None:
+    def judge_blocks(self, blocks: BlockHistory, inputs: BlockInputs) -> BlockFinding | None:
         """Find devices that are idle while others work."""
         newest = blocks[-_LASTS:]
         idle = [
@@ -73,7 +73,7 @@ class GpuUneven(BlockDiagnosis):
         return enough and levels[i] * scale < min(self.rule.threshold, _APART * fmean(working))
 
     def _block_finding(
-        self, newest: Sequence[Block], idle: Sequence[str | None], inputs: BlockInputs
+        self, newest: BlockHistory, idle: Sequence[str | None], inputs: BlockInputs
     ) -> BlockFinding:
         scale, last = float(str(inputs.depends_on)), newest[-1]
         levels = {key: level * scale for key, level in zip(inputs.keys, last.levels, strict=True)}

@@ -17,7 +17,7 @@ from verl_tui.indicators import validation_keys
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.health.blocks import Block
+    from verl_tui.health.blocks import BlockHistory
     from verl_tui.health.rule_context import RuleContext
 
 _REWARD, _LENGTH, _SCORES = 0, 1, 2
@@ -107,7 +107,7 @@ class LengthCollapse(BlockDiagnosis):
         parts = tuple(key for key in parts if known.get(key, 0.0) >= 0)[:_MOST]
         return BlockInputs((reward, length, *validations, *parts), len(validations))
 
-    def judge_blocks(self, blocks: Sequence[Block], inputs: BlockInputs) -> BlockFinding | None:
+    def judge_blocks(self, blocks: BlockHistory, inputs: BlockInputs) -> BlockFinding | None:
         """Compare the newest blocks with the run's beginning."""
         opening = max(column(blocks[:_OPENING], _LENGTH), default=0.0)
         self._find_last_long(blocks, opening)
@@ -127,13 +127,13 @@ class LengthCollapse(BlockDiagnosis):
             blocks, self.began(blocks[self._long].last), (opening, newest[-1]), fallen, inputs
         )
 
-    def _find_last_long(self, blocks: Sequence[Block], opening: float) -> None:
+    def _find_last_long(self, blocks: BlockHistory, opening: float) -> None:
         for i in range(self._searched, len(blocks)):
             if blocks[i].levels[_LENGTH] >= _NEAR * opening:
                 self._long = i
         self._searched = len(blocks)
 
-    def _courses(self, blocks: Sequence[Block], inputs: BlockInputs) -> list[_Course]:
+    def _courses(self, blocks: BlockHistory, inputs: BlockInputs) -> list[_Course]:
         scores = (_REWARD, *range(_SCORES, len(inputs.keys)))
         courses = (_course(blocks, i, self._long) for i in scores)
         return [one for one in courses if one is not None]
@@ -163,7 +163,7 @@ class LengthCollapse(BlockDiagnosis):
 
     def _block_finding(
         self,
-        blocks: Sequence[Block],
+        blocks: BlockHistory,
         since: int,
         lengths: tuple[float, float],
         fallen: _Course | None,
@@ -192,7 +192,7 @@ class LengthCollapse(BlockDiagnosis):
         )
 
 
-def _course(blocks: Sequence[Block], i: int, long: int) -> _Course | None:
+def _course(blocks: BlockHistory, i: int, long: int) -> _Course | None:
     """Return how a score went, None where too little of it is known before responses shrank, or
     since.
 

@@ -21,7 +21,7 @@ from verl_tui.health.limits import known_response_limit, v1_trainer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.health.blocks import Block
+    from verl_tui.health.blocks import Block, BlockHistory
     from verl_tui.health.rule_context import RuleContext
 
 _LAGS = (4, 8, 16, 32)
@@ -71,7 +71,7 @@ class LengthExplosion(BlockDiagnosis):
         """Name the limit that the settings state."""
         return [cause.words for cause in length_cause(context.run)]
 
-    def judge_blocks(self, blocks: Sequence[Block], inputs: BlockInputs) -> BlockFinding | None:
+    def judge_blocks(self, blocks: BlockHistory, inputs: BlockInputs) -> BlockFinding | None:
         """Compare the newest blocks with earlier ones."""
         if self._newest is not None and self._stays(blocks[-1], inputs):
             return self._block_finding(since(blocks, self._newest.since), inputs)
@@ -81,7 +81,7 @@ class LengthExplosion(BlockDiagnosis):
                 return self._block_finding(_climb(stretch), inputs)
         return None
 
-    def _explodes(self, stretch: Sequence[Block], inputs: BlockInputs) -> bool:
+    def _explodes(self, stretch: BlockHistory, inputs: BlockInputs) -> bool:
         length = column(stretch, 0)
         if len(length) < 4 or length[-1] < _CLIMB * length[0] or course(stretch, 0).t < _TREND_T:
             return False
@@ -93,7 +93,7 @@ class LengthExplosion(BlockDiagnosis):
             return cut >= _CUT
         return isinstance(inputs.depends_on, float) and length >= _NEAR * inputs.depends_on
 
-    def _block_finding(self, stretch: Sequence[Block], inputs: BlockInputs) -> BlockFinding:
+    def _block_finding(self, stretch: BlockHistory, inputs: BlockInputs) -> BlockFinding:
         length, reward, cut = (column(stretch, i) for i in range(3))
         first, last = stretch[0].last, stretch[-1].last
         limit = f" of {number(inputs.depends_on)}" if isinstance(inputs.depends_on, float) else ""
@@ -115,7 +115,7 @@ class LengthExplosion(BlockDiagnosis):
         )
 
 
-def _reaches_limit(stretch: Sequence[Block], limit: object) -> bool:
+def _reaches_limit(stretch: BlockHistory, limit: object) -> bool:
     """Return whether more responses are cut or, where that is unknown, they are near the limit."""
     cut = column(stretch, 2)
     if len(cut) >= 4:
@@ -123,7 +123,7 @@ def _reaches_limit(stretch: Sequence[Block], limit: object) -> bool:
     return isinstance(limit, float) and column(stretch, 0)[-1] >= _NEAR * limit
 
 
-def _reward_falls(stretch: Sequence[Block]) -> bool:
+def _reward_falls(stretch: BlockHistory) -> bool:
     """Return whether the reward falls over the stretch, or since its highest level in it."""
     reward = column(stretch, 1)
     if len(reward) < 4:
@@ -136,7 +136,7 @@ def _reward_falls(stretch: Sequence[Block]) -> bool:
     return highest - reward[-1] >= 2 * _FALL * size and course(since_highest, 1).t <= _FALL_T
 
 
-def _climb(stretch: Sequence[Block]) -> Sequence[Block]:
+def _climb(stretch: BlockHistory) -> BlockHistory:
     """Return a stretch from the last block on in which length had not begun to climb."""
     length = column(stretch, 0)
     foot = length[0] + _FOOT * (length[-1] - length[0])

@@ -24,9 +24,7 @@ from verl_tui.health.limits import KL_COEF, kl_coefficient
 from verl_tui.indicators import validation_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from verl_tui.health.blocks import Block
+    from verl_tui.health.blocks import Block, BlockHistory
     from verl_tui.health.finding import Finding
     from verl_tui.health.rule_context import RuleContext
 
@@ -158,7 +156,7 @@ class NothingLearns(BlockDiagnosis):
             )
         return found
 
-    def judge_blocks(self, blocks: Sequence[Block], inputs: BlockInputs) -> BlockFinding | None:
+    def judge_blocks(self, blocks: BlockHistory, inputs: BlockInputs) -> BlockFinding | None:
         """Bound what the reward can have gained since the beginning."""
         if self._learnt or max(map(abs, self.reach(0))) > _HUGE:
             return None
@@ -174,7 +172,7 @@ class NothingLearns(BlockDiagnosis):
             return self._block_finding(blocks, line, inputs)
         return None
 
-    def _is_flat(self, blocks: Sequence[Block], line: _LearningTrends, inputs: BlockInputs) -> bool:
+    def _is_flat(self, blocks: BlockHistory, line: _LearningTrends, inputs: BlockInputs) -> bool:
         """Return whether a gain is ruled out of a reward that still has something to gain."""
         if not _warm(blocks) or not _level(blocks, line):
             return False
@@ -189,7 +187,7 @@ class NothingLearns(BlockDiagnosis):
 
     def _bound(
         self,
-        blocks: Sequence[Block],
+        blocks: BlockHistory,
         line: _LearningTrends,
         ends: tuple[float, float],
         inputs: BlockInputs,
@@ -202,7 +200,7 @@ class NothingLearns(BlockDiagnosis):
         return share * min(spread, left)
 
     def _block_finding(
-        self, blocks: Sequence[Block], line: _LearningTrends, inputs: BlockInputs
+        self, blocks: BlockHistory, line: _LearningTrends, inputs: BlockInputs
     ) -> BlockFinding:
         first, last = blocks[0].first, blocks[-1].last
         points = len(blocks) * self.size
@@ -221,7 +219,7 @@ class NothingLearns(BlockDiagnosis):
         )
 
 
-def _line(blocks: Sequence[Block]) -> _LearningTrends:
+def _line(blocks: BlockHistory) -> _LearningTrends:
     """Fit a line through the reward's levels."""
     levels = column(blocks, 0)
     count, mean = len(levels), fmean(levels)
@@ -229,7 +227,7 @@ def _line(blocks: Sequence[Block]) -> _LearningTrends:
     slope = math.fsum((i - middle) * level for i, level in enumerate(levels)) / spread
     rest = [level - mean - slope * (i - middle) for i, level in enumerate(levels)]
     squares = math.fsum(one * one for one in rest)
-    within = [error * error for block in blocks if math.isfinite(error := block.errors[0])]
+    within = [error * error for error in blocks.errors(0) if math.isfinite(error)]
     own = math.sqrt(fmean(within)) if within else 0.0
     noise = max(math.sqrt(squares / (count - 2)), own)
     # Neighbours that go together hold less than their number says.
@@ -246,13 +244,13 @@ def _begins(block: Block) -> bool:
     return block.first <= max(1, block.last - block.first)
 
 
-def _warm(blocks: Sequence[Block]) -> bool:
+def _warm(blocks: BlockHistory) -> bool:
     """Return whether the learning rate's warm-up is over; a rate of 0 has its own rule."""
     rates = [abs(rate) for rate in column(blocks, _RATE)]
     return not rates or fmean(rates[: len(rates) // 2 + 1]) >= _WARM * max(rates) > 0
 
 
-def _level(blocks: Sequence[Block], line: _LearningTrends) -> bool:
+def _level(blocks: BlockHistory, line: _LearningTrends) -> bool:
     """Return whether nothing speaks for a gain, neither the line nor the newest points, nor for a
     fall.
     """
@@ -265,7 +263,7 @@ def _level(blocks: Sequence[Block], line: _LearningTrends) -> bool:
     )
 
 
-def _gained(blocks: Sequence[Block], line: _LearningTrends) -> bool:
+def _gained(blocks: BlockHistory, line: _LearningTrends) -> bool:
     """Return whether a reward has gained: over all, for a time, lately, or at once with its first
     points.
     """
@@ -284,7 +282,7 @@ def _gained(blocks: Sequence[Block], line: _LearningTrends) -> bool:
     )
 
 
-def _gains(blocks: Sequence[Block], i: int) -> bool:
+def _gains(blocks: BlockHistory, i: int) -> bool:
     """Return whether another score has gained: validation, or a part of the reward that others
     hide.
     """
@@ -303,16 +301,16 @@ def _ends(
     return (0.0, 1.0) if reward[0] >= 0.0 and reward[1] <= 1.0 else None
 
 
-def _distance(blocks: Sequence[Block]) -> float:
+def _distance(blocks: BlockHistory) -> float:
     """Return the usual KL to the reference over the newer half, 0 where there is none."""
     return median(column(blocks[len(blocks) // 2 :], _KL) or [0.0])
 
 
-def _moved(blocks: Sequence[Block]) -> bool:
+def _moved(blocks: BlockHistory) -> bool:
     return _distance(blocks) >= _MOVED
 
 
-def _held_back(blocks: Sequence[Block], inputs: BlockInputs) -> bool:
+def _held_back(blocks: BlockHistory, inputs: BlockInputs) -> bool:
     """Return whether the KL term is stronger than the guide's, and its cost matters beside
     advantages.
     """
@@ -322,7 +320,7 @@ def _held_back(blocks: Sequence[Block], inputs: BlockInputs) -> bool:
     return stated.value * _distance(blocks) >= _COST
 
 
-def _reason(blocks: Sequence[Block], inputs: BlockInputs) -> str:
+def _reason(blocks: BlockHistory, inputs: BlockInputs) -> str:
     far, stated = _distance(blocks), inputs.depends_on
     if _held_back(blocks, inputs):
         assert isinstance(stated, _Coefficient)

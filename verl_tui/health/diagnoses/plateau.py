@@ -17,9 +17,7 @@ from verl_tui.health.finding import NotJudged
 from verl_tui.indicators import validation_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from verl_tui.health.blocks import Block
+    from verl_tui.health.blocks import BlockHistory
     from verl_tui.health.finding import Finding
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
@@ -63,7 +61,7 @@ class Plateau(BlockDiagnosis):
                 )
         return found
 
-    def judge_blocks(self, blocks: Sequence[Block], inputs: BlockInputs) -> BlockFinding | None:
+    def judge_blocks(self, blocks: BlockHistory, inputs: BlockInputs) -> BlockFinding | None:
         """Find a window in which nothing moves."""
         window = blocks[-self.needs :]
         lines = [course(window, i) for i in range(len(inputs.keys))]

@@ -25,7 +25,7 @@ from verl_tui.indicators import validation_keys
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.health.blocks import Block
+    from verl_tui.health.blocks import BlockHistory
     from verl_tui.health.conditions.trend import Trend
     from verl_tui.health.rule_context import RuleContext
 
@@ -104,7 +104,7 @@ class RewardHacking(BlockDiagnosis):
             (reward, *samples, *validations, *parts, *map(context.names.get, _SCORED)), columns
         )
 
-    def judge_blocks(self, blocks: Sequence[Block], inputs: BlockInputs) -> BlockFinding | None:
+    def judge_blocks(self, blocks: BlockHistory, inputs: BlockInputs) -> BlockFinding | None:
         """Look for what the reward costs, then over several stretches; two blocks in a row must
         show it.
         """
@@ -116,7 +116,7 @@ class RewardHacking(BlockDiagnosis):
         super()._forget()
         self._before, self._cost = False, None
 
-    def _costs(self, blocks: Sequence[Block], inputs: BlockInputs) -> BlockFinding | None:
+    def _costs(self, blocks: BlockHistory, inputs: BlockInputs) -> BlockFinding | None:
         """Return what the reward rises at the cost of."""
         assert isinstance(inputs.depends_on, _Columns)
         if self._cost is not None and not self._cost.lasts(blocks, self.reach(self._cost.column)):
@@ -127,7 +127,7 @@ class RewardHacking(BlockDiagnosis):
             self._cost = next((one for one in found if one is not None), None)
         return _cost_finding(blocks, self._cost, inputs) if self._cost is not None else None
 
-    def _compare(self, blocks: Sequence[Block], inputs: BlockInputs) -> BlockFinding | None:
+    def _compare(self, blocks: BlockHistory, inputs: BlockInputs) -> BlockFinding | None:
         for lag in _LAGS:
             stretch = blocks[-lag:]
             sign = self._sign(stretch, inputs) if len(stretch) == lag else None
@@ -135,7 +135,7 @@ class RewardHacking(BlockDiagnosis):
                 return self._block_finding(stretch, sign, inputs)
         return None
 
-    def _sign(self, stretch: Sequence[Block], inputs: BlockInputs) -> _Sign | None:
+    def _sign(self, stretch: BlockHistory, inputs: BlockInputs) -> _Sign | None:
         """Return the first sign that a rising reward is no improvement, None without one."""
         low, high = self.reach(0)
         line = course(stretch, 0)
@@ -153,7 +153,7 @@ class RewardHacking(BlockDiagnosis):
         return _samples(stretch, inputs.keys)
 
     def _block_finding(
-        self, stretch: Sequence[Block], sign: _Sign, inputs: BlockInputs
+        self, stretch: BlockHistory, sign: _Sign, inputs: BlockInputs
     ) -> BlockFinding:
         first, last = column(stretch, 0)[0], column(stretch, 0)[-1]
         begin, end = stretch[0].last, stretch[-1].last
@@ -171,7 +171,7 @@ class RewardHacking(BlockDiagnosis):
         )
 
 
-def _cost_finding(blocks: Sequence[Block], cost: TradeOff, inputs: BlockInputs) -> BlockFinding:
+def _cost_finding(blocks: BlockHistory, cost: TradeOff, inputs: BlockInputs) -> BlockFinding:
     assert isinstance(inputs.depends_on, _Columns)
     key, reward = inputs.keys[cost.column] or "", inputs.keys[0]
     part = cost.column - 3 - inputs.depends_on.validations
@@ -193,7 +193,7 @@ def _cost_finding(blocks: Sequence[Block], cost: TradeOff, inputs: BlockInputs) 
     )
 
 
-def _follows(stretch: Sequence[Block], i: int) -> bool:
+def _follows(stretch: BlockHistory, i: int) -> bool:
     """Return whether a validation score rises with the reward."""
     line = course(stretch, i)
     values = column(stretch, i)
@@ -202,9 +202,7 @@ def _follows(stretch: Sequence[Block], i: int) -> bool:
     )
 
 
-def _validation(
-    stretch: Sequence[Block], i: int, gain: float | None, key: str | None
-) -> _Sign | None:
+def _validation(stretch: BlockHistory, i: int, gain: float | None, key: str | None) -> _Sign | None:
     """Return the sign that validation falls, or surely does not follow the reward; else None.
 
     Args:
@@ -235,11 +233,11 @@ def _error(line: Trend) -> float:
     return abs(line.change / line.t) if line.t and math.isfinite(line.t) else 0.0
 
 
-def _samples(stretch: Sequence[Block], keys: Sequence[str | None]) -> _Sign | None:
+def _samples(stretch: BlockHistory, keys: Sequence[str | None]) -> _Sign | None:
     """Return the sign that samples repeat or resemble each other more; None where they do not, or
     where they have become right.
     """
-    scores, spreads = ([block.levels[i] for block in stretch] for i in (-2, -1))
+    scores, spreads = (stretch.levels(i) for i in (-2, -1))
     if right_or_wrong(scores, spreads) and has_learnt(scores):
         return None
     for i, words, is_worse in _SAMPLE_SIGNS:

@@ -14,9 +14,7 @@ from verl_tui.metrics import describe
 from verl_tui.patterns import pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from verl_tui.health.blocks import Block
+    from verl_tui.health.blocks import Block, BlockHistory
     from verl_tui.health.rule_context import RuleContext
 
 _PHASE = pattern(
@@ -88,7 +86,7 @@ class SlowPhase(BlockDiagnosis):
         )
         return BlockInputs((step, tokens, *(phases or [step])))
 
-    def judge_blocks(self, blocks: Sequence[Block], inputs: BlockInputs) -> BlockFinding | None:
+    def judge_blocks(self, blocks: BlockHistory, inputs: BlockInputs) -> BlockFinding | None:
         """Compare each phase with its past, and report the one that costs most."""
         if self.breaches.open is not None and self._newest is not None and self._slow is not None:
             since = self._newest.since
@@ -107,7 +105,7 @@ class SlowPhase(BlockDiagnosis):
         return self._block_finding(blocks, self._slow, since, inputs)
 
     def _block_finding(
-        self, blocks: Sequence[Block], slow: _Slow, since: int, inputs: BlockInputs
+        self, blocks: BlockHistory, slow: _Slow, since: int, inputs: BlockInputs
     ) -> BlockFinding:
         i, usual = slow.column, slow.usual
         key, now, step, last = (
@@ -147,7 +145,7 @@ def _is_phase(key: str) -> bool:
     )
 
 
-def _find(blocks: Sequence[Block], i: int, lowest: float) -> _Slow | None:
+def _find(blocks: BlockHistory, i: int, lowest: float) -> _Slow | None:
     """Return by how much a phase is slower than it was, None where it is not.
 
     Args:
@@ -155,7 +153,7 @@ def _find(blocks: Sequence[Block], i: int, lowest: float) -> _Slow | None:
         i: The phase's column.
         lowest: Its lowest level so far.
     """
-    now = min((block.levels[i] for block in blocks[-_NOW:]), default=math.nan)
+    now = min(blocks[-_NOW:].levels(i), default=math.nan)
     step = blocks[-1].levels[0]
     # Most phases are too short to matter, or no slower than they ever were: that is quickly seen.
     matters = now >= _SHARE * step and now >= _SLOWER * lowest
@@ -172,7 +170,7 @@ def _find(blocks: Sequence[Block], i: int, lowest: float) -> _Slow | None:
     return _Slow(now - usual, i, usual, each)
 
 
-def _per_token(blocks: Sequence[Block], i: int) -> float:
+def _per_token(blocks: BlockHistory, i: int) -> float:
     """Return the least time of a phase for one token, infinite where tokens are unknown."""
     return min(
         (block.levels[i] / block.levels[1] for block in blocks if block.levels[1] > 0),
@@ -180,7 +178,7 @@ def _per_token(blocks: Sequence[Block], i: int) -> float:
     )
 
 
-def _usual(blocks: Sequence[Block], i: int, per: int | None) -> float | None:
+def _usual(blocks: BlockHistory, i: int, per: int | None) -> float | None:
     """Return the usual level before the newest blocks, as such or per another metric. The first
     block warms up.
     """
@@ -199,7 +197,7 @@ def _usual(blocks: Sequence[Block], i: int, per: int | None) -> float | None:
     return level if level > 0 else None
 
 
-def _since(blocks: Sequence[Block], slow: _Slow) -> int:
+def _since(blocks: BlockHistory, slow: _Slow) -> int:
     """Return the first step of the first block of the growth."""
     since = blocks[-1].first
     for block in reversed(blocks):
