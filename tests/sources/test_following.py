@@ -14,13 +14,14 @@ from log_reading import NOW, drain, values
 
 from verl_tui.config import Config
 from verl_tui.monitor import Monitor
-from verl_tui.records import Batch, MetricRows, Restart, Unreadable
+from verl_tui.records import Batch, MetricRows, Progress, Restart, Unreadable
 from verl_tui.runs.run import Run
 from verl_tui.sources.discovery.finder import Discovery
 from verl_tui.sources.feed import Feed
 from verl_tui.sources.fields.jsonl import JsonDecoder
 from verl_tui.sources.files import tail
 from verl_tui.sources.formats import filelogger, lines
+from verl_tui.sources.formats.console import decoder as console
 from verl_tui.sources.formats.lines import LineReader
 from verl_tui.sources.source import FileSource
 
@@ -400,3 +401,11 @@ def test_whole_numbers_of_any_size(log):
     unreadable = [one for one in log.read() if isinstance(one, Unreadable)]
     assert log.values() == {1: float("inf"), 2: float("-inf"), 3: 3.0}
     assert [one.line for one in unreadable] == [4, 5]
+
+
+def test_bars_are_taken_though_the_last_of_them_is_broken(tmp_path):
+    log = tmp_path / "train.log"
+    bar = "Training Progress:  {}%|#  | {}/9 [01:00<09:00, 60.0s/it]"
+    log.write_text(f"{bar.format(11, 1)}\r{bar.format(22, 2)}\rTraining Progress:  33%|step:3 ")
+    source = FileSource(log, console)
+    assert [record.step for record in drain(source) if isinstance(record, Progress)] == [1, 2]

@@ -5,6 +5,7 @@ told.
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import socket
 
@@ -85,6 +86,23 @@ def test_a_first_step_that_comes_while_watching(tmp_path):
     with log.open("a") as file:
         file.write((PROSE * 200 + STEPS) * 500)
     assert len(finder.scan().runs) == 1
+
+
+@pytest.mark.parametrize("before", ["", "INFO trainer starts\n"])
+def test_a_first_record_longer_than_what_is_looked_at_first(tmp_path, before):
+    record = {
+        "step": 1,
+        "data": {f"group/a rather long name of a metric {n}": n for n in range(5000)},
+    }
+    data = f"{before}{json.dumps(record)}\n"
+    log = tmp_path / "metrics.jsonl"
+    finder = Finder([str(tmp_path)])
+    for end in (len(data) - 9, len(data)):
+        log.write_text(data[:end])
+        runs = finder.scan().runs
+        assert len(runs) == (end == len(data))
+    assert [file.format.name for file in runs[0].files] == ["verl file logger"]
+    assert len(read_runs(log).popitem()[1].keys) == 5000
 
 
 def test_little_is_read_of_a_large_text_and_nothing_twice(tmp_path, monkeypatch):

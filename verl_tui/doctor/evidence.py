@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.secrets import hide
+from verl_tui.sources.discovery.beginning import beginning
 from verl_tui.sources.discovery.probing import DEEPEST
 from verl_tui.sources.files.compressed import head, plain
-from verl_tui.sources.formats import FORMATS, HEAD
+from verl_tui.sources.formats import FORMATS
 from verl_tui.sources.formats.console import decoder as console
 from verl_tui.sources.formats.console import first_signs
 from verl_tui.text import one_line
@@ -42,7 +43,7 @@ def evidence(path: Path, named: str) -> str:
     format = next((one for one in FORMATS if one.name == named), None)
     if format is None or path.is_dir():
         return "its name, and the names of the files in it" if path.is_dir() else "its name"
-    begin = head(path, HEAD)
+    begin = beginning(path).data
     if format.matches(plain(path), begin):
         return _by_beginning(plain(path), begin, format)
     return _by_rest(path, begin) if format is console else _NAMED.format(named)

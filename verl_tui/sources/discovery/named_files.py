@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.sources.discovery import naming
+from verl_tui.sources.discovery.beginning import beginning
 from verl_tui.sources.discovery.found import FoundFile
 from verl_tui.sources.discovery.probing import reason_of
 from verl_tui.sources.files import rotated
-from verl_tui.sources.files.compressed import head, plain
-from verl_tui.sources.formats import FORMATS, HEAD, tutorial
+from verl_tui.sources.files.compressed import plain
+from verl_tui.sources.formats import FORMATS, tutorial
 from verl_tui.sources.formats.console import decoder as console
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class NamedFiles:
         """Return a file with its format, or why it cannot be read."""
         part = rotated.newest_part(path)
         try:
-            begin, status = head(part, HEAD), part.stat()
+            begin, status = beginning(part).data, part.stat()
         except OSError as error:
             return Named(None, reason_of(error))
         if not begin.strip():

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui import debug_log
 from verl_tui.sources.discovery import naming
+from verl_tui.sources.discovery.beginning import beginning
 from verl_tui.sources.discovery.name_classes import (
     NameClass,
     classify_name,
@@ -71,8 +72,8 @@ class _Inspection:
     """Of the file then."""
     inode: int = 0
     """Which file it was: another one may take its name."""
-    looked: int = 0
-    """Bytes of its beginning that its format was told by."""
+    begun: bool = False
+    """True if so much of its beginning was there that it tells the format, whatever follows."""
     at: int = 0
     """Bytes from its beginning that hold no mark of a console."""
     known: Recognised | None = None
@@ -81,7 +82,7 @@ class _Inspection:
     @property
     def is_final(self) -> bool:
         """True if further bytes can change nothing."""
-        return self.binary or (self.known is not None and self.known.sure and self.looked >= HEAD)
+        return self.binary or (self.known is not None and self.known.sure and self.begun)
 
     def is_provisional(self, status: os.stat_result) -> bool:
         """Return whether a file is no log after all where the next look recognises none. What was
@@ -90,7 +91,7 @@ class _Inspection:
         return (
             self.known is not None
             and self.known.sure
-            and self.looked < HEAD
+            and not self.begun
             and self.is_continued(status)
         )
 
@@ -226,7 +227,7 @@ class Probe:
         self, path: Path, inspection: _Inspection, status: os.stat_result, called: NameClass
     ) -> Recognised | None:
         known = None
-        if inspection.looked < HEAD or not inspection.is_continued(status):
+        if not inspection.begun or not inspection.is_continued(status):
             known = self._by_beginning(path, inspection, called)
         if known is None and not inspection.binary and called is NameClass.LOG:
             known = self._as_console(path, inspection, status.st_size)
@@ -241,10 +242,10 @@ class Probe:
         self, path: Path, inspection: _Inspection, called: NameClass
     ) -> Recognised | None:
         begin = head(path, _START)
+        inspection.begun = False
         inspection.binary = b"\0" in begin.strip(b"\0") and len(begin) >= _START
         if len(begin) >= _START and not inspection.binary:
-            begin = head(path, HEAD)
-        inspection.looked = len(begin)
+            begin, inspection.begun = beginning(path)
         if not begin.strip():
             return None
         fits = _surely if called is NameClass.ODD else _matching

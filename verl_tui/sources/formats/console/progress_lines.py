@@ -25,6 +25,11 @@ _TOTAL = pattern(rb"Total (?:training steps:|optimization steps =) ([\d,]{1,15})
 """verl's trainers and the Trainer of transformers."""
 _PER_EPOCH = pattern(rb"Size of train dataloader: (\d{1,15})(?!\d)")
 _BEGUN = pattern(rb"^epoch \d+, step (\d{1,15})\s*$")
+_BROKEN_BARS = 8
+"""Bars without an end that are passed over at the end of a line: one is being written, others were
+glued to something.
+"""
+_DIGITS = 3
 WORDS = ("%|", "Total training", "Total optimization", "Size of train", "epoch ")
 """Every line that this module reads contains one of these."""
 
@@ -62,8 +67,13 @@ def stated_progress(part: bytes) -> Progress | None:
 
 def complete_bars(line: bytes) -> int:
     """Return how many bytes of an unfinished line end with its last complete bar, 0 for none."""
-    at = line.rfind(b"%|")
-    if at < 0:
-        return 0
-    found = WHOLE_BAR.match(line, max(0, len(line[:at].rstrip(b"0123456789"))))
-    return found.end() if found is not None else 0
+    at = len(line)
+    for _ in range(_BROKEN_BARS):
+        at = line.rfind(b"%|", 0, at)
+        if at < 0:
+            return 0
+        begin = len(line[max(0, at - _DIGITS) : at].rstrip(b"0123456789"))
+        found = WHOLE_BAR.match(line, max(0, at - _DIGITS) + begin)
+        if found is not None:
+            return found.end()
+    return 0

@@ -1,0 +1,106 @@
+"""Every command without a screen, and what must hold whatever the logs hold."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import unicodedata
+from contextlib import redirect_stderr, redirect_stdout
+from typing import TYPE_CHECKING, NamedTuple
+from xml.etree import ElementTree
+
+from verl_tui.cli import main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+COMMANDS = (
+    "check PATH", "check PATH -v --consequences", "check PATH --json", "check PATH --against RUN",
+    "check PATH --best-by critic/score/mean:max --json",
+    "compare PATH", "compare PATH --md", "compare PATH --csv", "compare PATH --json --align time",
+    "compare PATH --align step",
+    "get runs PATH", "get runs PATH --json", "get state RUN", "get state RUN --json",
+    "get findings RUN", "get findings RUN --json", "get metrics RUN", "get metrics RUN --json",
+    "get metrics RUN --metric reward", "get metrics RUN --metric reward --around 7 --json",
+    "get samples RUN", "get samples RUN --worst 2 --full", "get samples RUN --best 3 --json",
+    "get log RUN", "get log RUN --json --full", "get log RUN --error", "get log RUN --around 7",
+    "get log RUN --grep (a|b)*c",
+    "export csv RUN", "export csv PATH -o OUT", "export csv RUN -o OUT.csv",
+    "export tensorboard PATH -o OUT", "export prometheus PATH --textfile OUT.prom",
+    "report PATH -o OUT.html", "report PATH -o OUT.md --charts OUT", "report PATH --format json -o -",
+    "report PATH --format md -o -", "report PATH --format html -o -",
+    "bundle RUN --list", "bundle RUN --yes --samples -o OUT.zip",
+    "doctor PATH", "doctor PATH --json", "notify --show PATH", "notify --show PATH --preset slack",
+    "--snapshot OUT.txt PATH", "--snapshot OUT.svg --size 60x20 PATH",
+)  # fmt: skip
+"""Words of command lines: PATH is a folder of runs, RUN one of them, OUT something to write."""
+_CODES = {"check": {0, 1, 2, 3, 64}, "doctor": {0, 1, 3}, "get": {0, 3, 64}, "export": {0, 3, 73}}
+_PLAIN_FILES = {".txt", ".md", ".html", ".svg", ".json", ".csv", ".prom"}
+
+
+class BrokenError(Exception):
+    """Something that must always hold does not."""
+
+
+class Answer(NamedTuple):
+    """What a command answered."""
+
+    code: int
+    out: str
+    err: str
+
+
+def asked(command: str, path: Path, run: Path, scratch: Path) -> Answer:
+    """Return what a command answers; raise `BrokenError` where it answers what it must not."""
+    standing = {"PATH": str(path), "RUN": str(run)}
+    words = [standing.get(word, word) for word in command.split()]
+    words = [word.replace("OUT", str(scratch / "out")) for word in words]
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", newline="") for _ in range(2))
+    with redirect_stdout(out), redirect_stderr(err):
+        code = main(words)
+    texts = []
+    for stream in (out, err):
+        stream.flush()
+        texts.append(stream.buffer.getvalue().decode("utf-8"))  # type: ignore[attr-defined]
+    answer = Answer(code, *texts)
+    _hold(command, answer, scratch)
+    return answer
+
+
+def _hold(command: str, answer: Answer, scratch: Path) -> None:
+    kind = command.partition(" ")[0]
+    if answer.code not in _CODES.get(kind, {0, 3}):
+        raise BrokenError(f"exit code {answer.code}: {answer.err[:500]}")
+    if answer.code in (3, 64) and not (answer.err + answer.out).strip():
+        raise BrokenError(f"exit code {answer.code} without a word")
+    for name, text in (("output", answer.out), ("errors", answer.err)):
+        _hold_text(name, text)
+    if "json" in command and "prometheus" not in command and answer.code < 3:
+        for line in answer.out.splitlines() if kind == "get" else [answer.out]:
+            json.loads(line, parse_constant=_refused)
+    for file in sorted(scratch.rglob("*")):
+        _hold_text(f"name of {file.name!r}", os.fsencode(file.name).decode("utf-8"))
+        if file.suffix in _PLAIN_FILES and file.is_file():
+            text = file.read_text("utf-8")
+            _hold_text(file.name, text)
+            if file.suffix == ".svg":
+                ElementTree.fromstring(text)
+
+
+def _refused(word: str) -> None:
+    raise BrokenError(f"JSON has {word}")
+
+
+def _hold_text(where: str, text: str) -> None:
+    """Raise `BrokenError` where a text holds what a terminal obeys, or what hides or reorders."""
+    plain = text.replace("\r\n", "\n")
+    at = next((at for at, sign in enumerate(plain) if _is_obeyed(sign)), None)
+    if at is not None:
+        raise BrokenError(f"{where} holds {plain[at]!r}: {plain[max(0, at - 80) : at + 40]!r}")
+
+
+def _is_obeyed(sign: str) -> bool:
+    if sign < "\x7f":
+        return sign < " " and sign not in "\n\t"
+    return unicodedata.category(sign) in ("Cc", "Cf", "Cs", "Zl", "Zp")
