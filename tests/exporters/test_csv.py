@@ -8,6 +8,7 @@ import csv
 import io
 import json
 import math
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -185,3 +186,24 @@ def test_a_link_is_kept(tmp_path: Path) -> None:
     export([run_of(rows("a", (1, 2.5)))], str(link))
     assert link.is_symlink()
     assert (tmp_path / "real.csv").read_text(encoding="utf-8") == "step,a\n1,2.5\n"
+
+
+def test_names_of_ours_are_written_through_no_link(tmp_path: Path) -> None:
+    theirs, folder = tmp_path / "theirs.txt", tmp_path / "out"
+    theirs.write_text("theirs")
+    folder.mkdir()
+    (folder / "run.csv").symlink_to(theirs)
+    run = run_of(rows("a", (1, 2.5)))
+    (path,) = export([run], f"{folder}/")
+    assert theirs.read_text() == "theirs"
+    assert not path.is_symlink()
+    assert path.read_text() == "step,a\n1,2.5\n"
+
+
+def test_a_name_that_was_foreseen_leads_nowhere(tmp_path: Path) -> None:
+    theirs, target = tmp_path / "theirs.txt", tmp_path / "r.csv"
+    theirs.write_text("theirs")
+    (tmp_path / f".r.csv.{os.getpid()}").symlink_to(theirs)
+    export([run_of(rows("a", (1, 2.5)))], str(target))
+    assert theirs.read_text() == "theirs"
+    assert target.read_text() == "step,a\n1,2.5\n"

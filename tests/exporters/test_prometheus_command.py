@@ -57,7 +57,8 @@ def test_a_file_that_cannot_be_replaced_stays_whole(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "rename", full)
+    monkeypatch.setattr(os, "replace", full)
+    monkeypatch.setattr(type(out), "replace", full)
     assert refused(capsys, log, "--textfile", str(out)) == (
         73,
         f"verl-tui: {out}: no space left on device\n",

@@ -6,11 +6,11 @@ import csv
 import math
 import os
 import sys
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from verl_tui.exporters.file_names import unique_names
+from verl_tui.exporters.whole_file import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -59,7 +59,7 @@ def export(runs: Sequence[Run], target: str) -> tuple[Path, ...]:
     if target == "-":
         write_csv(runs[0], sys.stdout)
         return ()
-    _write(runs[0], path)
+    _write(runs[0], path.resolve())  # a link that the user names is kept, and its target replaced
     return (path,)
 
 
@@ -125,27 +125,5 @@ def _into_directory(runs: Sequence[Run], directory: Path) -> tuple[Path, ...]:
 
 
 def _write(run: Run, path: Path) -> None:
-    with _replacing(path) as file:
+    with replacing(path) as file:
         write_csv(run, file)
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[TextIO]:
-    """Open a file that replaces the target once complete: readers never see half of it."""
-    # A link is kept and what it points to replaced; devices and pipes cannot be replaced at all.
-    path = path.resolve()
-    if path.exists() and not path.is_file():
-        with path.open("w", encoding="utf-8", newline="") as file:
-            yield file
-        return
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with temporary.open("w", encoding="utf-8", newline="") as file:
-            yield file
-        temporary.replace(path)
-    except OSError as error:
-        error.filename = str(path)  # the user does not know the temporary one
-        raise
-    finally:
-        with suppress(OSError):
-            temporary.unlink()

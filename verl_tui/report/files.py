@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from verl_tui.exporters.whole_file import usual_rights
 from verl_tui.report.svg import svg
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def write_new(path: Path, text: str, *, replace: bool = False) -> None:
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
             file.write(text)
-        temporary.chmod(0o666 & ~_mask())
+        temporary.chmod(usual_rights())
         if replace:
             temporary.replace(path)
         else:
@@ -47,13 +48,6 @@ def write_new(path: Path, text: str, *, replace: bool = False) -> None:
     finally:
         with suppress(OSError):
             temporary.unlink()
-
-
-def _mask() -> int:
-    """Return which rights new files do not get."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def write_charts(

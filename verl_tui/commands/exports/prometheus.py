@@ -150,10 +150,13 @@ def _gpus() -> list[GpuReading]:
 
 def _write(exposition: Exposition, file: Path) -> None:
     """Replace the file in one go, so that no reader sees half of it."""
-    from prometheus_client import write_to_textfile
+    from prometheus_client import generate_latest
+
+    from verl_tui.exporters.whole_file import replacing
 
     try:
-        write_to_textfile(str(file), exposition)
+        with replacing(file) as out:
+            out.write(generate_latest(exposition).decode())
     except OSError as error:
         raise CommandError(
             f"{file}: {(error.strerror or str(error)).lower()}", EXIT_OUTPUT

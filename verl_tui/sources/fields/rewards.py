@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
+from verl_tui.sources.fields import yaml_text
 from verl_tui.sources.fields.jsonl import loads, number
 from verl_tui.sources.fields.sample import SCORE_NAMES
 from verl_tui.sources.files.tail import opened
@@ -148,7 +149,7 @@ def _settings(path: Path) -> Mapping[str, Any]:
     import yaml  # 20 ms, only where there are weights to be read
 
     try:
-        loaded = loads(text) if path.suffix == ".json" else yaml.safe_load(text)
+        loaded = loads(text) if path.suffix == ".json" else yaml_text.load(text)
     except (ValueError, RecursionError, yaml.YAMLError):
         return {}
     return loaded if isinstance(loaded, dict) else {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from verl_tui.sources.fields import yaml_text
 from verl_tui.sources.fields.jsonl import number
 from verl_tui.text import one_line, safe
 
@@ -16,10 +17,9 @@ def scalar(text: str) -> Any:
     import yaml  # 20 ms, only for runs that have such settings
 
     try:
-        # The parser in C, where PyYAML was built with it, is six times as fast on the forty words
-        # of a launch command.
-        value = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except (yaml.YAMLError, ValueError):  # a number of thousands of digits, a day that is none
+        value = yaml_text.load(text)
+    # A number of thousands of digits, a day that is none, a thousand brackets.
+    except (yaml.YAMLError, ValueError, RecursionError):
         value = text
     return plain_setting(one_line(value, 1000) if isinstance(value, str) else value)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Record, Settings, SourceStatus, Unreadable
+from verl_tui.sources.fields import yaml_text
 from verl_tui.sources.fields.setting_values import flatten_settings, scalar
 from verl_tui.sources.files.tail import opened
 from verl_tui.sources.formats.console.command_line import settings_of
@@ -102,7 +103,7 @@ def read_settings(text: bytes) -> dict[str, Any] | Unreadable:
     import yaml  # 20 ms, only for runs that have a configuration
 
     try:
-        found = _flat(yaml.safe_load(text))
+        found = _flat(yaml_text.load(text))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         reason = f"not YAML: {getattr(error, 'problem', None) or 'unreadable'}"
@@ -138,7 +139,5 @@ def _of_wandb(loaded: dict[Any, Any]) -> dict[Any, Any]:
 
 def _arguments(metadata: bytes) -> list[object]:
     """Return the arguments that W&B kept of the command that started the run."""
-    import yaml
-
-    arguments = yaml.safe_load(metadata).get("args")
+    arguments = yaml_text.load(metadata).get("args")
     return arguments if isinstance(arguments, list) else []

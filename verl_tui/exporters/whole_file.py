@@ -1,0 +1,58 @@
+"""Files that are written whole or not at all: readers see the old content, then the new."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import TextIO
+
+
+_SHOWN = 60
+"""Characters of the target's name that stand in that of the temporary file."""
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[TextIO]:
+    """Open a file that takes the place of the target once it is complete.
+
+    Until then it lies beside the target under a name that nobody can foresee: in a directory that
+    others may write to, a link in its place would lead elsewhere.
+
+    Args:
+        path: The target; a link there is replaced itself, a device or a pipe is written to.
+
+    Raises:
+        OSError: It cannot be written; its `filename` is the target's.
+    """
+    if not path.is_symlink() and path.exists() and not path.is_file():
+        with path.open("w", encoding="utf-8", newline="") as file:
+            yield file
+        return
+    temporary = None
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name[:_SHOWN]}.", dir=path.parent)
+        temporary = Path(name)
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+            yield file
+        temporary.chmod(usual_rights())
+        temporary.replace(path)
+    except OSError as error:
+        error.filename, error.filename2 = str(path), None  # the user does not know the other one
+        raise
+    finally:
+        if temporary is not None:
+            with suppress(OSError):
+                temporary.unlink()
+
+
+def usual_rights() -> int:
+    """Return the rights that this process gives to new files."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
