@@ -129,6 +129,20 @@ def test_a_login_needs_a_user_and_a_password(
     assert "same" not in said
 
 
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o604])
+def test_a_login_that_others_may_read_is_said(
+    log: str, mode: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "login"
+    file.write_text("ann:sesame", encoding="utf-8")
+    file.chmod(mode)
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        words = ("--login-file", str(file), "--port", str(taken.getsockname()[1]))
+        _, said = refused(capsys, log, *words)
+    assert (f"chmod 600 {file}" in said) is (mode != 0o600)
+    assert "sesame" not in said
+
+
 def test_files_that_are_no_certificate(log: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, said = refused(capsys, log, "--tls-cert", log, "--tls-key", log)
     assert code == 64

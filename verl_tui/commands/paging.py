@@ -34,7 +34,8 @@ def show(text: str) -> None:
     environment = {"LESS": "-FR", **os.environ}
     words = [*pager, "-R"] if _is_less(pager) else pager
     try:
-        paging = subprocess.Popen(words, stdin=subprocess.PIPE, env=environment)
+        # The user's own $PAGER, through no shell.
+        paging = subprocess.Popen(words, stdin=subprocess.PIPE, env=environment)  # noqa: S603
     except OSError as error:
         print_message(f"{pager[0]}: {(error.strerror or str(error)).lower()}")
         print(text, end="")

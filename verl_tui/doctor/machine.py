@@ -59,8 +59,11 @@ def _inside(environment: Mapping[str, str]) -> str | None:
 
 def _tmux(option: str) -> str:
     try:
-        done = subprocess.run(
-            ["tmux", "show", "-gv", option], capture_output=True, timeout=2, check=False
+        done = subprocess.run(  # noqa: S603 - fixed words, and no shell
+            ["tmux", "show", "-gv", option],  # noqa: S607 - the tmux that the user has started
+            capture_output=True,
+            timeout=2,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from urllib.parse import SplitResult
 
 URL = "VERL_TUI_NOTIFY_URL"
-SECRET = "VERL_TUI_NOTIFY_SECRET"
-TOKEN = "VERL_TUI_NOTIFY_TOKEN"
+SECRET = "VERL_TUI_NOTIFY_SECRET"  # noqa: S105 - a variable's name
+TOKEN = "VERL_TUI_NOTIFY_TOKEN"  # noqa: S105 - as above
 FILE = "VERL_TUI_NOTIFY_FILE"
 """Environment variables: the address, the secret of Feishu's or DingTalk's signature, an access
 token of ntfy or of any webhook, or a file that holds these three.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import threading
 import time
 from pathlib import Path
@@ -230,6 +231,8 @@ def _login(file: Path | None) -> str | None:
         raise CommandError(f"{where}: {why}") from error
     if text is None:
         return None
+    if file is not None:
+        _warn_of_readers(file)
     user, _, password = text.strip().partition(":")
     if not user or not password or "\n" in password:
         raise CommandError(f"{where}: must hold one line user:password")
@@ -242,7 +245,7 @@ def _encryption(options: argparse.Namespace) -> ssl.SSLContext | None:
     from verl_tui.exporters.endpoint import encryption
 
     try:
-        return encryption(options.tls_cert, options.tls_key)
+        context = encryption(options.tls_cert, options.tls_key)
     except OSError as error:
         missing = next(
             (file for file in (options.tls_cert, options.tls_key) if not file.is_file()), None
@@ -253,6 +256,19 @@ def _encryption(options: argparse.Namespace) -> ssl.SSLContext | None:
         raise CommandError(
             f"{pair}: not a PEM certificate and its PEM key without a passphrase"
         ) from error
+    _warn_of_readers(options.tls_key)
+    return context
+
+
+def _warn_of_readers(secret: Path) -> None:
+    """Say that others may read a file that should be the user's own; mounted secrets often are
+    so.
+    """
+    mode = stat.S_IMODE(secret.stat().st_mode)
+    if mode & 0o077:
+        print_message(
+            f"{secret}: others may read or change it (mode {mode:04o}): chmod 600 {secret}"
+        )
 
 
 def _loopback(bind: str) -> bool:

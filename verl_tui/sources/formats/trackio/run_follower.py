@@ -155,8 +155,8 @@ class TrackioSource:
         which, values = (
             ("AND run_name = ?", (last, self._run, _ROWS)) if self._run else ("", (last, _ROWS))
         )
-        sql = (
-            f"SELECT id, timestamp, {columns} FROM {table} WHERE id > ? {which} ORDER BY id LIMIT ?"
+        sql = (  # the table and its columns are words of ours, all else is bound
+            f"SELECT id, timestamp, {columns} FROM {table} WHERE id > ? {which} ORDER BY id LIMIT ?"  # noqa: S608
         )
         return database.execute(sql, values).fetchall()
 
