@@ -138,7 +138,8 @@ def test_a_login_that_others_may_read_is_said(
     file.chmod(mode)
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         words = ("--login-file", str(file), "--port", str(taken.getsockname()[1]))
-        _, said = refused(capsys, log, *words)
+        assert main(["export", "prometheus", log, *words]) == 73
+    said = capsys.readouterr().err
     assert (f"chmod 600 {file}" in said) is (mode != 0o600)
     assert "sesame" not in said
 

@@ -170,7 +170,7 @@ class _Worker:
         """
         import subprocess  # 10 ms, for large logs only
 
-        self._process = subprocess.Popen(
+        self._process = subprocess.Popen(  # noqa: S603 - this Python, and words of ours
             [*_python(), "-c", _PROGRAM, *_search_path()],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -192,7 +192,7 @@ class _Worker:
                 return self._lost
             try:
                 # From a process of our own, over a pipe that nobody else has.
-                other, answer = pickle.load(self._process.stdout)  # type: ignore[arg-type]
+                other, answer = pickle.load(self._process.stdout)  # type: ignore[arg-type]  # noqa: S301
             except Exception as error:  # noqa: BLE001 - it ended at any place, or sent nonsense
                 self._lost = _Failure(f"its worker has ended: {type(error).__name__}")
             else:
@@ -271,7 +271,8 @@ def work() -> None:
     """Be a worker: read the sources that come over standard input in turn, and answer."""
     os.nice(_NICE)
     # From the app that has started this process, over a pipe that nobody else has.
-    sources: dict[int, bytes | Source] = dict(enumerate(pickle.load(sys.stdin.buffer)))
+    named = pickle.load(sys.stdin.buffer)  # noqa: S301
+    sources: dict[int, bytes | Source] = dict(enumerate(named))
     with suppress(BrokenPipeError):  # the app has ended, or needs no more
         while sources:
             for number in tuple(sources):
@@ -316,12 +317,13 @@ def packed(one: object) -> bytes:
 
 
 def unpacked(data: bytes) -> Any:
-    """Return the object that was packed, by this process or by the one that has started it.
+    """Return the object that was packed, by this process or by the one that has started it: never
+    by anybody else.
 
     Raises:
         Exception: It cannot be made here.
     """
-    return pickle.loads(data)
+    return pickle.loads(data)  # noqa: S301
 
 
 def _python() -> list[str]:

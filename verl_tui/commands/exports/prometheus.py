@@ -231,11 +231,10 @@ def _login(file: Path | None) -> str | None:
         raise CommandError(f"{where}: {why}") from error
     if text is None:
         return None
-    if file is not None:
-        _warn_of_readers(file)
     user, _, password = text.strip().partition(":")
     if not user or not password or "\n" in password:
         raise CommandError(f"{where}: must hold one line user:password")
+    _warn_of_readers(file)
     return f"{user}:{password}"
 
 
@@ -260,11 +259,11 @@ def _encryption(options: argparse.Namespace) -> ssl.SSLContext | None:
     return context
 
 
-def _warn_of_readers(secret: Path) -> None:
+def _warn_of_readers(secret: Path | None) -> None:
     """Say that others may read a file that should be the user's own; mounted secrets often are
     so.
     """
-    mode = stat.S_IMODE(secret.stat().st_mode)
+    mode = stat.S_IMODE(secret.stat().st_mode) if secret is not None else 0
     if mode & 0o077:
         print_message(
             f"{secret}: others may read or change it (mode {mode:04o}): chmod 600 {secret}"
