@@ -74,7 +74,7 @@ CASES = {
     "zoomed": (chart(first_step=50, last_step=80, marks=MARKS), {"line", "restart"}),
     "one point": (chart([0.5]), {"line"}),
 }  # fmt: skip
-_WORDS = {"", "title", "value", "trend", "key", "axis"}
+_WORDS = {"", "title", "value", "trend", "key", "axis", "rule"}
 _SIGNS = set("▲↻■✗◆↑↓AB")
 
 

@@ -8,7 +8,7 @@ from verl_tui.rendering.charts.braille import Glyph, join
 from verl_tui.rendering.text.numbers import distinct_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from verl_tui.rendering.charts.axes import Scale, Window
     from verl_tui.rendering.charts.braille import Text
@@ -46,6 +46,11 @@ def sides(
     return left, _right_gutter(scales[1], height, main.role, symbols)
 
 
+def cells_of(side: Sequence[Text]) -> int:
+    """Return how many cells a y axis takes."""
+    return sum(len(text) for text, _ in side[0]) if side else 0
+
+
 def _gutter(scale: Scale | None, height: int, least: int, symbols: Symbols) -> list[Text]:
     """Write the y axis of `height` rows: numbers at its ends, and between where there is room; they
     take at least so many cells.
@@ -55,7 +60,7 @@ def _gutter(scale: Scale | None, height: int, least: int, symbols: Symbols) -> l
     rows: list[Text] = []
     for y in range(height):
         tick = symbols.side_tick if y in labels else symbols.side
-        rows.append(((labels.get(y, "").rjust(width) + tick, "axis"),))
+        rows.append(((labels.get(y, "").rjust(width), "axis"), (tick, "rule")))
     return rows
 
 
@@ -66,7 +71,7 @@ def _right_gutter(scale: Scale | None, height: int, role: str, symbols: Symbols)
     rows: list[Text] = []
     for y in range(height):
         tick = symbols.side_right if y in labels else symbols.side
-        rows.append(((tick, "axis"), (labels.get(y, "").ljust(width), role)))
+        rows.append(((tick, "rule"), (labels.get(y, "").ljust(width), role)))
     return rows
 
 
@@ -100,13 +105,13 @@ def axis_rows(
 
     In one row the steps stand on the rule, except where they would meet a mark.
     """
-    rule = [(symbols.rule, "axis")] * width
+    rule = [(symbols.rule, "rule")] * width
     text = [(" ", "axis")] * width if rows > 1 else rule
     taken = marks.keys() if rows == 1 else ()
     free = 0
     for cell, start, label in _placed_labels(axis, window, width, taken):
         if rows > 1:
-            rule[cell] = (symbols.tick, "axis")
+            rule[cell] = (symbols.tick, "rule")
         text[start : start + len(label)] = [(c, "axis") for c in label]
         free = start + len(label) + 1
     if rows > 1 and width - free > len(axis.label) + 1:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.rendering.charts import braille
 from verl_tui.rendering.charts.alarms import BEHIND
-from verl_tui.rendering.charts.axis_labels import sides
+from verl_tui.rendering.charts.axis_labels import cells_of, sides
 from verl_tui.rendering.charts.best_value import best_point
 from verl_tui.rendering.charts.braille import DotLayer, Glyph
 from verl_tui.rendering.charts.labels import sentences
@@ -134,7 +134,7 @@ def path_rows(
     x, y = _scales(data, known, shown[0], cache)
     axes = 1 if height < 6 else 2
     left, _ = sides(data, (y, None), width, height - axes, symbols)
-    taken = len(left[0][0][0]) if left[0] else 0
+    taken = cells_of(left)
     picture = _PathPicture(data, x, y, (width - taken, height - axes), symbols)
     for path in paths:
         picture.draw(path)
@@ -142,7 +142,7 @@ def path_rows(
     rows = [a + b for a, b in zip(left, picture.compose(), strict=True)]
     for below, row in enumerate(_axis_rows(x, width - taken, axes, symbols)):
         corner = ("" if below else symbols.corner).rjust(taken)[:taken]
-        rows.append(((corner, "axis"), *row))
+        rows.append(((corner, "rule"), *row))
     return rows
 
 
@@ -280,7 +280,7 @@ def _at_step(points: Sequence[PathPoint], step: int | None) -> PathPoint | None:
 
 def _axis_rows(scale: Scale, width: int, count: int, symbols: Symbols) -> list[Text]:
     """Write the x axis in one or two rows, as those of steps are."""
-    rule = [(symbols.rule, "axis")] * width
+    rule = [(symbols.rule, "rule")] * width
     text = [(" ", "axis")] * width if count > 1 else rule
     values, free, room = scale.ticks(max(2, width // 14)), 0, width - len(_LABEL) - 1
     for value, label in zip(values, distinct_texts(values), strict=True):
@@ -289,7 +289,7 @@ def _axis_rows(scale: Scale, width: int, count: int, symbols: Symbols) -> list[T
         if not label or start < free or start + len(label) > room:
             continue
         if count > 1:
-            rule[cell] = (symbols.tick, "axis")
+            rule[cell] = (symbols.tick, "rule")
         text[start : start + len(label)] = [(c, "axis") for c in label]
         free = start + len(label) + 1
     text[width - len(_LABEL) :] = [(c, "key") for c in _LABEL]

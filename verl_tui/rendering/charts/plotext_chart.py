@@ -304,7 +304,7 @@ class PlotextChart:
         axis = pixel(plotext, "axis")
         steps = self._steps()
         x, y = figure.ruler("x", "lower"), figure.ruler("y", "left")
-        figure.axes(active=True, pixel=axis)
+        figure.axes(active=True, pixel=pixel(plotext, "rule"))
         x.lim(0, self._cells * 2 - 1).ticks([*steps], [*steps.values()])
         y.lim(0, 1).ticks(
             [*self._labels], [text.rjust(self.left - 1) for text in self._labels.values()]

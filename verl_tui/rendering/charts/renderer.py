@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from verl_tui.rendering.charts.axis_labels import axis_marks, axis_rows, label_cells, sides
+from verl_tui.rendering.charts.axis_labels import (
+    axis_marks,
+    axis_rows,
+    cells_of,
+    label_cells,
+    sides,
+)
 from verl_tui.rendering.charts.band_shade import on_band
 from verl_tui.rendering.charts.cache import ChartCache, shown_reach, window_of
 from verl_tui.rendering.charts.labels import one_line, sentences, spark_row, title_row
@@ -102,8 +108,8 @@ class ChartRenderer:
         scale = self.cache.scale(data, *shown)
         other = self.cache.scale(data.right, *shown, right=True) if data.right else None
         left, right = sides(data, (scale, other), width, height, self.symbols)
-        self.left = len(left[0][0][0]) if left[0] else 0
-        cells = width - self.left - sum(len(text) for text, _ in right[0])
+        self.left = cells_of(left)
+        cells = width - self.left - cells_of(right)
         self.window = window_of(data, shown, cells * 2)
         picture = Picture(data, (scale, other), self.window, cells, height, self.symbols)
         picture.draw(self.cache, shades=self.shades)
@@ -121,5 +127,5 @@ class ChartRenderer:
         rows: list[Text] = []
         for row in axis_rows(data.axis, window, cells, count, marks, self.symbols):
             corner = ("" if rows else self.symbols.corner).rjust(self.left)[: self.left]
-            rows.append(((corner, "axis"), *row))
+            rows.append(((corner, "rule"), *row))
         return rows

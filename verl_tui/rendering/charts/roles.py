@@ -9,7 +9,7 @@ from verl_tui.rendering.text.run_colours import RUNS
 HUES = (*FAMILIES, *RUNS)
 """Roles that have a fainter one for values behind averages."""
 ROLES = (
-    *("title", "focused", "value", "trend", "key", "axis", "cursor"),
+    *("title", "focused", "value", "trend", "key", "axis", "rule", "cursor"),
     *(
         "line",
         "line-2",

@@ -83,6 +83,7 @@ class Plot(RoleStyled, can_focus=True):
         & > .chart--trend { color: $text-muted; }
         & > .chart--key { color: $text-disabled; }
         & > .chart--axis { color: $text-muted; }
+        & > .chart--rule { color: $panel-lighten-2; }
         & > .chart--cursor { color: $foreground; text-style: bold; }
         & > .chart--line { color: $text-primary; }
         & > .chart--line-2 { color: $text-secondary; }
