@@ -83,7 +83,7 @@ def test_a_run_without_findings_says_so() -> None:
 def test_the_caption_shortens_until_it_fits() -> None:
     view = listed(COLLAPSE, KL).view
     assert view is not None
-    assert caption(view, 60) == "1 critical · 1 warning · 1 not applicable"
+    assert caption(view, 60) == "1 critical · 1 warning · 1 not applicable (v: why)"
     assert caption(view, 8) == "✖ 1  ▲ 1"
     assert caption(view, 3) == ""
     assert caption(make_view(), 60) == ""
@@ -104,6 +104,15 @@ def test_what_was_not_judged_gives_its_row_to_findings() -> None:
     tight = laid_out(listed(COLLAPSE, KL), height=5)
     assert (tight.not_judged, [] in tight.rows) == (4, False)
     assert laid_out(listed(COLLAPSE, KL), height=4).not_judged is None
+
+
+def test_rows_are_asked_for_what_was_found_and_for_reasons_only_where_they_are_shown() -> None:
+    shown = listed(COLLAPSE, KL, CLIPPED)
+    assert shown.view is not None
+    found = shown.needed(shown.view, 60)
+    assert laid_out(shown, height=found).not_judged is None
+    shown.reasons = True
+    assert shown.needed(shown.view, 60) > found
 
 
 @given(

@@ -102,15 +102,14 @@ class FindingList:
 
     def needed(self, view: View, width: int) -> int:
         """Return the rows that the findings take; one where nothing was found and nothing more is
-        asked for.
+        asked for. The caption counts the rules that were not judged: these take rows only where
+        the reasons are shown.
         """
         if not self.findings and not self.reasons:
             return 1
         writer = self._writer(view, width)
-        rows = len(self._all_rows(view, writer).rows)
-        if rows <= _BADGE_ROWS and not self.reasons:
-            return len(self._finding_rows(view, writer).rows)
-        return rows
+        layout = self._all_rows if self.reasons else self._finding_rows
+        return len(layout(view, writer).rows)
 
     def lay_out(self, view: View, width: int, height: int) -> HealthLayout:
         """Return the rows of a panel of this size; those that must scroll are a cell narrower."""
@@ -184,11 +183,19 @@ class FindingList:
         return HealthLayout(rows or writer.quiet(view), starts)
 
 
-def caption(view: View, width: int) -> str:
+def caption(view: View, width: int, *, reasons: bool = False) -> str:
     """Count the findings in at most `width` cells, or say that they are of the log's end alone;
     empty where there is too little room.
+
+    Args:
+        view: The state to show.
+        width: Cells for the caption.
+        reasons: Whether the rows say why rules were not judged: else the caption names the key.
     """
-    return next((text for text in _captions(view) if cell_len(text) <= width), "")
+    forms = _captions(view)
+    if forms and view.verdict.not_judged and not (reasons or view.loading):
+        forms = (f"{forms[0]} ({view.keys['health.not_judged']}: why)", *forms)
+    return next((text for text in forms if cell_len(text) <= width), "")
 
 
 def _captions(view: View) -> Sequence[str]:

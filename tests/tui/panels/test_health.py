@@ -258,7 +258,7 @@ async def test_the_edge_counts() -> None:
     async with app.run_test(size=(60, 12)) as pilot:
         app.panel.show(view(COLLAPSE, KL_HIGH, replace(KL_HIGH, key="other")))
         await pilot.pause()
-        assert app.subtitle_words == "1 critical · 2 warnings · 2 not applicable"
+        assert app.subtitle_words == "1 critical · 2 warnings · 2 not applicable (v: why)"
         await pilot.resize_terminal(34, 12)
         await pilot.pause()
         assert app.subtitle_words == "✖ 1 · ▲ 2 · 2 not applicable"

@@ -130,7 +130,7 @@ class HealthPanel(TextPanel):
         stop = len(layout.rows) if layout.not_judged is None else layout.not_judged
         rows.set_entries(self.strips(layout.rows), layout.starts, stop)
         rows.choose(self._list.at if layout.starts else None)
-        self.subtitle(caption(view, self.size.width - 4))
+        self.subtitle(caption(view, self.size.width - 4, reasons=self._list.reasons))
 
     # -- keys and mouse ----------------------------------------------------------------------------
 
