@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from dataclasses import replace
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from verl_tui import debug_log
@@ -12,6 +13,7 @@ from verl_tui.health import Judge, load_guide
 from verl_tui.health.log_end import at_the_end, without_beginnings
 from verl_tui.records import Batch, GpuReading, Reread
 from verl_tui.runs.run import Run
+from verl_tui.runs.samples import SAMPLE_BYTES
 from verl_tui.runs.views.devices import DeviceHistory
 from verl_tui.runs.views.state import last_write
 from verl_tui.sources.discovery.finder import Discovery
@@ -176,6 +178,8 @@ class Monitor:
         self._take(run, batch, now)
         if self._read:
             self._newest[name] = now
+        if run.samples.size:
+            self._bound_samples()
         if name in self._behind and _is_read(run, self.runs[name]):
             self._show_whole(name)
 
@@ -192,6 +196,15 @@ class Monitor:
             self._broken[source] = one_line(why, 200)
             with suppress(Exception):  # its status cannot be taken in, either
                 run.apply(_broken(batch, self._broken[source]), now)
+
+    def _bound_samples(self) -> None:
+        """Give up the oldest samples of the runs that have most, while all take too much memory."""
+        known = [run.samples for run in (*self.runs.values(), *self._behind.values())]
+        while sum(one.size for one in known) > SAMPLE_BYTES:
+            most = max(known, key=attrgetter("spare"))
+            if not most.spare:
+                return
+            most.give_way()
 
     def _show_preview(self, preview: Preview, now: float) -> None:
         """Show a run as a preview, and judge its end, until all of it has been read."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from verl_tui.records import Dump, Sample
+from verl_tui.config import Config
+from verl_tui.monitor import Monitor
+from verl_tui.records import Batch, Dump, Sample, SourceStatus
 from verl_tui.runs.samples import Place, Samples
 
+NOW = 1_800_000_000.0
 TRAINED, VALIDATED = Place(3, validation=False), Place(3, validation=True)
 
 
@@ -43,6 +46,29 @@ def test_one_place_is_kept_whatever_its_size() -> None:
     samples.add(sample(1, "x" * 100), 1)
     samples.add(sample(1, "x" * 100), 1)
     assert len(samples) == 2
+
+
+def test_what_counts_is_the_memory_of_all_texts() -> None:
+    plain, further = Samples(), Samples()
+    plain.add(sample(1, "日本" * 300), 1)
+    assert plain.size > 2 * 600, "two bytes a character"
+    further.add(Sample(1, "why", "yes", extras={"reasoning": "x" * 5000}), 1)
+    assert further.size > 5000
+
+
+def test_runs_with_many_samples_give_way_before_those_with_few(monkeypatch) -> None:
+    monkeypatch.setattr("verl_tui.monitor.SAMPLE_BYTES", 20_000)
+    monitor = Monitor(Config())
+    for name, length in (("few", 100), ("many", 900), ("more", 1200)):
+        status = SourceStatus(f"/{name}", "console")
+        for step in range(1, 11):
+            monitor.apply(Batch(name, status, (sample(step, "x" * length),)), NOW)
+    few, many, more = (run.samples for run in monitor.runs.values())
+    assert few.size + many.size + more.size <= 20_000
+    assert (len(few), few.dropped) == (10, 0)
+    assert many.dropped
+    assert more.dropped
+    assert many.steps[-1] == more.steps[-1] == 10
 
 
 def test_what_is_forgotten_is_of_one_kind() -> None:

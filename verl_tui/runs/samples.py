@@ -4,6 +4,7 @@ stay on disk.
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_left, insort
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,6 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.records import Dump, Sample
+
+
+SAMPLE_BYTES = 64 * 2**20
+"""Memory that the samples which logs print may take, those of all runs together."""
 
 
 class Place(NamedTuple):
@@ -25,9 +30,11 @@ class Samples:
     budget is spent.
     """
 
-    def __init__(self, budget: int = 128 * 2**20) -> None:
+    def __init__(self, budget: int = SAMPLE_BYTES) -> None:
         self.budget = budget
-        """Characters of text kept at most."""
+        """Bytes of memory that those kept may take."""
+        self.size = 0
+        """Bytes that they take."""
         self.places: list[Place] = []
         """Where there are samples, in memory or in a dump; ascending."""
         self.dropped = 0
@@ -37,8 +44,9 @@ class Samples:
         self._kept: dict[Place, list[Sample]] = {}
         self._kept_places: list[Place] = []
         """Those that have samples in memory, ascending."""
+        self._sizes: dict[Place, int] = {}
+        """Bytes that the samples of each place take."""
         self._dumps: dict[Place, Dump] = {}
-        self._size = 0
 
     def __len__(self) -> int:
         return sum(map(len, self._kept.values()))
@@ -53,13 +61,25 @@ class Samples:
         place = Place(step, sample.validation)
         if place not in self._kept:
             self._kept[place] = []
+            self._sizes[place] = 0
             insort(self._kept_places, place)
             self._appear(place)
         self._kept[place].append(sample)
-        self._size += _size(sample)
+        size = _size(sample)
+        self.size += size
+        self._sizes[place] += size
         self.revision += 1
-        while self._size > self.budget and len(self._kept_places) > 1:
-            self.dropped += self._drop(self._kept_places[0])
+        while self.size > self.budget and self.spare:
+            self.give_way()
+
+    @property
+    def spare(self) -> int:
+        """Bytes that all but the newest samples take."""
+        return self.size - self._sizes[self._kept_places[-1]] if self._kept_places else 0
+
+    def give_way(self) -> None:
+        """Give up the oldest samples in memory."""
+        self.dropped += self._drop(self._kept_places[0])
 
     def add_dump(self, dump: Dump) -> None:
         """Take note of a dump, that it has changed, or that it is gone."""
@@ -123,7 +143,7 @@ class Samples:
         """Drop the samples in memory of a place; return how many they were."""
         gone = self._kept.pop(place)
         self._kept_places.remove(place)
-        self._size -= sum(map(_size, gone))
+        self.size -= self._sizes.pop(place)
         self._vanish(place)
         return len(gone)
 
@@ -138,4 +158,6 @@ class Samples:
 
 
 def _size(sample: Sample) -> int:
-    return len(sample.prompt) + len(sample.response) + len(sample.ground_truth or "") + 200
+    """Return about how many bytes a sample takes."""
+    texts = (sample.prompt, sample.response, sample.ground_truth, *sample.extras.values())
+    return 200 + sum(map(sys.getsizeof, texts))
