@@ -15,6 +15,8 @@ import traceback
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from verl_tui.text import safe
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -38,6 +40,7 @@ class _DebugLog:
 
     def write(self, text: str) -> None:
         """Write a line, or several; nothing once the log is full or the disk is."""
+        text = safe(text)
         with self._lock:
             if self._left <= 0:
                 return

@@ -31,17 +31,26 @@ _VISIBLE |= dict.fromkeys(
 )
 # Zero-width, joining and variation characters make terminals disagree about widths.
 _VISIBLE |= dict.fromkeys(
-    (0x00AD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF, *range(0xFE00, 0xFE10)), ""
+    (0x00AD, 0x034F, 0x180E, 0x200B, 0x200C, 0x200D, *range(0x2060, 0x2065), 0xFEFF), ""
 )
+_VISIBLE |= dict.fromkeys((*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)), "")
+# So do marks of notes, shorthand, music and hieroglyphs, and what Unicode has long given up.
+_VISIBLE |= dict.fromkeys((*range(0x206A, 0x2070), *range(0xFFF9, 0xFFFC)), "")
+_VISIBLE |= dict.fromkeys((*range(0x13430, 0x13440), *range(0x1BCA0, 0x1BCA4)), "")
+_VISIBLE |= dict.fromkeys(range(0x1D173, 0x1D17B), "")
 _VISIBLE |= dict.fromkeys((0x2028, 0x2029), "\n")
 _VISIBLE |= dict.fromkeys(range(0xE0000, 0xE0080), "")  # invisible tag characters
 # So do skin tones, which may merge with the sign before them, and flags, made of two signs.
 _VISIBLE |= dict.fromkeys(range(0x1F3FB, 0x1F400), "")
 _VISIBLE |= {0x1F1E6 + at: chr(ord("A") + at) for at in range(26)}
+_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
+_NUMBER = pattern(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:inf|nan)")
 _SUSPECT_ASCII = pattern(r"[\x00-\x09\x0b-\x1f\x7f]")
 _SUSPECT = pattern(
-    "[\x00-\x09\x0b-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff"
-    "\ufe00-\ufe0f\ufeff\U0001f1e6-\U0001f1ff\U0001f3fb-\U0001f3ff\U000e0000-\U000e007f]"
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
+    "\ud800-\udfff\ufe00-\ufe0f\ufeff\ufff9-\ufffb\U00013430-\U0001343f\U0001bca0-\U0001bca3"
+    "\U0001d173-\U0001d17a\U0001f1e6-\U0001f1ff\U0001f3fb-\U0001f3ff"
+    "\U000e0000-\U000e007f\U000e0100-\U000e01ef]"
 )
 """The characters in `_VISIBLE` as ranges: a search is three times as fast as replacing none."""
 
@@ -74,3 +83,10 @@ def one_line(text: str, limit: int = 200) -> str:
     """Return `safe` text on a single line, cut to `limit` characters with an ellipsis."""
     flat = " ".join(safe(text[: 4 * limit]).split())
     return flat if len(flat) <= limit else flat[: limit - 1] + "…"
+
+
+def cell(text: str) -> str:
+    """Return text for a cell of CSV. Spreadsheets run what begins as a formula does: before that
+    stands an apostrophe, as they write it themselves.
+    """
+    return f"'{text}" if text.startswith(_FORMULAS) and not _NUMBER.fullmatch(text) else text

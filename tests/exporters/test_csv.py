@@ -207,3 +207,9 @@ def test_a_name_that_was_foreseen_leads_nowhere(tmp_path: Path) -> None:
     export([run_of(rows("a", (1, 2.5)))], str(target))
     assert theirs.read_text() == "theirs"
     assert target.read_text() == "step,a\n1,2.5\n"
+
+
+def test_no_spreadsheet_runs_the_name_of_a_metric() -> None:
+    out = io.StringIO()
+    write_csv(run_of(MetricRows(("=1+1", "@x", "a"), [1], [[2.0], [-3.0], [4.0]], [0])), out)
+    assert out.getvalue() == "step,'=1+1,'@x,a\n1,2,-3,4\n"

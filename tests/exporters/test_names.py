@@ -18,3 +18,7 @@ def test_names_are_safe_and_unique() -> None:
 
 def test_a_name_that_is_taken_is_left_alone() -> None:
     assert unique_names(["a", "b"], taken=["A", "c"]) == ["a-2", "b"]
+
+
+def test_no_name_is_taken_for_an_option_or_a_formula() -> None:
+    assert unique_names(["-rf", "--", "=1+1", "+x"]) == ["rf", "run", "1+1", "x"]

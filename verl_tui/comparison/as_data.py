@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.comparison.outcomes import FIGURES, KINDS
 from verl_tui.runs.views.settings_diff import ABSENT
+from verl_tui.text import cell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -144,7 +145,8 @@ def as_csv(comparison: Comparison) -> str:
     writer.writerow([*_columns(), *(f"setting:{setting.label}" for setting in settings)])
     for at, one in enumerate(comparison.runs):
         stated = (setting.values[at] for setting in settings)
-        writer.writerow([*_cells(one), *("" if value is ABSENT else value for value in stated)])
+        values = [*_cells(one), *("" if value is ABSENT else value for value in stated)]
+        writer.writerow([cell(value) if isinstance(value, str) else value for value in values])
     return out.getvalue()
 
 

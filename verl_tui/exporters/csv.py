@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from verl_tui.exporters.file_names import unique_names
 from verl_tui.exporters.whole_file import replacing
+from verl_tui.text import cell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -92,7 +93,7 @@ def write_csv(run: Run, file: TextIO) -> None:
 
 def table(columns: Sequence[CsvColumn | Series]) -> Iterator[list[str]]:
     """Yield the header, then a row for each step; only one row is held in memory."""
-    yield ["step", *(column.key for column in columns)]
+    yield ["step", *(cell(column.key) for column in columns)]
     at = [0] * len(columns)
     known = {id(column.steps): column.steps for column in columns}  # many columns may share them
     for step in sorted(set().union(*known.values())):

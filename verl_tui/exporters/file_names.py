@@ -13,11 +13,13 @@ _LONGEST = 200
 
 
 def unique_names(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
-    """Return a file name for each name, none of them among those taken."""
+    """Return a file name for each name, none of them among those taken, none that a program could
+    take for an option.
+    """
     known = {name.casefold() for name in taken}
     unique = []
     for name in names:
-        stem = re.sub(r"[^\w.+=-]+", "_", name).strip("._") or "run"
+        stem = re.sub(r"[^\w.+=-]+", "_", name).strip("._").lstrip("-+=") or "run"
         stem = stem.encode("utf-8", "replace")[:_LONGEST].decode("utf-8", "ignore")
         candidate, number = stem, 1
         while candidate.casefold() in known:
