@@ -5,7 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verl_tui.rendering.metrics.groups import MetricGroup, grouped, natural, shelves
+from verl_tui.rendering.metrics.groups import (
+    CONSTANT,
+    MetricGroup,
+    constants_apart,
+    grouped,
+    natural,
+    shelves,
+)
 
 KEYS = st.lists(st.text(alphabet="ab/1", max_size=8), unique=True, max_size=60)
 
@@ -76,3 +83,32 @@ def test_shelves_hold_all_in_order(keys: list[str], columns: int) -> None:
     ]
     assert all(1 <= len(shelf.keys) <= columns for shelf in found)
     assert all(shelf.keys[0] == shelf.group.keys[shelf.first] for shelf in found)
+
+
+@given(KEYS, st.sets(st.text(alphabet="ab/1", max_size=8)), st.integers(1, 4), st.integers(0, 5))
+def test_constants_come_last_with_several_rows_a_shelf(
+    keys: list[str], constant: set[str], columns: int, lines: int
+) -> None:
+    groups = constants_apart(grouped(keys), constant)
+    assert sorted(key for group in groups for key in group.keys) == sorted(keys)
+    apart = [group for group in groups if group.constant]
+    assert apart == (
+        [*groups[-1:]] if not constant.isdisjoint(keys) and set(keys) - constant else []
+    )
+    for shelf in shelves(groups, columns, lines):
+        rows = shelf.text_rows or 1
+        assert (rows - 1) * columns < len(shelf.keys) <= columns * rows
+        assert (shelf.text_rows is None) is not shelf.group.constant
+        assert rows <= max(1, lines)
+
+
+def test_rows_of_text_are_gone_through_line_by_line() -> None:
+    last = constants_apart(grouped(["a", *"bcdef"]), set("bcdef"))[-1]
+    assert last.name == CONSTANT
+    (shelf,) = shelves([last], 2, 3)
+    assert shelf.beside("b", 1) == "d"
+    assert shelf.beside("e", 1) == "f"
+    assert shelf.beside("f", -1) == "d"
+    assert shelf.beside("f", 1) is None
+    assert shelf.beside("c", -1) is None
+    assert (shelf.entered(1, 1), shelf.entered(1, -1), shelf.entered(0, -1)) == ("c", "f", "f")

@@ -48,14 +48,24 @@ KEYS = tuple(
 
 
 def write_metrics(
-    directory: Path, name: str = "run", steps: int = 20, keys: tuple[str, ...] = KEYS
+    directory: Path,
+    name: str = "run",
+    steps: int = 20,
+    keys: tuple[str, ...] = KEYS,
+    constant: tuple[str, ...] = (),
 ) -> Path:
     log = directory / name / "log.jsonl"
     log.parent.mkdir(parents=True)
     log.write_text(
         "".join(
             json.dumps(
-                {"step": step, "data": {key: float(step * n % 17) for n, key in enumerate(keys)}}
+                {
+                    "step": step,
+                    "data": {
+                        **{key: float(step * n % 97) for n, key in enumerate(keys, 1)},
+                        **dict.fromkeys(constant, 0.5),
+                    },
+                }
             )
             + "\n"
             for step in range(1, steps + 1)
@@ -151,6 +161,21 @@ async def test_groups_begin_shelves(tmp_path: Path) -> None:
         assert heads[:2] == ["actor  1–3 of 12", "actor  4–6 of 12"]
         await press(pilot, "G")
         assert any(line.startswith("other  2") for line in lines(app))
+
+
+async def test_what_is_constant_takes_a_row_of_text_each_below_the_charts(tmp_path: Path) -> None:
+    constant = tuple(f"actor/same{n}" for n in range(5))
+    app = loaded(write_metrics(tmp_path, keys=KEYS[:4], constant=constant))
+    async with app.run_test(size=(90, 40)) as pilot:
+        await opened(pilot, "G")
+        assert tiles(app)[-5:] == [*constant]
+        at = next(row for row, line in enumerate(lines(app)) if line.startswith("constant  5"))
+        below = [line.split()[0] for line in lines(app)[at + 1 : at + 4]]
+        assert below == ["actor/same0", "actor/same2", "▸"]
+        await press(pilot, "k")
+        assert screen(app).chosen == "actor/same2"
+        await press(pilot, "k", "k")
+        assert screen(app).chosen in KEYS
 
 
 async def test_to_leave_while_rows_are_added(tmp_path: Path) -> None:
@@ -263,9 +288,9 @@ async def test_sorting(tmp_path: Path) -> None:
         await drawn(pilot)
         assert "last▼" in lines(app)[1]
         assert [line.split()[:2] for line in lines(app)[2:5]] == [
-            ["c", "6"],
-            ["a", "3"],
-            ["b", "0"],
+            ["c", "60"],
+            ["a", "40"],
+            ["b", "20"],
         ]
         await press(pilot, "S")
         await drawn(pilot)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Container, Iterable, Iterator, Sequence
 
 OTHER = "other"
 """Group of the keys that share their prefix with no other."""
+CONSTANT = "constant"
+"""Group of the metrics that have had only one value."""
 _MANY = 24
 """Size from which on a group is divided by the next part of the keys."""
 _FEW = 3
@@ -20,6 +22,12 @@ _FEW = 3
 _MACHINES = "system"
 """Prefix of the machine metrics (GPUs, CPUs, disks, networks) of W&B and the tutorials."""
 _DIGITS = pattern(r"(\d+)")
+_GOOD_WIDTH, _GOOD_HEIGHT = 38, 8
+"""Cells of a chart, and of a shelf with its heading, that are aimed at."""
+_LEAST_WIDTH, LEAST_HEIGHT = 12, 3
+"""Cells below which there is nothing to see."""
+_MOST = 12
+"""Columns and rows that can be asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +37,8 @@ class MetricGroup:
     name: str
     """The prefix without its slash, `other` without one; empty for a list without groups."""
     keys: tuple[str, ...]
+    constant: bool = False
+    """True if a row of text says all about each of them."""
 
     def short(self, key: str) -> str:
         """Return a key without the group's prefix."""
@@ -37,12 +47,38 @@ class MetricGroup:
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """One row of a grid: neighbours of one group."""
+    """One row of a grid: neighbours of one group, side by side; of what is constant several below
+    each other.
+    """
 
     group: MetricGroup
     first: int
     """Position of the first key within the group."""
     keys: tuple[str, ...]
+    columns: int
+
+    @property
+    def text_rows(self) -> int | None:
+        """Rows of text that constant metrics take, None for charts."""
+        return self._lines if self.group.constant else None
+
+    @property
+    def _lines(self) -> int:
+        return -(-len(self.keys) // self.columns)
+
+    def beside(self, key: str, by: int) -> str | None:
+        """Return the key so many lines below another one of the shelf, None where that is beyond
+        it; in the last line the last one where the column is empty.
+        """
+        line, column = divmod(self.keys.index(key), self.columns)
+        if not 0 <= line + by < self._lines:
+            return None
+        return self.keys[min((line + by) * self.columns + column, len(self.keys) - 1)]
+
+    def entered(self, column: int, by: int) -> str:
+        """Return the key in a column of the first line, or of the last for who comes from below."""
+        line = 0 if by > 0 else self._lines - 1
+        return self.keys[min(line * self.columns + column, len(self.keys) - 1)]
 
 
 def grouped(keys: Iterable[str]) -> tuple[MetricGroup, ...]:
@@ -95,10 +131,49 @@ def natural(key: str) -> tuple[object, ...]:
     )
 
 
-def shelves(groups: Sequence[MetricGroup], columns: int) -> tuple[Shelf, ...]:
-    """Return the rows of a grid with `columns` columns; each group begins a new row."""
+def constants_apart(
+    groups: Sequence[MetricGroup], constant: Container[str]
+) -> tuple[MetricGroup, ...]:
+    """Return groups with the constant metrics in a last one of their own; as they are where none
+    varies.
+    """
+    rows = [key for group in groups for key in group.keys if key in constant]
+    found = tuple(filter(None, (_without(group, constant) for group in groups)))
+    if not rows or not found:
+        return tuple(groups)
+    return (*found, MetricGroup(CONSTANT, tuple(rows), constant=True))
+
+
+def _without(group: MetricGroup, constant: Container[str]) -> MetricGroup | None:
+    """Return a group without its constant metrics, None where all of them are."""
+    keys = tuple(key for key in group.keys if key not in constant)
+    return replace(group, keys=keys) if keys else None
+
+
+def shelves(groups: Sequence[MetricGroup], columns: int, lines: int = 1) -> tuple[Shelf, ...]:
+    """Return the rows of a grid; each group begins a new row.
+
+    Args:
+        groups: The groups.
+        columns: Charts side by side.
+        lines: Rows of text that there is room for in place of a chart.
+    """
+    columns = max(1, columns)
     return tuple(
-        Shelf(group, at, group.keys[at : at + columns])
+        Shelf(group, at, group.keys[at : at + size], columns)
         for group in groups
-        for at in range(0, len(group.keys), max(1, columns))
+        for size in (columns * max(1, lines) if group.constant else columns,)
+        for at in range(0, len(group.keys), size)
     )
+
+
+def grid_shape(width: int, height: int, columns: int, rows: int) -> tuple[int, int]:
+    """Return columns and rows: those that are wanted as far as there is room, else as many as fit
+    well.
+    """
+    most = max(1, min(_MOST, width // _LEAST_WIDTH)), max(1, min(_MOST, height // LEAST_HEIGHT))
+    usual = (
+        max(1, width // _GOOD_WIDTH),
+        max(1, height // (_GOOD_HEIGHT if height > 2 * _GOOD_HEIGHT else 5)),
+    )
+    return min(most[0], columns or usual[0]), min(most[1], rows or usual[1])

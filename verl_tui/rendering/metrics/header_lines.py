@@ -13,8 +13,9 @@ from verl_tui.rendering.text.wrap import ellipsis, fit
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
+    from verl_tui.rendering.metrics.groups import Shelf
     from verl_tui.rendering.metrics.shown import ListedMetrics
-    from verl_tui.rendering.text.piece import Piece
+    from verl_tui.rendering.text.piece import Piece, Pieces
 
 
 def listed_words(
@@ -62,3 +63,16 @@ def metric_words(key: str, width: int, *, ascii_only: bool) -> list[Piece]:
     room = width - 4 - cell_len(name)
     about = fit(printable(words, ascii_only=ascii_only), room, ellipsis(ascii_only=ascii_only))
     return [(name, "strong"), (f"  {about}", "dim")] if room > 0 else [(name, "strong")]
+
+
+def shelf_words(shelf: Shelf | None, width: int, *, ascii_only: bool) -> Pieces:
+    """Return what stands above a shelf: its group, and which of it these are."""
+    if shelf is None:
+        return []
+    count, stop = len(shelf.group.keys), shelf.first + len(shelf.keys)
+    places = (
+        f"{shelf.first + 1}{'-' if ascii_only else '–'}{stop}" if len(shelf.keys) > 1 else f"{stop}"
+    )
+    part = f"{places} of {count}" if len(shelf.keys) < count else str(count)
+    name = middle(shelf.group.name, max(4, width - len(part) - 2), ascii_only=ascii_only)
+    return [(name, "dim" if shelf.first else "accent"), (f"  {part}", "dim")]

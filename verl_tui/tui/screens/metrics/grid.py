@@ -13,9 +13,9 @@ from textual.message import Message
 from verl_tui.rendering.charts.alignment import Gutters, on_one_axis
 from verl_tui.rendering.charts.plan import single_metric
 from verl_tui.rendering.charts.planned_data import chart_data
-from verl_tui.rendering.metrics.groups import shelves
+from verl_tui.rendering.metrics.groups import LEAST_HEIGHT, grid_shape, shelves
+from verl_tui.rendering.metrics.header_lines import shelf_words
 from verl_tui.rendering.metrics.shown import BUDGET
-from verl_tui.rendering.text.printable import middle
 from verl_tui.tui.terminal.net import ContainedWidget
 from verl_tui.tui.widgets.chart import Chart, ChartData
 from verl_tui.tui.widgets.line import Line
@@ -31,13 +31,6 @@ if TYPE_CHECKING:
     from verl_tui.rendering.charts.braille import Text
     from verl_tui.rendering.metrics.groups import MetricGroup, Shelf
     from verl_tui.rendering.metrics.shown import ListedMetrics
-
-_GOOD_WIDTH, _GOOD_HEIGHT = 38, 8
-"""Cells of a chart, and of a shelf with its heading, that are aimed at."""
-_LEAST_WIDTH, _LEAST_HEIGHT = 12, 3
-"""Cells below which there is nothing to see."""
-_MOST = 12
-"""Columns and rows that can be asked for."""
 
 
 async def _mount(parent: Widget, *children: Widget) -> None:
@@ -112,6 +105,7 @@ class _ShelfRow(ContainedWidget, Vertical):
         height: 1fr;
         & > Horizontal { height: 1fr; }
         & Tile { margin: 0 1 0 0; }
+        &.-lines > Horizontal { layout: grid; grid-rows: 1; }
     }
     """
 
@@ -127,15 +121,21 @@ class _ShelfRow(ContainedWidget, Vertical):
         yield self.heading
         yield self._charts
 
-    def have(self, columns: int) -> list[Tile]:
-        """Return so many charts; those to spare wait out of sight."""
-        if len(self.tiles) < columns:
-            fresh = [Tile(ascii_only=self._ascii) for _ in range(columns - len(self.tiles))]
+    def have(self, columns: int, lines: int | None) -> list[Tile]:
+        """Return so many charts side by side, or lines of them, each a row of text high; those to
+        spare wait out of sight.
+        """
+        count = columns * (lines or 1)
+        if len(self.tiles) < count:
+            fresh = [Tile(ascii_only=self._ascii) for _ in range(count - len(self.tiles))]
             self.tiles += fresh
             self.call_later(_mount, self._charts, *fresh)
         for number, tile in enumerate(self.tiles):
-            tile.display = number < columns
-        return self.tiles[:columns]
+            tile.display = number < count
+        if lines is not None:
+            self._charts.styles.grid_size_columns = columns
+        self.set_class(lines is not None, "-lines")
+        return self.tiles[:count]
 
 
 class MetricGrid(ContainedWidget, Container):
@@ -184,8 +184,9 @@ class MetricGrid(ContainedWidget, Container):
         width, height = self.size if self.is_attached else (0, 0)
         if width < 1 or height < 1:
             return
-        self._shape = _fitting(width, height, shown.user.metrics_columns, shown.user.metrics_rows)
-        self._shelves = shelves(shown.groups, self._shape[0])
+        self._shape = grid_shape(width, height, shown.user.metrics_columns, shown.user.metrics_rows)
+        columns, rows = self._shape
+        self._shelves = shelves(shown.groups, columns, height // rows - self._headed(shown))
         keys = shown.keys
         if self.chosen not in keys:
             self.chosen = keys[0] if keys else None
@@ -207,11 +208,11 @@ class MetricGrid(ContainedWidget, Container):
             self.call_later(_mount, self, self._rows[-1])
         top = self._at() // rows * rows
         page = self._shelves[top : top + rows]
-        tall = self.size.height // rows > _LEAST_HEIGHT and any(one.name for one in shown.groups)
+        headed = self._headed(shown)
         self._places = {}
         for number, row in enumerate(self._rows):
             row.display = number < rows
-            row.heading.display = tall
+            row.heading.display = headed
             self._fill_row(row, page[number] if number < len(page) else None, shown)
         if not page:  # the first place says why
             first = self._rows[0].tiles[0]
@@ -219,10 +220,19 @@ class MetricGrid(ContainedWidget, Container):
             first.show(ChartData("", label="metrics", empty=shown.otherwise))
         self._begin(shown)
 
+    def _headed(self, shown: ListedMetrics) -> bool:
+        """Return whether there is room for the names of groups, if they have any."""
+        tall = self.size.height // self._shape[1] > LEAST_HEIGHT
+        return tall and any(one.name for one in shown.groups)
+
     def _fill_row(self, row: _ShelfRow, shelf: Shelf | None, shown: ListedMetrics) -> None:
         """Give the metrics of a shelf their tiles; those to spare are empty."""
-        row.heading.show(_heading(shelf, self.size.width, ascii_only=shown.view.ascii_only))
-        tiles = row.have(self._shape[0]) if row.display else row.tiles
+        row.heading.show(shelf_words(shelf, self.size.width, ascii_only=shown.view.ascii_only))
+        tiles = (
+            row.have(self._shape[0], shelf.text_rows if shelf else None)
+            if row.display
+            else row.tiles
+        )
         keys = shelf.keys if shelf is not None else ()
         for place, tile in enumerate(tiles):
             if shelf is not None and place < len(keys):
@@ -253,18 +263,22 @@ class MetricGrid(ContainedWidget, Container):
             key: mark * (key in shown.user.pins) + group.short(key)
             for key, (_, group) in places.items()
         }
-        plans = [single_metric(run, key, label) for key, label in labels.items()]
+        plans = [
+            replace(single_metric(run, key, label), constant=places[key][1].constant)
+            for key, label in labels.items()
+        ]
         data = on_one_axis([chart_data(plan, shown.view, look) for plan in plans])
         sizes = self._tile_sizes()
         tiles = [tile for tile, _ in places.values()]
         needed = [
             (sizes[tile].column, tile.label_cells(one, sizes[tile].width, sizes[tile].height))
             for tile, one in zip(tiles, data, strict=True)
+            if sizes[tile].height > 1
         ]
         subject = (run, (*places,), self.size, self._shape, look.log_y, look.usual_y)
         cells = self._gutters.of(subject, needed)
         return {
-            one.key: replace(one, gutter=cells[sizes[tile].column])
+            one.key: replace(one, gutter=cells.get(sizes[tile].column, 0))
             for tile, one in zip(tiles, data, strict=True)
         }
 
@@ -273,9 +287,11 @@ class MetricGrid(ContainedWidget, Container):
         (columns, rows), (width, height) = self._shape, self.size
         return {
             tile: _TileSize(
-                at,
-                (at + 1) * width // columns - at * width // columns - 1,
-                (y + 1) * height // rows - y * height // rows - row.heading.display,
+                at % columns,
+                (at % columns + 1) * width // columns - at % columns * width // columns - 1,
+                1
+                if row.has_class("-lines")
+                else (y + 1) * height // rows - y * height // rows - row.heading.display,
             )
             for y, row in enumerate(self._rows[:rows])
             for at, tile in enumerate(row.tiles)
@@ -330,18 +346,26 @@ class MetricGrid(ContainedWidget, Container):
         """Choose the chart below or above."""
         if not self._shelves:
             return
-        at = self._at()
-        column = (
-            self._shelves[at].keys.index(self.chosen)
-            if self.chosen in self._shelves[at].keys
-            else 0
-        )
-        keys = self._shelves[min(max(0, at + by), len(self._shelves) - 1)].keys
-        self._choose(keys[min(column, len(keys) - 1)])
+        shelf = self._shelves[self._at()]
+        near = shelf.beside(self.chosen, by) if self.chosen in shelf.keys else None
+        if near is not None:
+            self._choose(near)
+        else:
+            self._enter(by)
 
     def page(self, way: int) -> None:
         """Turn the page."""
-        self.shelf(way * self._shape[1])
+        if self._shelves:
+            self._enter(way * self._shape[1])
+
+    def _enter(self, by: int) -> None:
+        """Choose a metric of the shelf so many below, in the same column."""
+        at, chosen = self._at(), self.chosen
+        shelf = self._shelves[at]
+        column = shelf.keys.index(chosen) % shelf.columns if chosen in shelf.keys else 0
+        to = min(max(0, at + by), len(self._shelves) - 1)
+        if to != at:
+            self._choose(self._shelves[to].entered(column, by))
 
     def end(self, way: int) -> None:
         """Choose the first or last chart."""
@@ -360,28 +384,3 @@ class MetricGrid(ContainedWidget, Container):
                 if one in self._places:
                     self._places[one][0].choose(one == key)
         self.post_message(self.Moved())
-
-
-def _fitting(width: int, height: int, columns: int, rows: int) -> tuple[int, int]:
-    """Return columns and rows: those that are wanted as far as there is room, else as many as fit
-    well.
-    """
-    most = max(1, min(_MOST, width // _LEAST_WIDTH)), max(1, min(_MOST, height // _LEAST_HEIGHT))
-    usual = (
-        max(1, width // _GOOD_WIDTH),
-        max(1, height // (_GOOD_HEIGHT if height > 2 * _GOOD_HEIGHT else 5)),
-    )
-    return min(most[0], columns or usual[0]), min(most[1], rows or usual[1])
-
-
-def _heading(shelf: Shelf | None, width: int, *, ascii_only: bool) -> list[tuple[str, str]]:
-    """Return what stands above a shelf: its group, and which of it these are."""
-    if shelf is None:
-        return []
-    count, stop = len(shelf.group.keys), shelf.first + len(shelf.keys)
-    places = (
-        f"{shelf.first + 1}{'-' if ascii_only else '–'}{stop}" if len(shelf.keys) > 1 else f"{stop}"
-    )
-    part = f"{places} of {count}" if len(shelf.keys) < count else str(count)
-    name = middle(shelf.group.name, max(4, width - len(part) - 2), ascii_only=ascii_only)
-    return [(name, "dim" if shelf.first else "accent"), (f"  {part}", "dim")]

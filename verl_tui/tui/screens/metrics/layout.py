@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 from textual import on
 
+from verl_tui.rendering.charts.constants import constant_keys
 from verl_tui.rendering.log.tail import has_log
+from verl_tui.rendering.metrics.groups import constants_apart
 from verl_tui.rendering.metrics.header_lines import listed_words, metric_words
 from verl_tui.rendering.metrics.metric_list import MetricList
 from verl_tui.rendering.metrics.shown import ListedMetrics
@@ -165,9 +167,12 @@ class MetricsLayout(BufferedScreen[None]):
 
     def _shown(self) -> ListedMetrics:
         metrics, view = self._metrics, self._view
+        groups = metrics.groups
+        if not self._is_table:
+            groups = constants_apart(groups, constant_keys(view).difference(self._user.pins))
         return ListedMetrics(
             view,
-            metrics.groups,
+            groups,
             metrics.order,
             self._charts.look,
             self._user,
