@@ -56,7 +56,9 @@ def test_ticks_of_charts_below_each_other_stand_in_the_same_columns() -> None:
 
 @given(
     st.lists(
-        st.lists(st.integers(0, 5000), min_size=1, max_size=40, unique=True).map(sorted),
+        st.lists(st.integers(0, 5000), min_size=1, max_size=40, unique=True).map(
+            lambda steps: sorted({*steps, 0, 5000} if len(steps) > 5 else steps)
+        ),
         min_size=1,
         max_size=5,
     ),
@@ -74,6 +76,23 @@ def test_all_charts_show_what_any_of_them_shows(
         assert shown_reach(one) == whole
         drawing.rows(one, width, height)
     assert len({(drawing.left, drawing.window) for drawing in drawings}) == 1
+
+
+def test_steps_far_off_squeeze_no_other_chart() -> None:
+    charts = [chart([*range(1, 101)], key=f"m{n}") for n in range(3)]
+    far = chart([*range(1, 2_000_001, 50_000)], key="env")
+    early = chart([0], key="val")
+    *near, other = on_one_axis([*charts, early, far])
+    assert {shown_reach(one) for one in near} == {(0, 100)}
+    assert shown_reach(other) == (1, 1_950_001)
+    assert other.notes[0] == "steps 1 to 1950001"
+    assert not any(one.notes for one in near)
+
+
+def test_a_few_points_are_not_squeezed_by_a_long_curve() -> None:
+    scores = [chart([0, 100], key=f"val{n}") for n in range(4)]
+    shared = on_one_axis([*scores, chart([*range(5000)], key="loss")])
+    assert {shown_reach(one) for one in shared} == {(0, 4999)}
 
 
 def test_a_zoom_stays_what_it_is() -> None:

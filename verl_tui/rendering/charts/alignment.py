@@ -6,10 +6,12 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from statistics import median
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.charts.cache import extent
 from verl_tui.rendering.charts.labels import name_cells
+from verl_tui.rendering.text.numbers import exact_step
 from verl_tui.rendering.text.short_names import distinct_names
 
 if TYPE_CHECKING:
@@ -18,14 +20,53 @@ if TYPE_CHECKING:
     from verl_tui.rendering.charts.chart_data import ChartData
 
 
+_FAR = 3
+"""How many times as many steps as most charts show one may lie beyond them: heuristic, they would
+be squeezed into a quarter of the axis.
+"""
+_DENSE = 8
+"""Points from which on a chart counts among those that would be squeezed: heuristic."""
+_MOST_OF = 3
+"""Charts of which it shows where most of them are."""
+
+
 def on_one_axis(charts: Sequence[ChartData]) -> list[ChartData]:
-    """Return charts that all show the steps from the first to the last that any of them shows."""
-    known = [found for data in charts if (found := extent(data)) is not None]
+    """Return charts that all show the steps from the first to the last that any of them shows, but
+    for those far off the others, which keep an axis of their own and say so.
+    """
+    far = _far_off(charts)
+    known = [
+        found for data in charts if data.key not in far and (found := extent(data)) is not None
+    ]
     if not known:
         return [*charts]
     firsts, lasts = zip(*known, strict=True)
     reach = (min(firsts), max(lasts))
-    return [replace(data, reach=reach) for data in charts]
+    return [
+        _with_own_steps(data) if data.key in far else replace(data, reach=reach) for data in charts
+    ]
+
+
+def _far_off(charts: Sequence[ChartData]) -> frozenset[str]:
+    """Return the keys of charts that would squeeze the others if all were on one axis."""
+    known = [(data, found) for data in charts if (found := extent(data)) is not None]
+    dense = [found for data, found in known if _points(data) >= _DENSE]
+    if len(dense) < _MOST_OF:
+        return frozenset()
+    first, last = (median(ends) for ends in zip(*dense, strict=True))
+    room = _FAR * max(1, last - first)
+    least, most = first - room, last + room
+    return frozenset(data.key for data, (start, stop) in known if start < least or stop > most)
+
+
+def _points(data: ChartData) -> int:
+    return max([len(line.points.steps) for line in data.lines], default=0)
+
+
+def _with_own_steps(data: ChartData) -> ChartData:
+    first, last = extent(data) or (0, 0)
+    words = f"steps {exact_step(first)} to {exact_step(last)}"
+    return replace(data, notes=data.notes or (words, "other steps"))
 
 
 def with_short_names(
