@@ -76,6 +76,17 @@ def written(run: Run, directory: Path) -> Path:
     return directory
 
 
+def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+    theirs.mkdir()
+    ours.mkdir()
+    (ours / "a").symlink_to(theirs)
+    run = taken(Run("a"), rows("score", (1, 0.5)))
+    (said,) = LogDirectories(ours).write([run], NOW)
+    assert said.startswith(f"{ours / 'a'}: is a link")
+    assert not list(theirs.iterdir())
+
+
 def test_a_disk_that_was_full_in_between_costs_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -72,8 +72,11 @@ class RunLogDirectory:
 
         Raises:
             OSError: It cannot be made, or its files cannot be read.
-            TakenError: It holds another program's event files, or another export writes to it.
+            TakenError: It is a link, holds another program's event files, or another export writes
+                to it.
         """
+        if directory.is_symlink():
+            raise TakenError("is a link, and nothing is written through one")
         directory.mkdir(parents=True, exist_ok=True)
         self.directory = directory
         self._samples = samples
