@@ -155,31 +155,40 @@ def test_another_process_shows_by_its_words_or_the_order_of_its_keys(
     )
 
 
-def _rewards_and_updates(steps: Sequence[int]) -> str:
+def _rewards_and_updates(steps: Sequence[int], ranks: int = 1) -> str:
     """Return the tutorials' records: two rewards, which are averaged, before each update."""
     lines = []
     for at, step in enumerate(steps):
         lines += [{"scope": "reward", "step": step, "reward": at + one} for one in (0, 1)]
-        lines.append({"scope": "ppo", "step": step, "kl_div": at})
+        for rank in range(ranks):
+            own = {"rank": rank} if ranks > 1 else {}
+            lines.append({"scope": "ppo", "step": step, "kl_div": at + rank, **own})
     return "".join(json.dumps(line) + "\n" for line in lines)
 
 
-@given(st.integers(2, 20), st.integers(1, 19), st.integers(1, 20), st.integers(1, 400))
+@given(
+    st.integers(2, 20),
+    st.integers(1, 19),
+    st.integers(1, 20),
+    st.integers(1, 3),
+    st.integers(1, 400),
+)
 def test_the_rewards_before_the_first_update_of_a_restart_are_its_own(
-    reached: int, back: int, more: int, cut: int
+    reached: int, back: int, more: int, ranks: int, cut: int
 ) -> None:
     steps = [*range(1, reached + 1), *range(min(back, reached - 1), reached + more)]
     reader = LineReader(TutorialDecoder())
-    data = _rewards_and_updates(steps).encode()
+    data = _rewards_and_updates(steps, ranks).encode()
     run = Run("run")
     status = SourceStatus("run.jsonl", "tutorial")
     for at in range(0, len(data), cut):
         run.apply(Batch("run", status, reader.feed(data[at : at + cut])), 0.0)
     run.apply(Batch("run", status, reader.finish()), 0.0)
-    series = run.series("reward/reward")
-    assert series is not None
-    last = {step: at + 0.5 for at, step in enumerate(steps)}
-    assert dict(zip(series.steps, series.values, strict=True)) == last
+    for key, mean in (("reward/reward", 0.5), ("ppo/kl_div", (ranks - 1) / 2)):
+        series = run.series(key)
+        assert series is not None
+        last = {step: at + mean for at, step in enumerate(steps)}
+        assert dict(zip(series.steps, series.values, strict=True)) == last
 
 
 def test_a_late_reward_counts_to_its_own_step() -> None:

@@ -35,6 +35,13 @@ class MetricRow:
     """True if the row shows that training has reached its step."""
     estimated: bool = False
     """True if the record states no step: it was found from the records around it."""
+    of_worker: bool = False
+    """True if it is the row of one of several ranks or devices, over which it is averaged."""
+
+    @property
+    def leads(self) -> bool:
+        """True if it tells which step the trainer is at, as measurements within a step do not."""
+        return self.of_worker or not self.mean
 
 
 def replaced_note(count: int) -> str | None:
@@ -71,14 +78,14 @@ class RowBatcher:
         """Begin with a file.
 
         Args:
-            holds_back: Whether averaged rows of earlier steps wait for the next row that is not
-                averaged: trainers write rewards before the row of their step, and only that row
-                tells whether the rewards came late or belong to a restart. `release` ends the wait.
+            holds_back: Whether measurements of earlier steps wait for the next row that leads:
+                trainers write rewards before the row of their step, and only that row tells whether
+                the rewards came late or belong to a restart. `release` ends the wait.
         """
         self._holds_back = holds_back
         self._held: list[MetricRow] = []
         self._reached: int | None = None
-        """Step of the last row of this segment that is not averaged."""
+        """Step of the last row of this segment that leads."""
         self._blocks: dict[tuple[tuple[str, ...], bool, bool, bool], _RowBlock] = {}
         self._alike: dict[tuple[frozenset[str], bool, bool, bool], _RowBlock] = {}
         """Blocks by their keys in any order: those of the first order in this segment."""
@@ -102,14 +109,7 @@ class RowBatcher:
                     item
                 )  # what comes of rows first changes nothing, and they stay in blocks
             else:
-                if isinstance(item, Restart | Event):
-                    self.release()
-                self._flush()
-                if isinstance(item, Restart):
-                    self._forget()
-                elif isinstance(item, Event):
-                    self._note(item)
-                self._out.append(item)
+                self._take_record(item)
 
     @property
     def note(self) -> str | None:
@@ -128,6 +128,18 @@ class RowBatcher:
         out, self._out = self._out, []
         return tuple(out)
 
+    def _take_record(self, record: Record) -> None:
+        if isinstance(record, Event):
+            self.release()
+        self._flush()
+        if isinstance(record, Event):
+            self._note(record)
+        elif isinstance(record, Restart):
+            self._forget()
+        self._out.append(record)
+        if isinstance(record, Restart):
+            self.release()
+
     def _note(self, event: Event) -> None:
         """Note the start of a process; restart where one resumes from a checkpoint."""
         self._started = self._started or event.kind is EventKind.STARTED
@@ -143,7 +155,7 @@ class RowBatcher:
         self._started = False
 
     def _take_row(self, row: MetricRow) -> None:
-        if not row.mean:
+        if row.leads:
             self._add_row(row)
             self._reached = row.step
         elif self._holds_back and self._reached is not None and row.step < self._reached:
@@ -172,8 +184,9 @@ class RowBatcher:
                 return
             if row.step < seen[-1]:
                 seen.insert(bisect_left(seen, row.step), row.step)
-        if not row.mean:
+        if row.leads:
             self.release()
+        if not row.mean:
             self._compare(row)
         self._started = False
         block.rows.append(row)

@@ -101,6 +101,7 @@ class LineReader:
         self._line = 0
         self._drop_partial()
         self._skipping = False
+        self._batcher.release()
         self._batcher.add(self.decoder.restart() or (Restart(reason),))
         return self._batcher.take()
 

@@ -195,7 +195,8 @@ class TutorialDecoder(JsonDecoder):
         parts = split(_without(flat, gpus.consumed))
         numbers = parts.numbers(about) | gpus.own
         measured = scope in _MEASURED
-        mean = measured or self._one_of_many(of)
+        of_worker = not measured and self._one_of_many(of)
+        mean = measured or of_worker
         prefix = _prefix(scope)
         keys = _prefixed(prefix, numbers)
         step = self._place.of(flat, fields, keys=None if mean else keys or None)
@@ -206,12 +207,12 @@ class TutorialDecoder(JsonDecoder):
         yield from histograms(parts.found, step, prefix, mean=mean)
         time = parse_time(record.get("timestamp", record.get("time", record.get("ts"))))
         if numbers:
-            yield MetricRow(step, keys, tuple(numbers.values()), time, mean)
+            values = tuple(numbers.values())
+            yield MetricRow(step, keys, values, time, mean, of_worker=of_worker)
         if gpus.listed:
             listed = tuple(gpus.listed.values())
             yield MetricRow(step, _prefixed(prefix, gpus.listed), listed, time, mean=True)
-        if not measured or scope == "sample":
-            yield from filter(None, [read_sample(record, step)])
+        yield from _samples(scope, record, step)
 
     def _progress(self, step: int, elapsed_time: object) -> Iterator[Progress]:
         """Yield the total of steps where it has changed, and the elapsed time of a step."""
@@ -256,6 +257,12 @@ class TutorialDecoder(JsonDecoder):
             if len(self._schemas) < _MOST_SCHEMAS:
                 self._schemas[names] = known
         return known
+
+
+def _samples(scope: str, record: dict[str, Any], step: int) -> Iterator[Record]:
+    """Yield the sample in a record, if there is one."""
+    if scope not in _MEASURED or scope == "sample":
+        yield from filter(None, [read_sample(record, step)])
 
 
 def _prefixed(prefix: str, names: Iterable[str]) -> tuple[str, ...]:
