@@ -150,7 +150,7 @@ def opened(terminal: Terminal, times: int) -> Iterator[tuple[str, list[Answer]]]
     yield "esc back", back
 
 
-def measure(folder: Path, count: int, times: int) -> tuple[dict[str, list[Answer]], float]:
+def measure_keys(folder: Path, count: int, times: int) -> tuple[dict[str, list[Answer]], float]:
     """Return all answers with so many runs loaded, and the processor time that a key costs."""
     names = write_runs(folder, count)
     terminal = Terminal([*APP, folder], SIZE)
@@ -175,7 +175,7 @@ def main() -> None:
     work: dict[int, float] = {}
     for many, times in ((2, _BESIDE), (count, _TIMES)):
         with tempfile.TemporaryDirectory() as folder:
-            figures[many], work[many] = measure(Path(folder), many, times)
+            figures[many], work[many] = measure_keys(Path(folder), many, times)
     print(
         f"| key, {count} runs | goal | median | p95 | of | two runs, median |\n|---|---|---|---|---|---|"
     )

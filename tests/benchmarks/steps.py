@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 from statistics import mean
 
-from bench import line
+from made_logs import line
 from terminal import Terminal
 
 SIZE = (120, 40)

@@ -12,16 +12,17 @@ import signal
 import struct
 import termios
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+import psutil
 import pyte
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 _ANSWERS = {b"\x1b[?2026$p": b"\x1b[?2026;2$y", b"\x1b[c": b"\x1b[?62;22c"}
-_TICKS = os.sysconf("SC_CLK_TCK")
 _QUIET = 0.15
 """Seconds without bytes after which an answer is whole."""
 
@@ -116,7 +117,7 @@ class Terminal:
         began = time.perf_counter()
         self.press(keys)
         while first is None:
-            assert time.perf_counter() < end, f"no answer to {keys!r}"
+            assert time.perf_counter() < end, f"no answer to {keys!r}\n{self.text}"
             self._gather(came, _QUIET)
             while first is None and drawn < len(came):
                 moment, taken, data = came[drawn]
@@ -145,6 +146,11 @@ class Terminal:
             self._lines = self._screen.display
         return self._lines
 
+    @property
+    def text(self) -> str:
+        """The lines on the screen that are not empty."""
+        return "\n".join(line.rstrip() for line in self.lines if line.strip())
+
     def shows(self, text: str) -> bool:
         """Tell whether a text is on the screen."""
         return any(text in line for line in self.lines)
@@ -163,13 +169,12 @@ class Terminal:
 
     @property
     def cpu(self) -> float:
-        """Seconds of processor time that the command has used."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / _TICKS
+        """Seconds of processor time that the command and its children have used."""
+        return sum(sum(one.cpu_times()[:4]) for one in _processes(self.pid))
 
     @property
     def memory(self) -> float:
-        """MiB that the command holds."""
+        """MiB that the command and its children hold."""
         return memory(self.pid)
 
     def ended(self) -> bool:
@@ -185,7 +190,23 @@ class Terminal:
         os.close(self._fd)
 
 
-def memory(pid: int | str) -> float:
-    """Return the MiB that a process holds."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
+def memory(pid: int, line: str = "VmRSS") -> float:
+    """Return the MiB that a process holds, and those that its children hold for themselves alone; 0
+    once it has ended.
+
+    Args:
+        pid: The process.
+        line: The line of its status (proc_pid_status(5)): VmHWM for the most that it held so far.
+    """
+    with suppress(psutil.NoSuchProcess, FileNotFoundError):
+        status = Path(f"/proc/{pid}/status").read_text().splitlines()
+        own = next((int(one.split()[1]) for one in status if one.startswith(line)), 0)
+        _, *children = _processes(pid)
+        return own / 1024 + sum(child.memory_full_info().uss for child in children) / 2**20
+    return 0.0
+
+
+def _processes(pid: int) -> list[psutil.Process]:
+    """Return a process and all below it."""
+    first = psutil.Process(pid)
+    return [first, *first.children(recursive=True)]

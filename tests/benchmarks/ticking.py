@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 from pathlib import Path
 from time import perf_counter
@@ -39,7 +40,7 @@ class Ticking(VerlApp):
                 break
         seconds = perf_counter() - began
         Path(sys.argv[2]).write_text(
-            json.dumps({"late": late, "seconds": seconds, "memory": memory("self")})
+            json.dumps({"late": late, "seconds": seconds, "memory": memory(os.getpid())})
         )
         self.exit(0)
 
