@@ -6,7 +6,8 @@ touches any.
   Here they wait until the loop has nothing to do, and no longer.
 * `textual.screen.UPDATE_PERIOD`, `Screen._on_timer_update`: screens are painted 60 times a second,
   in more frames the slower the machine is. Here they are painted once there is nothing else to do.
-* `Stylesheet._parse_rules`: each app parses the same stylesheets.
+* `Stylesheet._parse_rules`, `Stylesheet._variables`: each app parses the same stylesheets, and
+  works out the same styles from them.
 * `App._display`, `App._driver`: what is written, and to which terminal.
 * `Screen._compositor`: rows with their styles; `verl_tui.tui.terminal.output.screen_rows` has texts.
 """
@@ -20,6 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from time import process_time
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import pytest
 import textual.app
@@ -30,6 +32,7 @@ from textual._context import active_app
 from textual.app import ScreenStackError
 from textual.css.stylesheet import Stylesheet
 
+from verl_tui.tui.terminal import styles
 from verl_tui.tui.terminal.output import TerminalOutput
 
 if TYPE_CHECKING:
@@ -134,9 +137,28 @@ def _threads_want_to_work() -> bool:
     return False
 
 
+class StylesOfAll:
+    """Styles of roles by what a stylesheet says, shared by the apps of all tests: to work them out
+    takes a sixth of an app's start.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[object, dict[Any, Any]] = {}
+        self._of: WeakKeyDictionary[Stylesheet, dict[Any, Any]] = WeakKeyDictionary()
+
+    def setdefault(self, sheet: Stylesheet, _none: object) -> dict[Any, Any]:
+        """Return the styles that are known of a stylesheet."""
+        if sheet not in self._of:
+            said = (tuple(sheet._variables.items()), tuple(sheet.source.items()))
+            self._of[sheet] = self._known.setdefault(said, {})
+        return self._of[sheet]
+
+
 @contextmanager
 def quick_pilots() -> Iterator[None]:
-    """Have pilots wait for the app only, and read each stylesheet once, not with every app."""
+    """Have pilots wait for the app only, and read each stylesheet and work out its styles once, not
+    with every app.
+    """
     parse, known = Stylesheet._parse_rules, {}
 
     def parse_once(self: Stylesheet, *source: Any, **options: Any) -> Any:
@@ -147,6 +169,7 @@ def quick_pilots() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Stylesheet, "_parse_rules", parse_once)
+        patch.setattr(styles, "COMPUTED", StylesOfAll())
         patch.setattr(textual.app, "wait_for_idle", wait_until_idle)
         patch.setattr(textual.pilot, "wait_for_idle", wait_until_idle)
         patch.setattr(textual.screen, "UPDATE_PERIOD", FRAME)
