@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from property_examples import examples
 
 from verl_tui.bundle.archive import masked, packed
 from verl_tui.bundle.contents import Wanted, gather
@@ -196,7 +197,7 @@ CONTEXTS = [
 SECRET = st.from_regex(r"[a-z][A-Z][0-9]{2}[a-zA-Z2-9]{22,30}", fullmatch=True)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=8)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(1 / 3))
 @given(
     secrets=st.lists(SECRET, min_size=len(CONTEXTS), max_size=len(CONTEXTS), unique=True),
     owner=st.sampled_from(["mallory", "wangwei", "jdoe"]),

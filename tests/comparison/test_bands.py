@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from compared_runs import KL, LENGTH, LR, SEED, VALIDATION, noise, recipe, run_of
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from test_compare_command import write
 
@@ -120,7 +120,6 @@ def test_what_is_missing_or_cannot_be_compared_is_said() -> None:
 
 
 @given(*(st.lists(st.floats(), max_size=25) for _ in range(3)))
-@settings(max_examples=25)
 def test_any_values_give_data_and_lines(
     mine: list[float], one: list[float], other: list[float]
 ) -> None:

@@ -19,7 +19,7 @@ from compared_runs import (
     recipe,
     run_of,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from verl_tui.comparison.as_data import as_csv, as_data
@@ -398,7 +398,6 @@ def test_bad_input_gets_a_sentence_and_the_rest_is_done() -> None:
         max_size=7,
     )
 )
-@settings(max_examples=40, deadline=None)
 def test_any_values_give_a_comparison_in_all_forms(columns: list[list[float]]) -> None:
     runs = [
         run_of(f"r{at}", values, recipe(**{LR: 10.0**-at}), {VALIDATION: values})

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from verl_tui.comparison.statistics import (
@@ -64,7 +64,6 @@ def test_quantiles_as_tables_print_them() -> None:
 
 
 @given(st.lists(few, min_size=2, max_size=30), st.lists(few, min_size=2, max_size=30))
-@settings(max_examples=40)
 def test_the_interval_of_welch(scipy: Any, xs: list[float], ys: list[float]) -> None:
     assume(len(set(xs)) > 1 and len(set(ys)) > 1)
     one, other = of_seeds(xs), of_seeds(ys)

@@ -8,6 +8,7 @@ from itertools import pairwise
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from planted import batch, judge, rows
+from property_examples import examples
 
 from verl_tui.health import Judge, load_guide
 from verl_tui.runs.run import Run
@@ -94,7 +95,7 @@ VERL_KEYS = [
 ]
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=examples(1 / 4))
 @given(
     seed=st.integers(0, 10_000),
     cuts=st.sets(st.integers(1, COUNT - 1), max_size=12),
@@ -118,7 +119,7 @@ def test_any_split_gives_the_same_verdict(
     assert verdict == judge(run)
 
 
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=examples(1 / 8))
 @given(seed=st.integers(0, 10_000), lag=st.integers(1, 5))
 def test_keys_of_one_step_may_arrive_apart(seed: int, lag: int) -> None:
     """Records of one step come one after the other: the judge may look between them."""
@@ -137,7 +138,7 @@ def test_keys_of_one_step_may_arrive_apart(seed: int, lag: int) -> None:
     assert growing.verdict(1.0) == judge(run)
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=examples(1 / 4))
 @example(seed=96, again=32, final=0.0)  # a reward that was no number for a moment
 @given(seed=st.integers(0, 10_000), again=st.integers(0, COUNT - 1), final=st.floats(0, 10))
 def test_replaced_values_count_and_old_ones_do_not(seed: int, again: int, final: float) -> None:

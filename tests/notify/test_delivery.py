@@ -5,7 +5,7 @@ in an answer or in a sentence, and no sentence shows the address.
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from webhook_server import ENDLESS, HANGING, OK, answer, closed_port, webhook
 
@@ -188,7 +188,6 @@ def outcome(url: str) -> str:
         return str(error)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.sampled_from([b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 429 Wait\r\nRetry-After: "]),
     st.binary(max_size=60),

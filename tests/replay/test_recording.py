@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from property_examples import examples
 from recordings import BEGAN, GAP, console, file_logger, recording, tutorial
 
 from verl_tui.config import Config
@@ -103,9 +104,7 @@ def both(logs: Path) -> Recording:
 
 
 @given(shares=st.lists(st.floats(0, 1), max_size=12))
-@settings(
-    deadline=None, max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=examples(0.5), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_in_any_portions_the_end_is_what_the_files_say(logs, both, shares):
     end = both.end + 1000
     monitor = played(both, [*sorted(map(both.at_share, shares)), end])
@@ -117,9 +116,7 @@ def test_in_any_portions_the_end_is_what_the_files_say(logs, both, shares):
 
 
 @given(cuts=st.lists(st.floats(0, 1), max_size=6), share=st.floats(0, 1))
-@settings(
-    deadline=None, max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=examples(0.5), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_moment_is_the_same_whatever_the_way_to_it(both, cuts, share):
     moment = both.at_share(share)
     way = sorted(cut * share for cut in cuts)

@@ -7,7 +7,7 @@ import struct
 from array import array
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from verl_tui.runs.column import Column
@@ -22,7 +22,6 @@ def bits(numbers: object) -> bytes:
     return array("d", numbers).tobytes()  # type: ignore[arg-type]
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     parts=st.lists(st.tuples(st.lists(FLOATS, max_size=9), st.integers(0, 90)), max_size=6),
     start=EDGES,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from verl_tui.config import Config
@@ -21,7 +21,6 @@ def rows(points: list[tuple[int, float]], first: int = 0, key: str = "x") -> Bat
     return Batch("r", STATUS, (MetricRows((key,), steps, (values,), orders),))
 
 
-@settings(max_examples=50)
 @given(before=POINTS, after=POINTS)
 def test_a_series_made_anew_has_the_same_points_and_says_that_it_is_another(
     before: list[tuple[int, float]], after: list[tuple[int, float]]

@@ -489,9 +489,7 @@ def test_checkpoints_are_seen(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", CONSOLES)
 @given(cuts=st.lists(st.integers(0, 10**6), max_size=12))
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_cut_gives_the_same_run(tmp_path: Path, name: str, cuts: list[int]) -> None:
     path, data = tmp_path / "train.log", CONSOLES[name].encode()
     whole, _ = feed_in_pieces(path, console, data, [], to_the_end=True)
@@ -509,7 +507,7 @@ def test_any_cut_gives_the_same_run(tmp_path: Path, name: str, cuts: list[int]) 
 
 @pytest.mark.parametrize("name", CONSOLES)
 @given(at=st.integers(0, 10**6), byte=st.integers(0, 255))
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_flipped_byte_is_survived(tmp_path: Path, name: str, at: int, byte: int) -> None:
     data = bytearray(CONSOLES[name].encode())
     data[at % len(data)] = byte

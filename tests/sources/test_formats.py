@@ -237,9 +237,7 @@ def test_what_ends_a_run_and_what_only_looks_like_it(tmp_path, tail, expected):
 
 @pytest.mark.parametrize("name", FILES)
 @given(cuts=st.lists(st.integers(0, 10**6), max_size=12))
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_cut_gives_the_same_run(tmp_path, name, cuts):
     path = tmp_path / ("7.jsonl" if FILES[name] is rollouts else name)
     data = (DATA / name).read_bytes()
@@ -291,7 +289,7 @@ LINES = st.lists(
 
 @pytest.mark.parametrize("format_", [*FORMATS], ids=lambda f: f.name)
 @given(lines=LINES, cuts=st.lists(st.integers(0, 10**6), max_size=4))
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_bytes_are_survived_and_made_safe(tmp_path, format_, lines, cuts):
     path = tmp_path / ("3.jsonl" if format_ is rollouts else "any.log")
     run, records = feed_in_pieces(path, format_, b"\n".join(lines) + b"\n", cuts)

@@ -178,7 +178,6 @@ VALUE = st.recursive(
         st.dictionaries(st.sampled_from(["a", "b", "bins", "counts", "_type"]), VALUE), max_size=5
     )
 )
-@settings(deadline=None)
 def test_any_fields_are_survived(values):
     for fields in values:
         parts = split(flatten(fields))
@@ -191,9 +190,7 @@ def test_any_fields_are_survived(values):
 
 
 @given(cuts=st.lists(st.integers(0, 10**6), max_size=8))
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @pytest.mark.parametrize("format_", [filelogger, tutorial], ids=lambda f: f.name)
 def test_any_cut_gives_the_same_histograms(tmp_path, format_, cuts):
     rows = [

@@ -25,6 +25,7 @@ from log_writing import (
     tutorial_log,
     wandb_log,
 )
+from property_examples import examples
 from tensorboardX.proto.event_pb2 import Event
 from tensorboardX.proto.summary_pb2 import Summary, SummaryMetadata
 from tensorboardX.proto.tensor_pb2 import TensorProto
@@ -119,7 +120,7 @@ def log(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 # -- parts -----------------------------------------------------------------------------------------
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(1 / 3))
 @given(cut=st.floats(0, 1))
 def test_from_any_cut_on_the_records_are_those_of_the_whole_log(log: Log, cut: float) -> None:
     at = round(cut * log.size)
@@ -136,7 +137,7 @@ def test_from_any_cut_on_the_records_are_those_of_the_whole_log(log: Log, cut: f
         pytest.fail("no step of many is known to be whole")
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(1 / 3))
 @given(cut=st.floats(0, 1), size=st.integers(1, 70_000))
 def test_a_block_gives_records_of_the_whole_log_only(log: Log, cut: float, size: int) -> None:
     at = round(cut * log.size)
@@ -150,7 +151,7 @@ def test_a_block_gives_records_of_the_whole_log_only(log: Log, cut: float, size:
     assert not set(cells(part.records)) - set(cells(log.whole))
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(1 / 3))
 @given(cut=st.floats(0.3, 1), wanted=st.integers(1, 30_000))
 def test_an_end_that_grows_is_read_on(log: Log, cut: float, wanted: int) -> None:
     with TemporaryDirectory() as directory:
@@ -304,7 +305,6 @@ def test_rows_of_a_csv_are_counted_where_it_has_no_steps(tmp_path: Path) -> None
     assert end_of(path, metrics_csv, 3000).needs_beginning
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     data=st.binary(max_size=300) | st.lists(st.sampled_from(PIECES), max_size=60).map(b"".join),
     kind=st.sampled_from(sorted(LOGS)),

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from log_reading import NOW, read_run, values
 
@@ -108,7 +108,6 @@ def test_a_descriptor_that_is_closed_is_a_problem(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("name", LOGS)
 @given(cuts=st.lists(st.integers(0, 10**5), max_size=8))
-@settings(max_examples=25, deadline=None)
 def test_any_cut_gives_the_same_records(name: str, cuts: list[int]) -> None:
     data = LOGS[name]
     edges = sorted({0, len(data), *(cut % len(data) for cut in cuts)})

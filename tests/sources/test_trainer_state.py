@@ -262,9 +262,7 @@ def test_a_checkpoint_that_makes_way_for_a_newer_one(tmp_path: Path) -> None:
 
 
 @given(cuts=st.lists(st.integers(0, 10**6), max_size=8))
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_cut_gives_the_same_run(tmp_path: Path, cuts: list[int]) -> None:
     path = tmp_path / "trainer_state.json"
     whole, _ = feed_in_pieces(path, trainer_state, text(8), [])
@@ -276,7 +274,7 @@ def test_any_cut_gives_the_same_run(tmp_path: Path, cuts: list[int]) -> None:
 
 
 @given(at=st.integers(0, 10**6), byte=st.integers(0, 255), end=st.integers(0, 10**6))
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_damage_is_survived(tmp_path: Path, at: int, byte: int, end: int) -> None:
     data = bytearray(text(8))
     data[at % len(data)] = byte

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from log_reading import drain, drain_all, feed_in_pieces, read_run, values
+from property_examples import examples
 from wandb_writing import field, history, item, stats, written
 
 from verl_tui.distributions import quantiles
@@ -267,9 +268,7 @@ def test_a_record_may_span_blocks(tmp_path):
 
 
 @given(cuts=st.lists(st.integers(0, 10**6), max_size=12), damage=st.integers(0, 1))
-@settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=examples(0.6), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_cut_says_the_same(tmp_path, cuts, damage):
     data = bytearray(written(many(30)))
     data[100] ^= damage
@@ -284,7 +283,7 @@ def test_any_cut_says_the_same(tmp_path, cuts, damage):
 
 
 @given(stop=st.integers(0, len(MANY)))
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_torn_log_says_what_came_before(tmp_path, stop):
     records = drain(source(tmp_path, MANY[:stop]))
     assert not [record for record in records if isinstance(record, Unreadable)]
@@ -297,9 +296,7 @@ def test_a_torn_log_says_what_came_before(tmp_path, stop):
         st.tuples(st.integers(0, len(MANY) - 1), st.integers(1, 255)), min_size=1, max_size=6
     )
 )
-@settings(
-    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=examples(0.8), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_damage_costs_records_but_never_changes_one(tmp_path, places):
     data = bytearray(MANY)
     for place, flip in places:
@@ -343,7 +340,7 @@ def test_a_message_that_is_none_is_told_and_costs_nothing_else(tmp_path):
 
 
 @given(data=st.binary(max_size=300), headed=st.booleans())
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_bytes_are_survived(tmp_path, data, headed):
     drain(source(tmp_path, (wandb.HEADER if headed else b"") + data))
     drain(
@@ -616,7 +613,7 @@ def test_what_is_no_table_of_samples(tmp_path):
 
 
 @given(cuts=st.lists(st.integers(0, 10**6), max_size=8), stop=st.integers(0, 10**6))
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_table_is_read_when_it_is_whole(tmp_path, cuts, stop):
     rows = [[{"}": "}"}, "é}", f"out {n}", math.nan] for n in range(20)]
     path = table(tmp_path / "x_9_ab.table.json", ["a", "input", "output", "score"], rows)

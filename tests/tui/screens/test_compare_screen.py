@@ -10,7 +10,7 @@ from math import isnan, sqrt
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from inside_textual import count_frames
 from rich.cells import cell_len
@@ -319,7 +319,6 @@ def test_other_frameworks_and_other_units_are_not_mixed() -> None:
 NAMES = st.text(max_size=40)
 
 
-@settings(deadline=None, max_examples=30)
 @given(
     st.lists(st.tuples(NAMES, st.lists(st.floats(), max_size=5), NAMES), min_size=1, max_size=5),
     st.integers(1, 200),
