@@ -40,10 +40,17 @@ STRANGE = (1.0, float("nan"), float("inf"), -float("inf"), 1e300, 1e-300, -1e300
 GIB = 2**30
 
 
-def monitor(amount: str, folder: Path) -> Monitor:
-    """Write the logs of an amount into an empty directory; return them read."""
+def monitor(amount: str, folder: Path, *, whole: bool = False) -> Monitor:
+    """Write the logs of an amount into an empty directory; return them read.
+
+    Args:
+        amount: One of `AMOUNTS`.
+        folder: The directory, which is not there yet.
+        whole: Whether to write as much as it is called by, which takes three times as long to read;
+            else the last thousand of the steps, and as many runs as fill any screen.
+    """
     folder.mkdir()
-    _WRITERS[amount](folder)
+    _WRITERS[amount](folder, whole)
     read = load([str(folder)], Config(), NOW)
     if amount != "empty":
         name = ODD[1] if amount == "huge" else "NVIDIA H100 80GB HBM3"
@@ -70,9 +77,9 @@ SELDOM = 20
 """Steps from one value to the next of metrics that are no part of every step."""
 
 
-def _metrics(steps: int, keys: Iterable[str]) -> Iterable[str]:
+def _metrics(steps: int, keys: Iterable[str], first: int = 1) -> Iterable[str]:
     every, whole = tuple(keys)[: len(METRICS)], tuple(keys)
-    for step in range(1, steps + 1):
+    for step in range(first, steps + 1):
         logged = every if step % SELDOM else whole
         data = {key: round(0.5 + 0.3 * sin(step / 50 + at), 4) for at, key in enumerate(logged)}
         yield json.dumps({"step": step, "data": data})
@@ -102,21 +109,26 @@ def _samples(step: int, texts: Iterable[str]) -> Iterable[str]:
 
 
 def _training(
-    folder: Path, steps: int, keys: Iterable[str], texts: Iterable[str], settings: object
+    folder: Path,
+    steps: int,
+    keys: Iterable[str],
+    texts: Iterable[str],
+    settings: object,
+    first: int = 1,
 ) -> None:
     texts = tuple(texts)
-    _write(folder / "verl.jsonl", _metrics(steps, keys))
+    _write(folder / "verl.jsonl", _metrics(steps, keys, first))
     _write(folder / "train.log", _console(min(steps, 200), max(steps, 30)))
     _write(folder / "config.yaml", [json.dumps(settings)])  # which is YAML, too
     for step in range(max(1, steps - 2), steps + 1):
         _write(folder / "rollouts" / f"{step}.jsonl", _samples(step, texts))
 
 
-def _write_empty(folder: Path) -> None:
+def _write_empty(folder: Path, _whole: bool) -> None:
     _write(folder / "waiting" / "train.log", ["Started a local Ray instance", "loading the model"])
 
 
-def _write_short(folder: Path) -> None:
+def _write_short(folder: Path, _whole: bool) -> None:
     for name, rate in (("grpo", 1e-6), ("ppo", 2e-6)):
         settings = {
             "trainer": {"total_training_steps": 30},
@@ -125,7 +137,7 @@ def _write_short(folder: Path) -> None:
         _training(folder / name, 3, METRICS, ("an answer", "another one", "a third one"), settings)
 
 
-def _write_long(folder: Path) -> None:
+def _write_long(folder: Path, whole: bool) -> None:
     keys = (*METRICS, *(f"group_{at % 6}/metric_{at}" for at in range(60 - len(METRICS))))
     answers = tuple(
         f"so many words as an answer takes, and the result is {at}. " * 20 for at in range(40)
@@ -135,12 +147,13 @@ def _write_long(folder: Path) -> None:
             "actor_rollout_ref": {f"setting_{n}": n * (at + 1) for n in range(80)},
             "seed": at,
         }
-        _training(folder / f"qwen2.5-7b-grpo-gsm8k-{at}", steps, keys, answers, settings)
+        first = 1 if whole else max(1, steps - 1000)
+        _training(folder / f"qwen2.5-7b-grpo-gsm8k-{at}", steps, keys, answers, settings, first)
 
 
-def _write_huge(folder: Path) -> None:
+def _write_huge(folder: Path, whole: bool) -> None:
     keys = (*METRICS[:6], *(f"{odd[:20]}/{odd}" + "long" * 20 for odd in ODD))
-    for at in range(200):
+    for at in range(200 if whole else 80):
         name = (
             f"{at} {ODD[at % len(ODD)]}".replace("/", "∕").encode()[:240].decode("utf-8", "ignore")
         )
@@ -163,7 +176,7 @@ def _write_huge(folder: Path) -> None:
             file.write("no JSON: " + ODD[2] + "\n")
 
 
-_WRITERS: dict[str, Callable[[Path], None]] = {
+_WRITERS: dict[str, Callable[[Path, bool], None]] = {
     "empty": _write_empty,
     "short": _write_short,
     "long": _write_long,

@@ -60,7 +60,10 @@ async def test_the_palette_itself_searches_so(tmp_path: Path) -> None:
         await until(pilot, lambda: "Screenshot as text" in text(app))
 
 
-@pytest.mark.parametrize("size", [(140, 45), (80, 24), (40, 20)])
+@pytest.mark.parametrize(
+    "size",
+    [pytest.param((140, 45), marks=pytest.mark.thorough), (80, 24), (40, 20)],
+)
 async def test_the_palette_has_a_row_for_a_command_with_its_key_at_the_right(
     tmp_path: Path, size: tuple[int, int]
 ) -> None:

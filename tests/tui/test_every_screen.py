@@ -104,7 +104,7 @@ def amount_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Monit
 
     def read(amount: str) -> Monitor:
         if amount not in known:
-            known[amount] = monitor(amount, folder / amount)
+            known[amount] = monitor(amount, folder / amount, whole=EVERY_SIZE)
             gc.freeze()  # else all of it is looked at again and again, as garbage
         return known[amount]
 

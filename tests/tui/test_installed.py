@@ -196,14 +196,6 @@ def test_the_process_ends_with_its_terminal(run, log):
     assert terminal.end() in (-signal.SIGHUP, 128 + signal.SIGHUP)
 
 
-def test_as_a_module_of_python(run, log):
-    terminal = run(log, module=True)
-    terminal.until("step 49")
-    terminal.press(b"q")
-    assert terminal.end() == 0
-    assert restored(terminal.output)
-
-
 @pytest.mark.parametrize(
     "number",
     [
@@ -212,7 +204,7 @@ def test_as_a_module_of_python(run, log):
     ],
 )
 def test_signals_restore_the_terminal(run, log, number):
-    terminal = run(log)
+    terminal = run(log, module=True)  # which starts the same app
     terminal.until("step 49")
     os.kill(terminal.pid, number)
     assert terminal.end() == 128 + number

@@ -26,8 +26,14 @@ KEYS = ("m", "l", "C", "c", "t", "i", "A", "o", "question_mark", "enter")
     "size", [(140, 45), (40, 12), pytest.param((60, 20), marks=pytest.mark.thorough)]
 )
 async def test_a_screen_opens_as_it_would_be_drawn_again(
-    demo: Monitor, size: tuple[int, int]
+    demo: Monitor, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
 ) -> None:
+    painted: Counter[str] = Counter()
+
+    def note(_app: VerlApp, screen: Screen[object], _frame: object) -> None:
+        painted["empty" if getattr(screen, "_drawn_at", None) is None else "drawn"] += 1
+
+    on_frame(monkeypatch, note)
     app = showing(demo)
     async with app.run_test(size=size) as pilot:
         for key in KEYS:
@@ -40,6 +46,8 @@ async def test_a_screen_opens_as_it_would_be_drawn_again(
             assert lines(app) == opened, key
             await press(pilot, "escape", "escape")
             assert app.screen is dashboard(app), key
+    assert painted["empty"] == 0, "nothing is painted before it is drawn"
+    assert painted["drawn"] > len(KEYS)
 
 
 async def test_at_another_size_a_screen_is_as_if_it_had_been_opened_at_it(demo: Monitor) -> None:
@@ -93,23 +101,6 @@ async def test_screens_far_behind_the_front_one_take_another_size(
                 assert front[2:] == wanted[name][0][2:], name
             await press(pilot, "escape", "escape", "p")
             await pilot.resize_terminal(*before)
-
-
-async def test_nothing_is_painted_before_it_is_drawn(
-    demo: Monitor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    painted: Counter[str] = Counter()
-
-    def note(_app: VerlApp, screen: Screen[object], _frame: object) -> None:
-        painted["empty" if getattr(screen, "_drawn_at", None) is None else "drawn"] += 1
-
-    on_frame(monkeypatch, note)
-    app = showing(demo)
-    async with app.run_test(size=(120, 40)) as pilot:
-        for key in KEYS:
-            await press(pilot, key, "escape", "escape")
-    assert painted["empty"] == 0
-    assert painted["drawn"] > len(KEYS)
 
 
 @pytest.mark.parametrize("keys", ["C right_square_bracket", "l p", "p C"])
