@@ -81,7 +81,8 @@ class Pty:
             shown = "\n".join(self.screen.display)
             if all(text in shown for text in texts) and (gone is None or gone not in shown):
                 return
-            self._read()
+            while not self._read() and time.monotonic() < end:
+                pass  # to look at the same screen again takes longer than to draw it
         pytest.fail(f"{texts} never appeared:\n" + "\n".join(self.screen.display))
 
     def end(self) -> int:
@@ -96,14 +97,18 @@ class Pty:
         assert self.code is not None, "the command goes on"
         return self.code
 
-    def _read(self) -> None:
-        if select.select([self.fd], [], [], 0.05)[0]:
-            try:
-                data = os.read(self.fd, 65536)
-            except OSError:
-                return
-            self.output += data
-            self.stream.feed(data)
+    def _read(self) -> bool:
+        """Take what has come, or wait for it a moment; return whether there was something."""
+        if not select.select([self.fd], [], [], 0.05)[0]:
+            return False
+        try:
+            data = os.read(self.fd, 65536)
+        except OSError:  # nobody is at the other end any more
+            time.sleep(0.01)
+            return False
+        self.output += data
+        self.stream.feed(data)
+        return True
 
     def read_for(self, seconds: float) -> None:
         """Take what comes for so long."""
