@@ -114,3 +114,16 @@ def test_a_file_is_looked_at_once_more_only_if_it_has_grown(tmp_path: Path) -> N
     (tmp_path / "long.log").write_text(ROWS * 4000)
     assert watch.look() == [], "so much of its beginning has been seen that it says nothing new"
     assert watch.formats == {"console"}
+
+
+@pytest.mark.parametrize("named", [False, True], ids=["found", "named"])
+def test_zeros_in_place_of_a_log_leave_what_was_read(tmp_path: Path, named: bool) -> None:
+    log = tmp_path / "metrics.jsonl"
+    log.write_text(ROWS)
+    watch = Watch(log if named else tmp_path)
+    watch.look()
+    with log.open("r+b") as file:  # as after a power failure: the same file, its content lost
+        file.write(bytes(5000))
+    assert watch.look() == []
+    (run,) = watch.monitor.runs.values()
+    assert values(run, "a") == {1: 1, 2: 2, 3: 3, 4: 4}

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
     from verl_tui.sources.formats.format import Format
 
+_FIRST = 256
+"""Bytes by which a file is known to be the same."""
+
 
 class Named(NamedTuple):
     """What came of a file that the user named."""
@@ -34,6 +37,8 @@ class _Look(NamedTuple):
     """What a file was taken for, and how much of it was there."""
 
     status: os.stat_result
+    first: bytes
+    """Its first bytes."""
     format: Format | None
 
 
@@ -59,21 +64,28 @@ class NamedFiles:
         if not begin.strip():
             return Named(None, "empty so far", wait=True)
         format = next((one for one in FORMATS if one.matches(plain(path), begin)), None)
-        if format is None and b"\0" not in begin.strip(b"\0"):
-            format = self._assumed(path, status)
-        self._note(path, _Look(status, format))
+        look = _Look(status, begin[:_FIRST], format)
+        if format is None and (b"\0" not in begin.strip(b"\0") or self._is_anew(path, look)):
+            look = look._replace(format=self._assumed(path, look))
+        format = look.format
+        self._note(path, look)
         if format is None:
             return Named(None, "is a binary file, not a log")
         return Named(FoundFile(path, format, title=naming.title(begin)))
 
-    def _assumed(self, path: Path, status: os.stat_result) -> Format:
-        """Return how a text is read whose beginning fits no format yet: one that was cut or
+    def _assumed(self, path: Path, look: _Look) -> Format:
+        """Return how a file is read whose beginning fits no format yet: one that was cut or
         replaced is read on as what it was.
         """
         before = self._looks.get(path)
-        if before is not None and before.format is not None and not _grown(before, status):
+        if before is not None and before.format is not None and not _grown(before, look):
             return before.format
         return tutorial if plain(path).suffix in (".jsonl", ".json") else console
+
+    def _is_anew(self, path: Path, look: _Look) -> bool:
+        """Return whether a file that had a format is another one now, or was cut."""
+        before = self._looks.get(path)
+        return before is not None and before.format is not None and not _grown(before, look)
 
     def _note(self, path: Path, look: _Look) -> None:
         before = self._looks.get(path)
@@ -82,6 +94,10 @@ class NamedFiles:
         self._looks[path] = look
 
 
-def _grown(before: _Look, status: os.stat_result) -> bool:
+def _grown(before: _Look, now: _Look) -> bool:
     """Return whether a file is the one that was looked at, with more bytes at most."""
-    return status.st_ino == before.status.st_ino and status.st_size >= before.status.st_size
+    return (
+        now.status.st_ino == before.status.st_ino
+        and now.status.st_size >= before.status.st_size
+        and now.first.startswith(before.first)
+    )

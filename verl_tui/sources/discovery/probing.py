@@ -39,6 +39,10 @@ DEEPEST = 4 * 2**20
 _WINDOW = 512 * 1024
 _OVERLAP = 16 * 1024
 """Bytes that two windows share: no mark of a console is longer."""
+_FIRST = 256
+"""Bytes by which a file is known to be the same: enough to tell a rewritten one from a grown
+one.
+"""
 _START = 4096
 """Bytes read to tell a binary file from a text."""
 _DEEP_BUDGET = 256 * 2**20
@@ -72,6 +76,8 @@ class _Inspection:
     """Of the file then."""
     inode: int = 0
     """Which file it was: another one may take its name."""
+    first: bytes = b""
+    """Its first bytes."""
     begun: bool = False
     """True if so much of its beginning was there that it tells the format, whatever follows."""
     at: int = 0
@@ -84,20 +90,28 @@ class _Inspection:
         """True if further bytes can change nothing."""
         return self.binary or (self.known is not None and self.known.sure and self.begun)
 
-    def is_provisional(self, status: os.stat_result) -> bool:
-        """Return whether a file is no log after all where the next look recognises none. What was
-        known by its bar, or is written anew, remains one until it says more.
+    @property
+    def is_provisional(self) -> bool:
+        """True if it is a log by the little that was there of it."""
+        return not self.begun and self.known is not None and self.known.sure
+
+    def note(self, known: Recognised | None, status: os.stat_result, first: bytes) -> None:
+        """Note what a look has shown."""
+        self.known, self.first = known, first
+        self.size, self.inode = status.st_size, status.st_ino
+
+    def is_continued(self, status: os.stat_result, first: bytes) -> bool:
+        """Return whether the file is still the one that was looked at, with more bytes at most.
+
+        Args:
+            status: The file's present status.
+            first: Its first bytes: another file may have the same inode, zeros take its place.
         """
         return (
-            self.known is not None
-            and self.known.sure
-            and not self.begun
-            and self.is_continued(status)
+            status.st_size >= self.size
+            and status.st_ino == self.inode
+            and first.startswith(self.first)
         )
-
-    def is_continued(self, status: os.stat_result) -> bool:
-        """Return whether the file is still the one that was looked at, with more bytes at most."""
-        return status.st_size >= self.size and status.st_ino == self.inode
 
 
 class Probe:
@@ -216,32 +230,30 @@ class Probe:
         self, path: Path, inspection: _Inspection, status: os.stat_result, called: NameClass
     ) -> None:
         """Look at a file that is new or has grown."""
-        before, drops = inspection.known, inspection.is_provisional(status)
-        known = self._look(path, inspection, status, called)
-        inspection.known = known if known is not None or drops else before
-        inspection.size, inspection.inode = status.st_size, status.st_ino
+        before, begin = inspection.known, head(path, _START)
+        first = begin[:_FIRST]
+        continued = inspection.is_continued(status, first)
+        # What was known by its bar, or is written anew, remains a log until it says more.
+        drops = continued and inspection.is_provisional
+        known = None
+        if not inspection.begun or not continued:
+            known = self._by_beginning(path, inspection, begin, called)
+        known = known or self._as_console(path, inspection, status.st_size, called)
+        inspection.note(known if known is not None or drops else before, status, first)
         if before is not None and _format(inspection.known) is not before.format:
             self.changed.add(path)
 
-    def _look(
-        self, path: Path, inspection: _Inspection, status: os.stat_result, called: NameClass
+    def _as_console(
+        self, path: Path, inspection: _Inspection, size: int, called: NameClass
     ) -> Recognised | None:
-        known = None
-        if not inspection.begun or not inspection.is_continued(status):
-            known = self._by_beginning(path, inspection, called)
-        if known is None and not inspection.binary and called is NameClass.LOG:
-            known = self._as_console(path, inspection, status.st_size)
-        return known
-
-    def _as_console(self, path: Path, inspection: _Inspection, size: int) -> Recognised | None:
-        if suffix_of(path.name) not in _TEXTS:
+        """Look for what shows that a text is a console behind its beginning."""
+        if inspection.binary or called is not NameClass.LOG or suffix_of(path.name) not in _TEXTS:
             return None
         return self._deeper(path, inspection, size) or _by_signs(path, size)
 
     def _by_beginning(
-        self, path: Path, inspection: _Inspection, called: NameClass
+        self, path: Path, inspection: _Inspection, begin: bytes, called: NameClass
     ) -> Recognised | None:
-        begin = head(path, _START)
         inspection.begun = False
         inspection.binary = b"\0" in begin.strip(b"\0") and len(begin) >= _START
         if len(begin) >= _START and not inspection.binary:
@@ -302,9 +314,9 @@ def _is_worth_it(inspection: _Inspection, status: os.stat_result, called: NameCl
         return False
     often = DEEPEST if called is NameClass.LOG else HEAD
     return (
-        not inspection.is_continued(status)
+        not inspection.size <= status.st_size <= 2 * inspection.size
+        or status.st_ino != inspection.inode
         or inspection.size < often
-        or status.st_size > 2 * inspection.size
     )
 
 

@@ -18,6 +18,8 @@ LONGEST_LINE = 32 * 2**20
 """Bytes after which a line without an end is given up: no format writes such, a broken file
 might.
 """
+_BOM = b"\xef\xbb\xbf"
+"""The mark that some programs of Windows begin a text with."""
 _WINDOW = 16 * 1024
 """Bytes in which the next line is looked for at once."""
 
@@ -74,6 +76,8 @@ class LineReader:
                 self._skipping = False
                 del lines[0]
                 first += 1
+        if first == 1 and lines:
+            lines[0] = lines[0].removeprefix(_BOM)
         decode, add = self.decoder.decode, self._batcher.add
         for number, line in enumerate(lines, first):
             add(decode(line, number))
@@ -86,6 +90,7 @@ class LineReader:
     def finish(self) -> tuple[Record, ...]:
         """Return the records of a last line without an end, where it is complete by itself."""
         partial = b"".join(self._partial)
+        partial = partial if self._line else partial.removeprefix(_BOM)
         records = self.decoder.last(partial, self._line + 1) if partial.strip() else None
         if records is not None:
             # Its content has been taken as it stood, only what comes after it counts.

@@ -150,7 +150,7 @@ class ConsoleDecoder:
 
     def last(self, line: bytes, number: int) -> Sequence[MetricRow | Record] | None:
         """Return the records of a line without an end; a step line only if it has all its keys."""
-        line = strip_ansi(line)
+        line = _without_hole(strip_ansi(line))
         found = STEP.search(line)
         if found is not None:
             row = self._step_lines.row(found, sure=False)
@@ -197,7 +197,7 @@ class ConsoleDecoder:
     def decode(self, line: bytes, number: int) -> Sequence[MetricRow | Record]:
         """Return the records of one line, or of the part of it behind a bar."""
         out: list[MetricRow | Record] = []
-        line = strip_ansi(line)
+        line = _without_hole(strip_ansi(line))
         if b"\r" in line or self._blank or number == self._number:
             self._read_overwritten(out, line, number)
             return out
@@ -383,3 +383,10 @@ class ConsoleDecoder:
 
 parts = LineParts(ConsoleDecoder, cut=2)
 """Dicts that state no step have that of a bar around them."""
+
+
+def _without_hole(line: bytes) -> bytes:
+    """Return a line without the zeros that a crash or a cut file with an open writer leaves before
+    it: there may be gigabytes.
+    """
+    return line.lstrip(b"\0") if line.startswith(b"\0") else line

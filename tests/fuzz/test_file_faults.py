@@ -1,0 +1,138 @@
+"""What happens to a log while it is followed: it goes, and something else takes its name. All that
+was read stays, nothing waits for ever, and all is there once the log is back.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import TYPE_CHECKING
+
+import pytest
+from fuzz.damaged import EXAMPLES
+from log_reading import NOW, read_runs, values
+
+from verl_tui.config import Config
+from verl_tui.monitor import Monitor
+from verl_tui.sources.feed import Feed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from verl_tui.runs.run import Run
+
+LOGS = [name for name in EXAMPLES if not name.endswith((".gz", ".json", ".prom"))]
+"""Logs that are read while they are written; those of the other formats are written at once."""
+
+
+def _socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as one:
+        os.chdir(path.parent)  # the names of sockets are short
+        one.bind(path.name)
+
+
+def _hole(path: Path) -> None:
+    path.touch()
+    os.truncate(path, 2**20)
+
+
+FAULTS: dict[str, Callable[[Path], object]] = {
+    "gone": lambda path: None,
+    "a folder": lambda path: path.mkdir(),
+    "a pipe": os.mkfifo,
+    "a socket": _socket,
+    "a loop": lambda path: path.symlink_to(path.name),
+    "a link to nothing": lambda path: path.symlink_to("nothing"),
+    "a device": lambda path: path.symlink_to("/dev/zero"),
+    "nothing in it": lambda path: path.write_bytes(b""),
+    "zeros": lambda path: path.write_bytes(bytes(5000)),
+    "a hole": _hole,
+}
+
+
+def _numbers(runs: Iterable[Run]) -> dict[str, list[str]]:
+    return {key: [*map(repr, values(run, key).items())] for run in runs for key in run.keys}
+
+
+def _look(feed: Feed, monitor: Monitor) -> None:
+    monitor.apply(feed.scan(), NOW)
+    for news in (*feed.reread, *feed.read(), *feed.finish()):
+        monitor.apply(news, NOW)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_log_that_something_else_takes_the_name_of(
+    fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in LOGS:
+        folder = tmp_path / name
+        folder.mkdir()
+        path, data = folder / name, EXAMPLES[name]
+        path.write_bytes(data)
+        whole = _numbers(read_runs(folder).values())
+        feed, monitor = Feed([str(folder)]), Monitor(Config())
+        _look(feed, monitor)
+        path.unlink()
+        FAULTS[fault](path)
+        _look(feed, monitor)
+        assert _numbers(monitor.runs.values()).keys() >= whole.keys(), (name, "what was read stays")
+        path.rmdir() if fault == "a folder" else path.unlink(missing_ok=True)
+        path.write_bytes(data)
+        _look(feed, monitor)
+        assert _numbers(monitor.runs.values()) == whole, name
+        problems = [
+            state.status.problem for run in monitor.runs.values() for state in run.sources.values()
+        ]
+        assert not any(problems), (name, problems)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_log_that_may_not_be_read_for_a_while(tmp_path: Path) -> None:
+    for name in LOGS:
+        folder = tmp_path / name
+        folder.mkdir()
+        path, data = folder / name, EXAMPLES[name]
+        path.write_bytes(data[:600])
+        feed, monitor = Feed([str(folder)]), Monitor(Config())
+        _look(feed, monitor)
+        path.chmod(0)
+        _look(feed, monitor)
+        path.chmod(0o600)
+        path.write_bytes(data)
+        _look(feed, monitor)
+        assert _numbers(monitor.runs.values()) == _numbers(read_runs(folder).values()), name
+
+
+TEXTS = [name for name in LOGS if b"\0" not in EXAMPLES[name] and name != "bars.log"]
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_mark_of_byte_order_and_other_line_ends_change_no_number(
+    name: str, tmp_path: Path
+) -> None:
+    found = []
+    for at, text in enumerate(
+        (EXAMPLES[name], b"\xef\xbb\xbf" + EXAMPLES[name].replace(b"\n", b"\r\n"))
+    ):
+        folder = tmp_path / f"{at}"
+        folder.mkdir()
+        (folder / name).write_bytes(text)
+        found.append(_numbers(read_runs(folder).values()))
+    assert found[0] == found[1]
+    assert found[0] or name in ("7.jsonl", "samples.jsonl", "completions.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("metrics.jsonl", '{"step":9,"step":1,"data":{"a":9},"data":{"a":1,"a":2}}'),
+        ("scoped.jsonl", '{"scope":"a","step":9,"step":1,"x":1,"x":2}'),
+    ],
+)
+def test_the_last_of_two_equal_keys_counts(name: str, line: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(f"{line}\n")
+    (run,) = read_runs(tmp_path).values()
+    (key,) = run.keys
+    assert values(run, key) == {1: 2.0}
