@@ -46,6 +46,17 @@ def test_any_stretch_of_a_column_is_what_was_put_in(
                 column[at]
 
 
+@given(counts=st.lists(st.integers(0, 700), min_size=1, max_size=6), share=st.floats(0, 1))
+def test_what_is_cut_off_makes_room_for_others(counts: list[int], share: float) -> None:
+    column, expected = Column[int]("q"), []
+    for count in counts:
+        at = int(len(expected) * share)
+        column.cut(at)
+        column.extend(range(at, at + count))
+        expected[at:] = range(at, at + count)
+        assert list(column) == expected
+
+
 def test_integers_of_any_size_and_numbers_that_come_one_by_one() -> None:
     column = Column[int]("q")
     numbers = [(-1) ** n * 2 ** (n % 63) + n for n in range(1000)]

@@ -153,9 +153,10 @@ class RunLogDirectory:
             if series is None or len(series) <= known:
                 continue
             data = floats(series.values[known:])
-            for at, step in enumerate(series.steps[known:]):
+            new = zip(series.steps[known:], series.times[known:], strict=True)
+            for at, (step, time) in enumerate(new):
                 fresh[step].append((tag, data[4 * at : 4 * at + 4]))
-                times.note(step, series.times[known + at])
+                times.note(step, time)
             steps, values = self._written.scalars.setdefault(tag, (array("q"), array("f")))
             steps.extend(series.steps[known:])
             values.extend(array("f", series.values[known:]))

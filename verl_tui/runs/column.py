@@ -21,7 +21,7 @@ Number = TypeVar("Number", int, float)
 
 
 class Column(Sequence[Number]):
-    """Numbers of 8 bytes, in the order in which they came; grows only.
+    """Numbers of 8 bytes, in the order in which they came.
 
     The newest stand as they are. Of every 256 before them first all first bytes are kept, then all
     second ones, and so on ("byte shuffle", as HDF5 calls it); where all of them are alike, one is.
@@ -69,6 +69,14 @@ class Column(Sequence[Number]):
             for at in range(0, whole, _BLOCK):
                 self._packed.append(_pack(self._newest[at : at + _BLOCK].tobytes()))
             del self._newest[:whole]
+
+    def cut(self, at: int) -> None:
+        """Take away the numbers from a place on."""
+        block = at // _BLOCK
+        if block < len(self._packed):
+            self._newest = self._unpacked(block)
+            del self._packed[block:]
+        del self._newest[at - len(self._packed) * _BLOCK :]
 
     def _between(self, start: int, stop: int) -> array[Number]:
         """Return the numbers from one place up to another."""

@@ -10,12 +10,14 @@ from itertools import compress
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.runs.column import Column
 from verl_tui.runs.pyramid import Pyramid
 from verl_tui.runs.table import STATED, superseded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from verl_tui.runs.column import Number
     from verl_tui.runs.table import Table
 
 _ROW_BITS = 40
@@ -40,7 +42,7 @@ class Series:
         self.key = key
         self.steps = array("q")
         self.values = array("d")
-        self.times = array("d")
+        self.times: Column[float] = Column("d")
         """Wall-clock time of each point in seconds since the epoch, nan where unknown."""
         self.counts = array("q")
         """How many measurements each point is the mean of; empty where points are single values."""
@@ -48,7 +50,7 @@ class Series:
         """Grows when a point other than the last one changes, or one is put before the last:
         readers start over.
         """
-        self._orders = array("q")
+        self._orders: Column[int] = Column("q")
         self._cursors: dict[int, int] = {}
         self._pyramid: Pyramid | None = None
         self._highest = (-1, 0, -math.inf)
@@ -254,8 +256,9 @@ class Series:
         if averages:
             self.counts[at:] = array("q", [points[step][3] for step in merged])
             self.counts[:0] = array("q", [1] * (at - len(self.counts) + len(merged)))
-        for column in (self.steps, self._orders, self.values, self.times):
-            del column[at:]
+        del self.steps[at:], self.values[at:]
+        self._orders.cut(at)
+        self.times.cut(at)
         self._extend(merged, *zip(*(points[step][:3] for step in merged), strict=True))
         self._note_changes(at, steps, values)
 
@@ -265,15 +268,11 @@ class Series:
         if start == stop or min(self._orders[start:stop]) >= STATED:
             return
         stays = [order >= STATED for order in self._orders[start:stop]]
-        whole: tuple[array[int], ...] = (
-            self.steps,
-            self._orders,
-            *([self.counts] if self.counts else []),
-        )
-        for numbers in whole:
+        for numbers in (self.steps, self.counts) if self.counts else (self.steps,):
             numbers[start:stop] = array("q", compress(numbers[start:stop], stays))
-        for column in (self.values, self.times):
-            column[start:stop] = array("d", compress(column[start:stop], stays))
+        self.values[start:stop] = array("d", compress(self.values[start:stop], stays))
+        _thin_out(self._orders, start, stays)
+        _thin_out(self.times, start, stays)
         self.revision += 1
         if self._pyramid is not None:
             self._pyramid.rebuild()
@@ -348,6 +347,14 @@ def _common_rows(tables: tuple[tuple[Table, int, int], ...]) -> _CommonRows:
         array("d", [dated.get(step, math.nan) for step in merged]),
         places,
     )
+
+
+def _thin_out(column: Column[Number], start: int, stays: Sequence[bool]) -> None:
+    """Take away those of a stretch of numbers that do not stay."""
+    known = column[start:]
+    column.cut(start)
+    column.extend(compress(known, stays))
+    column.extend(known[len(stays) :])
 
 
 def _laid_over(

@@ -273,8 +273,8 @@ def _outdated(found: _TimedSeries, series: Series, starts: object) -> bool:
 
 def _extend(found: _TimedSeries, series: Series, clocks: Sequence[Clock], later: int) -> None:
     """Take in the points that have come since; one whose time goes back is left out."""
-    for i in range(found.taken, len(series)):
-        when = moment(series.times[i], series.steps[i], clocks)
+    for i, time in enumerate(series.times[found.taken :], found.taken):
+        when = moment(time, series.steps[i], clocks)
         unknown = math.isnan(when)
         if unknown and any(clock.steps[-1] < series.steps[i] for clock in clocks):
             break  # the clock has not come so far yet
