@@ -26,6 +26,7 @@ from verl_tui.sources.formats.lines import LineReader
 from verl_tui.sources.source import FileSource
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 
@@ -337,6 +338,84 @@ def test_what_a_search_raises_is_told_and_ends_nothing(tmp_path, monkeypatch):
     feed.follow(stop, deliver, clock=lambda: float(next(ticks)))
     assert told[-1].problems == ("the search for new logs failed: OverflowError: int too large",)
     assert told[-1].runs == told[0].runs
+
+
+class FollowedLive:
+    """A directory that is followed without notices, on a clock of its own."""
+
+    def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = NOW
+        self.looks = 0
+        self.monitor = Monitor(Config())
+        self._feed = Feed([str(path)])
+        self._stop = threading.Event()
+
+        def no_notices(*_: object, **__: object) -> Iterator[object]:
+            yield from ()
+            raise OSError("inotify's limit is reached")
+
+        monkeypatch.setattr("watchfiles.watch", no_notices)
+        monkeypatch.setattr("verl_tui.sources.feed._POLL", 0.01)
+
+    def follow(self, *stages: tuple[Callable[[], object], Callable[[], object]]) -> None:
+        """Follow; do something as soon as a condition holds, stage by stage, then end."""
+        waiting, end = list(stages), time.monotonic() + 20
+
+        def clock() -> float:
+            self.looks += 1
+            while waiting and waiting[0][0]():
+                waiting.pop(0)[1]()
+            if not waiting or time.monotonic() > end:
+                self._stop.set()
+            return self.now
+
+        self._feed.follow(self._stop, lambda news: self.monitor.apply(news, self.now), clock)
+        assert not waiting, "what was waited for never came"
+
+
+def nothing() -> None:
+    """Do nothing more."""
+
+
+def test_new_runs_are_found_though_the_clock_was_set_back(tmp_path, monkeypatch):
+    first, second = tmp_path / "a" / "log.jsonl", tmp_path / "b" / "log.jsonl"
+    for path in (first, second):
+        path.parent.mkdir()
+    append(first, line(1))
+    live = FollowedLive(tmp_path, monkeypatch)
+
+    def set_back() -> None:
+        live.now -= 7 * 86400
+        append(second, line(1))
+
+    live.follow(
+        (lambda: len(live.monitor.runs) == 1 and live.monitor.loaded() == 1, set_back),
+        (lambda: len(live.monitor.runs) == 2, nothing),
+    )
+
+
+def test_half_a_line_waits_though_the_servers_clock_is_behind(tmp_path, monkeypatch):
+    path = tmp_path / "train.log"
+    live, looks = FollowedLive(tmp_path, monkeypatch), []
+
+    def write(text: str) -> None:
+        append(path, text)
+        os.utime(path, (NOW - 60, NOW - 60))
+
+    def has_read(text: str) -> bool:
+        runs = live.monitor.runs.values()
+        return any(run.sources[str(path)].status.bytes_read == len(text) for run in runs)
+
+    first, half, rest = "step:1 - critic/score/mean:0.5\n", "step:2 - critic/score/mean:0.1", "25\n"
+    write(first)
+    live.follow(
+        (lambda: has_read(first), lambda: write(half)),
+        (lambda: has_read(first + half), lambda: looks.append(live.looks)),
+        (lambda: live.looks > looks[0] + 9, lambda: write(rest)),
+        (lambda: has_read(first + half + rest), nothing),
+    )
+    (run,) = live.monitor.runs.values()
+    assert values(run, "critic/score/mean") == {1: 0.5, 2: 0.125}
 
 
 def test_rows_are_handed_on_in_blocks(log):

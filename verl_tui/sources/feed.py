@@ -215,7 +215,7 @@ class Feed:
         self._served.start(stop)
         next_scan = clock()
         while not stop.is_set():
-            if clock() >= next_scan:
+            if _is_due(next_scan, clock()):
                 discovery = self._rescanned(last)
                 changed, last = discovery != last, discovery
                 if changed:
@@ -231,7 +231,7 @@ class Feed:
                 if added:
                     next_scan = clock()
                 self._deliver(stop, deliver, clock(), self._active(clock()))
-                if clock() >= next_scan:
+                if _is_due(next_scan, clock()):
                     break
         if self._engines is not None:
             self._engines.end()
@@ -267,8 +267,9 @@ class Feed:
         for reader, batch, more in in_turn(readers, self._next, self._workers):
             if batch is not None:
                 deliver(batch)
-            is_quiet = not more and now - (reader.status.modified or now) > _QUIET
-            if is_quiet and (last := reader.finish()) is not None:
+            if batch is not None and batch.live:
+                reader.grew = now
+            if not more and _is_quiet(reader, now) and (last := reader.finish()) is not None:
                 deliver(last)
             if stop.is_set():
                 return
@@ -361,3 +362,16 @@ def _is_text(path: Path) -> bool:
 def explain(discovery: Discovery) -> str:
     """Return what was not found and what is waited for, a sentence a line."""
     return one_line("; ".join((*discovery.problems, *discovery.pending)), 2000)
+
+
+def _is_due(at: float, now: float) -> bool:
+    """Return whether a search is due; a clock that was set back puts it off no further."""
+    return not now < at <= now + _RESCAN
+
+
+def _is_quiet(reader: SourceReader, now: float) -> bool:
+    """Return whether a file has not grown for long, by its own time and by what was seen: a file
+    server's clock may be far behind.
+    """
+    changed = reader.status.modified or now
+    return now - changed > _QUIET and not 0 <= now - reader.grew <= _QUIET

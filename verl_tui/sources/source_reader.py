@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -60,6 +61,8 @@ class SourceReader:
         self.served = isinstance(source, PageSource | ServerSource | EngineSource)
         """True if it comes over a network: then its records state their own times."""
         self.delivered: SourceStatus | None = None
+        self.grew = -math.inf
+        """When it was last seen to grow, by the clock of whoever reads."""
         self.finished_at = -1
         """Bytes read when last lines without an end were taken."""
         self._broken = False
