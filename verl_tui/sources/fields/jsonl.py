@@ -53,6 +53,21 @@ def loads(text: bytes) -> Any:
     return value
 
 
+def first_value(text: bytes) -> tuple[Any, bytes]:
+    """Return what the first JSON value of a text says, and what stands behind it.
+
+    Raises:
+        ValueError: It begins with none.
+    """
+    signs = text.decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
+    try:
+        value, end = _DECODER.raw_decode(signs)
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    _check_depth(value, text)
+    return value, signs[end:].encode("utf-8", "replace")
+
+
 def objects(line: bytes) -> list[dict[str, Any]]:
     """Return the JSON objects on a line, usually one.
 

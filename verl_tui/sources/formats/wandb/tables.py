@@ -20,7 +20,7 @@ import orjson
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Restart, Unreadable
-from verl_tui.sources.fields.jsonl import integer, loads
+from verl_tui.sources.fields.jsonl import first_value, integer, loads
 from verl_tui.sources.fields.rewards import RewardSum
 from verl_tui.sources.fields.sample import plain_field, read_sample
 from verl_tui.sources.files.tail import opened
@@ -76,6 +76,8 @@ class TableReader:
         self._size = 0
         self._done = False
         """True once the table has been read or given up."""
+        self._told = False
+        """True once it was told that something stands behind the table."""
 
     @property
     def note(self) -> str | None:
@@ -85,11 +87,11 @@ class TableReader:
     def feed(self, data: bytes) -> tuple[Record, ...]:
         """Return the samples, once the file is whole."""
         if self._done or not data:
-            return ()
+            return self._behind(data)
         self._data.append(data)
         self._size += len(data)
         if self._size > _LARGEST:
-            self._data, self._done = [], True
+            self._data, self._done, self._told = [], True, True
             return (Unreadable(1, f"larger than {_LARGEST >> 20} MiB", ""),)
         if not data.rstrip().endswith(b"}"):
             return ()
@@ -101,14 +103,28 @@ class TableReader:
         return tuple(self._samples(table))
 
     def finish(self) -> tuple[Record, ...]:
-        """Return a complaint if the table is incomplete: no more bytes come."""
+        """Return what a table holds that something stands behind, or a complaint if it is
+        incomplete: no more bytes come.
+        """
         if self._done or not self._size:
             return ()
-        return (Unreadable(1, "not complete, or not JSON", ""),)
+        try:
+            table, behind = first_value(b"".join(self._data))
+        except ValueError:
+            return (Unreadable(1, "not complete, or not JSON", ""),)
+        self._data, self._done = [], True
+        return (*self._samples(table), *self._behind(behind))
+
+    def _behind(self, data: bytes) -> tuple[Record, ...]:
+        """Return a complaint of what stands behind the table, once."""
+        if self._told or not data.strip():
+            return ()
+        self._told = True
+        return (Unreadable(1, "something stands behind the end of the table", ""),)
 
     def restart(self, reason: str) -> tuple[Record, ...]:
         """Forget everything: the file starts again."""
-        self._data, self._size, self._done = [], 0, False
+        self._data, self._size, self._done, self._told = [], 0, False, False
         return (Restart(reason),)
 
     def _samples(self, table: Any) -> Iterator[Record]:
