@@ -1,7 +1,5 @@
 """Measures how fast verl-tui is, beside others that read the same logs, and prints one table.
 
-    python tests/benchmarks [--only NAME ...] [--small] [--large] [--wandb PATH] [--write FILE.md]
-
 Each part makes its own logs in a temporary folder and runs alone, one after the other. What is
 compared is measured in turn, in alternating order, and the medians are held against each other: a
 ratio says more about another machine than seconds do. All of it takes about ten minutes and 1.5 GB
@@ -62,8 +60,8 @@ def measured(part: Part, effort: Effort) -> Iterator[tuple[Row, bool]]:
             yield row, True
     except Exception as error:  # noqa: BLE001 - the other parts are measured nevertheless
         print(error, file=sys.stderr)
-        why = str(error).strip().splitlines() or [""]
-        yield Row(part.name, f"failed: {type(error).__name__}: {why[0]}"), False
+        why = (str(error).strip().splitlines() or [""])[0].replace("|", "\\|")
+        yield Row(part.name, f"failed: {type(error).__name__}: {why}"), False
     finally:
         shutil.rmtree(folder)
 
@@ -78,7 +76,7 @@ def parser() -> argparse.ArgumentParser:
     names = [part.name for part in PARTS]
     only = f"these parts: {', '.join(names)}"
     found.add_argument("--only", nargs="+", choices=names, metavar="NAME", help=only)
-    small = "small logs, each measured once: a try that takes a minute or two"
+    small = "small logs, each measured once: a try, in a minute or two"
     found.add_argument("--small", action="store_true", help=small)
     large = ", ".join(part.name for part in PARTS if part.large)
     found.add_argument("--large", action="store_true", help=f"with what takes minutes: {large}")

@@ -26,7 +26,7 @@ _BUSY = 0.25
 
 def as_line(row: Row) -> str:
     """Return a row as Markdown."""
-    ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
+    ratio = "" if row.ratio is None else f"{row.ratio:.{2 if row.ratio < 10 else 0}f}"
     return f"| {row.measure} | {row.ours} | {row.peer} | {ratio} | {row.goal} |"
 
 

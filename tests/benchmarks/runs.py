@@ -66,6 +66,8 @@ SCREENS = {
 }
 _BACK = b"\x1b"
 """Esc; for 15 ms it may be the beginning of another key, which counts."""
+_DASHBOARD = "verl-tui run-"
+"""Begins the line at the top of the dashboard, and of no other screen."""
 
 
 def write_runs(folder: Path, count: int) -> list[str]:
@@ -145,9 +147,21 @@ def opened(terminal: Terminal, times: int) -> Iterator[tuple[str, list[Answer]]]
         taken: list[Answer] = []
         while not enough(taken, times):
             taken.append(timed(terminal, key))
+            # A busy app takes a key that comes now for one of the screen that it is about to leave.
+            assert terminal.read(10, lambda: not terminal.shows(_DASHBOARD)), f"{what}: no screen"
             back.append(timed(terminal, _BACK))
+            _go_back(terminal)
         yield what, taken
     yield "esc back", back
+
+
+def _go_back(terminal: Terminal) -> None:
+    """Wait until the dashboard is in front again: the first esc may only have cleared a cursor."""
+    for _ in range(4):
+        if terminal.read(3, lambda: terminal.shows(_DASHBOARD)):
+            return
+        terminal.press(_BACK)
+    raise AssertionError(f"no way back to the dashboard\n{terminal.text}")
 
 
 def measure_keys(folder: Path, count: int, times: int) -> tuple[dict[str, list[Answer]], float]:
@@ -158,7 +172,7 @@ def measure_keys(folder: Path, count: int, times: int) -> tuple[dict[str, list[A
     terminal.read(120, lambda: not terminal.shows("reading"))
     terminal.read(2)
     figures = dict(answers(terminal, names, times))
-    work = at_work(terminal, b"]" * _TIMES)
+    work = at_work(terminal, b"]" * times)
     terminal.close()
     return figures, work
 

@@ -26,11 +26,11 @@ def measure(folder: Path, effort: Effort) -> Iterator[Row]:
     close a screen.
     """
     runs, times = effort.size(200, 45), effort.size(20, 4)
-    worst = {}
-    for count in (_FEW, runs):
+    worst, work = {}, {}
+    for count, presses in ((_FEW, times // 2), (runs, times)):
         place = folder / f"{count}"
         place.mkdir()
-        answers, _ = measure_keys(place, count, times)
+        answers, work[count] = measure_keys(place, count, presses)
         worst[count] = _by_group(answers)
     for group, (least, most) in worst[runs].items():
         few = worst[_FEW].get(group)
@@ -41,6 +41,12 @@ def measure(folder: Path, effort: Effort) -> Iterator[Row]:
             most / few[1] if few else None,
             "≤ 50 ms",
         )
+    yield Row(
+        f"`]`, the next run, {runs} runs ÷ {_FEW}: processor time of a key",
+        f"{work[runs]:.0f} ms",
+        f"{work[_FEW]:.0f} ms",
+        work[runs] / work[_FEW],
+    )
 
 
 def _by_group(answers: dict[str, list[Answer]]) -> dict[str, tuple[float, float]]:

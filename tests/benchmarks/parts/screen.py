@@ -86,8 +86,9 @@ def link(folder: Path, effort: Effort) -> Iterator[Row]:
     limit.
     """
     log = folder / "log.jsonl"
-    slow = max(_quit_time(log, 10_000) for _ in range(effort.tries(3)))
-    fast = _quit_time(log, None)
+    steps = effort.size(8, 2)
+    slow = max(_quit_time(log, 10_000, steps) for _ in range(effort.tries(2)))
+    fast = _quit_time(log, None, steps)
     yield Row(
         "quit key behind a link of 10 kB/s, the worst of some tries",
         f"{slow:.2f} s",
@@ -97,8 +98,8 @@ def link(folder: Path, effort: Effort) -> Iterator[Row]:
     )
 
 
-def _quit_time(log: Path, rate: float | None) -> float:
-    """Return the seconds from the quit key to the end of the program, while a step comes each
+def _quit_time(log: Path, rate: float | None, steps: int) -> float:
+    """Return the seconds from the quit key to the end of the program, after some steps, one each
     second.
     """
     log.write_text("".join(map(line, range(1, 1000))), encoding="utf-8")
@@ -106,7 +107,7 @@ def _quit_time(log: Path, rate: float | None) -> float:
     _await_step(terminal, 999)
     terminal.read(5)  # the first frames are several screens, which a slow link takes long for
     terminal.rate = rate
-    for step in range(1000, 1008):
+    for step in range(1000, 1000 + steps):
         _append(log, line(step))
         terminal.read(1)
     began = time.perf_counter()
