@@ -22,6 +22,9 @@ from verl_tui.runs.views.state import State
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from verl_tui.health import Guide
+    from verl_tui.runs.run import Run
+
 NOW = 1_790_000_000.0
 Labels = frozenset[tuple[str, str]]
 
@@ -229,3 +232,22 @@ def test_whatever_runs_and_metrics_are_called_a_scraper_reads_it(
         feed(monitor, run, {key: [1.0], f"{key}/": [2.0]})
     runs = {dict(labels)["run"] for labels in scraped(monitor)["verl_run_state"]}
     assert len(runs) == len({run for run, _ in named})
+
+
+def test_a_run_that_fails_costs_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    from verl_tui.exporters import prometheus
+
+    monitor = Monitor(Config())
+    for name in ("bad", "good"):
+        feed(monitor, name, {"critic/score/mean": [0.25, 0.5]})
+    real = prometheus.response_limit
+
+    def fails(run: Run, guide: Guide) -> object:
+        if run.name == "bad":
+            raise KeyError("limit")
+        return real(run, guide)
+
+    monkeypatch.setattr(prometheus, "response_limit", fails)
+    assert scraped(monitor)["verl_average_reward"][of(run="good")] == 0.5
+    left_out = ExpositionBuilder().build(monitor, NOW).left_out
+    assert left_out == ("bad: metrics are missing: KeyError: 'limit'",)

@@ -288,3 +288,16 @@ def test_the_guards_events_are_chosen() -> None:
     found.tell({"event": "problem", "run": "run_7", "message": "x"}, NOW)
     found.close()
     assert [one.message for one in sent] == ["finished, no longer watched"]
+
+
+def test_an_error_of_ours_is_told_once_and_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, _ = notifier(NotifySettings())
+
+    def fails(*_: object) -> None:
+        raise ZeroDivisionError("no steps")
+
+    monkeypatch.setattr(found.changes, "look", fails)
+    for expected in ("notifications fail: ZeroDivisionError: no steps", ""):
+        found.look(Monitor(Config()), NOW)
+        assert found.news() == expected
+    found.close()

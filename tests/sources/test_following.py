@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import queue
@@ -338,6 +339,48 @@ def test_what_a_search_raises_is_told_and_ends_nothing(tmp_path, monkeypatch):
     feed.follow(stop, deliver, clock=lambda: float(next(ticks)))
     assert told[-1].problems == ("the search for new logs failed: OverflowError: int too large",)
     assert told[-1].runs == told[0].runs
+
+
+def unreadable(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """Have every reading of new bytes fail, while what is known can be compared."""
+    real = os.pread
+
+    def fails(descriptor: int, count: int, at: int) -> bytes:
+        if count == tail.CHUNK:
+            raise OSError(number, os.strerror(number))
+        return real(descriptor, count, at)
+
+    monkeypatch.setattr(tail.os, "pread", fails)
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE, errno.ENOTCONN])
+def test_a_file_server_that_fails_for_a_while_costs_nothing(log, monkeypatch, number):
+    append(log.path, line(1))
+    log.read()
+    append(log.path, line(2))
+    with monkeypatch.context() as broken:
+        unreadable(broken, number)
+        assert log.read() == []
+        assert log.source.status().problem == os.strerror(number).lower()
+    log.read()
+    assert log.values() == {1: 0.5, 2: 0.5}
+    assert log.source.status().problem is None
+
+
+def test_a_restart_is_told_though_reading_failed_at_that_moment(log, monkeypatch):
+    append(log.path, line(1) + line(2))
+    log.read()
+    other = log.path.with_name("new")
+    append(other, line(1, 0.75))
+    other.replace(log.path)
+    with monkeypatch.context() as broken:
+        unreadable(broken, errno.ESTALE)
+        assert log.read() == []
+    assert [record.reason for record in log.read() if isinstance(record, Restart)] == [
+        "file was replaced"
+    ]
+    assert not [record for record in log.read() if isinstance(record, Restart)]
+    assert log.values()[1] == 0.75
 
 
 class FollowedLive:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from prometheus_client.core import Metric
 
+from verl_tui import debug_log
 from verl_tui import prometheus_names as names
 from verl_tui.health.limits import response_limit
 from verl_tui.indicators import INDICATORS, factor
@@ -88,7 +89,9 @@ class Exposition(NamedTuple):
 
     families: Sequence[Metric] = ()
     left_out: tuple[str, ...] = ()
-    """One sentence for each limit that left something out."""
+    """One sentence for each limit that left something out, and each run of which something is
+    missing.
+    """
 
     def collect(self) -> Iterable[Metric]:
         """Return the families, as a collector of prometheus-client does."""
@@ -128,13 +131,22 @@ class ExpositionBuilder:
         for index, used in _memory(monitor):
             if used is not None:
                 out.add(names.GPU_MEMORY, used, device=index)
-        for label, run in _labelled(runs):
+        added = [self._add(out, monitor, run, label, now) for label, run in _labelled(runs)]
+        for kind in Limits._fields:
+            out.add(names.LEFT_OUT, out.left[kind], kind=kind)
+        missing = tuple(filter(None, added))
+        return Exposition(out.families(), (*missing, *_beyond(out.left, self._limits)))
+
+    def _add(self, out: _Families, monitor: Monitor, run: Run, label: str, now: float) -> str:
+        """Add a run's metrics; return why some are missing, empty if none is."""
+        try:
             self._run(out, run, label, now)
             _bands(out, run, label, monitor.guide)
             _findings(out, label, monitor.verdicts.get(run.name))
-        for kind in Limits._fields:
-            out.add(names.LEFT_OUT, out.left[kind], kind=kind)
-        return Exposition(out.families(), tuple(_beyond(out.left, self._limits)))
+        except Exception as error:  # noqa: BLE001 - one run's failure is no other's
+            debug_log.note_error(f"exporting {run.name}", error)
+            return f"{run.name}: metrics are missing: {type(error).__name__}: {error}"
+        return ""
 
     def _run(self, out: _Families, run: Run, label: str, now: float) -> None:
         _progress(out, run, label, now)

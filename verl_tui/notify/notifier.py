@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from verl_tui import debug_log
 from verl_tui.health.finding import Severity
 from verl_tui.notify.changes import Changes
 from verl_tui.notify.delivery import deliver
@@ -48,6 +49,8 @@ class Notifier:
         self.limits = limits_of(settings)
         self.sender = sender if sender is not None else Sender(partial(deliver, to, clock=clock))
         self._guard = settings.guard
+        self._failure = self._told = ""
+        """The last error of ours, and the last that was told."""
         self._said = 0
         """Unsent messages that were reported."""
 
@@ -63,8 +66,14 @@ class Notifier:
         is_news: Callable[[str], bool] = lambda _run: True,
         is_seen: Callable[[str, Finding], bool] = lambda _run, _finding: False,
     ) -> None:
-        """Send what changed since the last look, see `Changes.look`."""
-        self._send(self.changes.look(monitor, now, is_news, is_seen), now)
+        """Send what changed since the last look, see `Changes.look`; an error of ours is told as
+        one.
+        """
+        try:
+            self._send(self.changes.look(monitor, now, is_news, is_seen), now)
+        except Exception as error:  # noqa: BLE001 - whoever watches goes on watching
+            debug_log.note_error("notifying", error)
+            self._failure = f"notifications fail: {type(error).__name__}: {error}"
 
     def tell(self, event: Mapping[str, object], now: float) -> None:
         """Send one of the guard's events, if the user wants that."""
@@ -73,6 +82,8 @@ class Notifier:
 
     def news(self) -> str:
         """Return a sentence on messages that could not be sent since the last call, else ''."""
+        if failure := self._untold():
+            return failure
         unsent = len(self.sender.unsent)
         if unsent == self._said:
             return ""
@@ -94,7 +105,12 @@ class Notifier:
         why = f"{_messages(held)} held back by quiet hours or the hourly limit, and not sent"
         self._said = unsent = len(self.sender.unsent)
         failed = _unsent(unsent, self.sender.problem) if unsent else ""
-        return [one for one in (failed, why if held else "") if one]
+        return [one for one in (self._untold(), failed, why if held else "") if one]
+
+    def _untold(self) -> str:
+        """Return the last error of ours if it has not been told, else ''."""
+        known, self._told = self._told, self._failure
+        return "" if known == self._failure else self._failure
 
     def _send(self, messages: Sequence[Message], now: float) -> None:
         for message in self.limits.take(messages, now):

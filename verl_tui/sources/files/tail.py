@@ -64,6 +64,8 @@ class Tail:
         self.modified: float | None = None
         self.identity: tuple[int, int] | None = None
         """Device and inode of the file that was read last."""
+        self._restarted: str | None = None
+        """Why it starts over, until that has been told: the reading that finds it out may fail."""
         self._stamp: tuple[int, ...] = ()
         """Stamp of the file when it was last opened."""
         self.head = b""
@@ -87,8 +89,10 @@ class Tail:
             return Chunk(b"")
         self._stamp = stamp
         with opened(path) as file:
-            restarted = self._check(file.fileno(), identity, known.st_size)
+            why = self._check(file.fileno(), identity, known.st_size)
+            self._restarted = why or self._restarted
             data = os.pread(file.fileno(), limit, self.offset)
+        restarted, self._restarted = self._restarted, None
         if not self.offset:
             self.head = data[:_PRINT]
         elif len(self.head) < _PRINT:
