@@ -23,7 +23,7 @@ from verl_tui.sources.preview import Preview
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from verl_tui.config import Config
     from verl_tui.health.finding import Verdict
@@ -119,15 +119,23 @@ class Monitor:
         """
         changed = False
         with debug_log.timed("judged", runs=len(self._judges)):
-            for name, judge in self._judges.items():
-                verdict = judge.verdict(now)
-                if verdict != self.verdicts.get(name):
-                    self.verdicts[name] = verdict
-                    changed = True
-                if once or self._is_quiet(self.runs[name], now):
-                    judge.rest()
+            for name in self._judges:
+                changed = self._judge_run(name, now, once=once) or changed
         self._forget_unused(now)
         return changed
+
+    def catch_up(self, now: float) -> Iterator[None]:
+        """Judge the runs whose whole history is to be judged, and yield after each rule, so that a
+        screen can answer in between; then `judge` costs little.
+
+        Args:
+            now: Seconds since the epoch.
+        """
+        for name, judge in tuple(self._judges.items()):
+            if judge.begins:
+                yield from judge.catch_up(now)
+                if self._judges.get(name) is judge:
+                    self._judge_run(name, now)
 
     def awake(self, now: float) -> None:
         """Note that the front end is active; time in which it was not counts for no stall.
@@ -155,6 +163,16 @@ class Monitor:
                 read += min(state.status.bytes_read, state.status.size)
         share = min(1.0, read / size) if size else 1.0
         return share if self._read else min(share, _NEARLY)
+
+    def _judge_run(self, name: str, now: float, *, once: bool = False) -> bool:
+        """Judge a run; return whether its verdict changed."""
+        judge = self._judges[name]
+        verdict = judge.verdict(now)
+        if changed := verdict != self.verdicts.get(name):
+            self.verdicts[name] = verdict
+        if once or self._is_quiet(self.runs[name], now):
+            judge.rest()
+        return changed
 
     def _forget_unused(self, now: float) -> None:
         """Forget what was made of quiet runs for screens that show them no more."""

@@ -546,6 +546,19 @@ async def test_r_reads_everything_again(tmp_path: Path) -> None:
         await until(pilot, lambda: "step 31" in text(app))
 
 
+async def test_a_long_history_is_judged_while_keys_are_heard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(monitor_app, "JUDGING", 0.0)  # after each rule the screen may answer
+    app = live(write_run(tmp_path, "a", 30).parent)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: "step 30" in text(app))
+        await press(pilot, "question_mark")
+        assert isinstance(app.screen, HelpScreen)
+        await press(pilot, "escape")
+        await until(pilot, lambda: "nothing found" in text(app))
+
+
 async def test_reading_again_ends_a_pause_and_says_so(tmp_path: Path) -> None:
     app = live(write_run(tmp_path, "a", 30).parent)
     async with app.run_test(size=(120, 40), notifications=True) as pilot:

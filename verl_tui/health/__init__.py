@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Protocol, TypeAlias
@@ -25,7 +26,7 @@ from verl_tui.health.rule import RuleOnRun
 from verl_tui.health.rule_context import rule_context
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from verl_tui.health.diagnoses.diagnosis import Diagnosis
     from verl_tui.health.rule_context import RuleContext
@@ -108,6 +109,28 @@ class Judge:
             tuple([one for one in judged if isinstance(one, NotJudged)]),
             tuple(history),
         )
+
+    @property
+    def begins(self) -> bool:
+        """True if the next verdict takes the whole history: it is the first, or the first after a
+        rest.
+        """
+        return not self._by_numbers and self._revision != self.run.revision
+
+    def catch_up(self, now: float) -> Iterator[None]:
+        """Have one rule after the other read the run so far, and yield in between; then a verdict
+        costs little.
+
+        Args:
+            now: Seconds since the epoch.
+        """
+        context = rule_context(self.run, self.guide, now)
+        rules = self._by_numbers = self._by_numbers or _by_numbers(self.guide)
+        for one in rules:
+            if one.rule.id not in self.guide.silenced:
+                with suppress(Exception):  # the verdict says why
+                    one.judge(context)
+                yield
 
     def rest(self) -> None:
         """Forget all but the verdict, for a run that will hardly go on: should it, then it is read

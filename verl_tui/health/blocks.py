@@ -80,14 +80,19 @@ class BlockHistory(Sequence[Block]):
         places = range(len(self))[at]
         if isinstance(places, int):
             return self._block(places)
-        if places.step != 1:
-            return BlockHistory(map(self._block, places))
-        stretch, count = BlockHistory(), self._metrics
-        stretch._metrics = count
-        stretch._steps = self._steps[3 * places.start : 3 * places.stop]
-        stretch._levels = self._levels[count * places.start : count * places.stop]
-        stretch._errors = self._errors[count * places.start : count * places.stop]
-        return stretch
+        picked, count = BlockHistory(), self._metrics
+        picked._metrics = count
+        stretches = (
+            [slice(places.start, places.stop)]
+            if places.step == 1
+            else [slice(place, place + 1) for place in places]
+        )
+        for one in stretches:
+            picked._steps += self._steps[3 * one.start : 3 * one.stop]
+            levels = slice(count * one.start, count * one.stop)
+            picked._levels += self._levels[levels]
+            picked._errors += self._errors[levels]
+        return picked
 
     def _block(self, i: int) -> Block:
         first, last, settled = self._steps[3 * i : 3 * i + 3]

@@ -26,7 +26,7 @@ from verl_tui.tui.base_app import TerminalApp
 from verl_tui.tui.notifications import notices
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from textual.timer import Timer
 
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 _BUDGET = 0.005
 """Seconds of taking in records at a stretch: the screen answers in between."""
+JUDGING = 0.05
+"""Seconds of judging long histories at a stretch: a small log is judged before it is seen."""
 _LOADING = 2
 """Factor by which drawings are rarer while logs load: each changes every row of every chart."""
 _TICK = 10.0
@@ -97,6 +99,8 @@ class MonitorApp(TerminalApp):
         self._shown_at = clock()
         self._paint_later: Timer | None = None
         self._taking = False
+        self._catching_up: Iterator[None] | None = None
+        """Judges long histories, rule by rule."""
 
     def on_mount(self) -> None:
         """Begin to read."""
@@ -205,6 +209,7 @@ class MonitorApp(TerminalApp):
         self._attention.start_over()
         gc.unfreeze()
         self._monitor = Monitor(self.config)
+        self._catching_up = None
         self._loading = True
 
     # -- from the monitor to the screen ------------------------------------------------------------
@@ -266,6 +271,8 @@ class MonitorApp(TerminalApp):
             return
         monitor = self._monitor
         self._awake(now)
+        if not self._is_caught_up(now):
+            return
         monitor.judge(now)
         found = {name: verdict.primary for name, verdict in monitor.verdicts.items()}
         finished = {name for name, run in monitor.runs.items() if state(run, now) is State.FINISHED}
@@ -275,6 +282,26 @@ class MonitorApp(TerminalApp):
             self.write_sequence(sequences)
         if self._notifier is not None:
             self._send(self._notifier, now)
+
+    def _is_caught_up(self, now: float) -> bool:
+        """Judge long histories for a moment; return whether that was all, else go on soon."""
+        if self._catching_up is None:
+            self._catching_up = self._monitor.catch_up(now)
+            self._go_on_judging()
+        return self._catching_up is None
+
+    def _go_on_judging(self) -> None:
+        until = monotonic() + JUDGING
+        for _ in self._catching_up or ():
+            if monotonic() > until:
+                self.call_later(self._judge_on)
+                return
+        self._catching_up = None
+
+    def _judge_on(self) -> None:
+        self._go_on_judging()
+        if self._catching_up is None:
+            self._tick()
 
     def _send(self, notifier: Notifier, now: float) -> None:
         """Have notifications sent of what is new, and say which could not be."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from itertools import repeat
 from statistics import median
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
+from verl_tui.health.blocks import BlockHistory
 from verl_tui.health.conditions.condition import number
 from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, BlockFinding, BlockInputs
 from verl_tui.health.finding import NotJudged
@@ -14,7 +16,9 @@ from verl_tui.metrics import describe
 from verl_tui.patterns import pattern
 
 if TYPE_CHECKING:
-    from verl_tui.health.blocks import Block, BlockHistory
+    from collections.abc import Iterable, Sequence
+
+    from verl_tui.health.blocks import Block
     from verl_tui.health.rule_context import RuleContext
 
 _PHASE = pattern(
@@ -91,14 +95,9 @@ class SlowPhase(BlockDiagnosis):
         if self.breaches.open is not None and self._newest is not None and self._slow is not None:
             since = self._newest.since
         else:
-            self._slow = max(
-                (
-                    one
-                    for i in range(2, len(inputs.keys))
-                    if (one := _find(blocks, i, self.reach(i)[0]))
-                ),
-                default=None,
-            )
+            newest, past = blocks[-_NOW:], _past(blocks)
+            found = (_find(newest, past, i, self.reach(i)[0]) for i in range(2, len(inputs.keys)))
+            self._slow = max((one for one in found if one is not None), default=None)
             since = _since(blocks, self._slow) if self._slow is not None else 0
         if self._slow is None or not self._slow.holds(blocks[-1]):
             return None
@@ -145,54 +144,54 @@ def _is_phase(key: str) -> bool:
     )
 
 
-def _find(blocks: BlockHistory, i: int, lowest: float) -> _Slow | None:
+def _past(blocks: BlockHistory) -> Sequence[BlockHistory]:
+    """Return the blocks before the newest ones that make the usual time: the last, and the first,
+    by which what creeps is measured. The very first block warms up.
+    """
+    end = len(blocks) - _NOW - _GAP
+    return blocks[max(1, end - _PAST) : end], blocks[1 : min(end, 1 + _PAST)]
+
+
+def _find(
+    newest: BlockHistory, past: Sequence[BlockHistory], i: int, lowest: float
+) -> _Slow | None:
     """Return by how much a phase is slower than it was, None where it is not.
 
     Args:
-        blocks: All blocks so far.
+        newest: The newest blocks.
+        past: Blocks that make the usual time.
         i: The phase's column.
         lowest: Its lowest level so far.
     """
-    now = min(blocks[-_NOW:].levels(i), default=math.nan)
-    step = blocks[-1].levels[0]
+    levels = newest.levels(i)
+    now, step = min(levels), newest.levels(0)[-1]
     # Most phases are too short to matter, or no slower than they ever were: that is quickly seen.
     matters = now >= _SHARE * step and now >= _SLOWER * lowest
-    usual = _usual(blocks, i, per=None) if matters else None
+    usual = _usual(map(BlockHistory.levels, past, repeat(i))) if matters else None
     if usual is None or not now >= _SLOWER * usual or not now - usual >= _SHARE * step:
         return None
     # More than the whole step is no part of it: a sum over workers, or another unit.
-    if blocks[-1].levels[i] > _WHOLE * step:
+    if levels[-1] > _WHOLE * step:
         return None
     # Longer responses take longer: that is no fault of the phase.
-    each = _usual(blocks, i, per=1)
-    if each is not None and _per_token(blocks[-_NOW:], i) < _SLOWER * each:
+    each = _usual(_per_token(stretch, i) for stretch in past)
+    if each is not None and min(_per_token(newest, i), default=math.inf) < _SLOWER * each:
         return None
     return _Slow(now - usual, i, usual, each)
 
 
-def _per_token(blocks: BlockHistory, i: int) -> float:
-    """Return the least time of a phase for one token, infinite where tokens are unknown."""
-    return min(
-        (block.levels[i] / block.levels[1] for block in blocks if block.levels[1] > 0),
-        default=math.inf,
-    )
+def _per_token(blocks: BlockHistory, i: int) -> Sequence[float]:
+    """Return the times of a phase for one token, without the blocks whose tokens are unknown."""
+    times = zip(blocks.levels(i), blocks.levels(1), strict=True)
+    return [level / tokens for level, tokens in times if tokens > 0]
 
 
-def _usual(blocks: BlockHistory, i: int, per: int | None) -> float | None:
-    """Return the usual level before the newest blocks, as such or per another metric. The first
-    block warms up.
+def _usual(stretches: Iterable[Sequence[float]]) -> float | None:
+    """Return the least of the medians of stretches that are long enough, None where there is
+    none.
     """
-    end = len(blocks) - _NOW - _GAP
-    # Of what creeps the run's beginning is the measure.
-    stretches = blocks[max(1, end - _PAST) : end], blocks[1 : min(end, 1 + _PAST)]
-    usual = []
-    for stretch in stretches:
-        levels = [
-            block.levels[i] / (block.levels[per] if per is not None else 1.0)
-            for block in stretch
-            if not math.isnan(block.levels[i]) and (per is None or block.levels[per] > 0)
-        ]
-        usual += [median(levels)] if len(levels) >= _LEAST_PAST else []
+    known = ([level for level in levels if not math.isnan(level)] for levels in stretches)
+    usual = [median(levels) for levels in known if len(levels) >= _LEAST_PAST]
     level = min(usual, default=0.0)
     return level if level > 0 else None
 
