@@ -199,6 +199,15 @@ def test_unfolded_lines_stand_as_they_were_printed() -> None:
     assert folded(*texts, fold=False) == [(1, text) for text in texts]
 
 
+def test_the_line_breaks_that_ray_prints_behind_a_bar_keep_no_bar_apart() -> None:
+    bars = [f"Filtering prompts:  {n}%|█▏  | {n}/99 [00:02<00:02]" for n in (12, 24, 36)]
+    texts = [line for bar in bars for line in (bar, TASK)]
+    (row,) = rows(lines(*texts), fold=True)
+    assert (row.count, row.text, row.start, row.end) == (3, bars[-1], 0, 60)
+    assert len(rows(lines(*texts), fold=False)) == 6
+    assert len(rows(lines("a word", TASK, "another"), fold=True)) == 3, "it may mean something"
+
+
 def test_hits_stand_apart() -> None:
     found = rows(lines("a 1", "a 2", "a 3", "a 4"), fold=True, apart=lambda text: "2" in text)
     assert [(row.count, row.text, row.start, row.end) for row in found] == [

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
 from verl_tui.rendering.log.json_records import summary
-from verl_tui.rendering.log.line_kinds import LineKind, split_line
+from verl_tui.rendering.log.line_kinds import LineKind, LineParts, split_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -57,11 +57,11 @@ def rows(
             made.append(LogRow(line.start, line.end, parts.kind, "", line.text, 1, line.text))
             continue
         alone = apart is not None and apart(line.text)
+        if not alone and _ends_bar(made, parts):
+            made[-1] = replace(made[-1], end=line.end)
+            continue
         key = None if alone else _key(parts.kind, parts.tag, parts.text)
-        record = summary(parts.text) if not alone else None
-        tag, text = (
-            (parts.tag, parts.text) if record is None else (parts.tag or record.tag, record.text)
-        )
+        tag, text = (parts.tag, parts.text) if alone else _summed_up(parts)
         row = LogRow(line.start, line.end, parts.kind, tag, text, parts.times, line.text)
         if key is not None and key == before:
             last = made[-1]
@@ -72,6 +72,20 @@ def rows(
             made.append(row)
         before = key
     return made
+
+
+def _summed_up(line: LineParts) -> tuple[str, str]:
+    """Return the tag and the text of a line, of a record what it says."""
+    record = summary(line.text)
+    return (line.tag, line.text) if record is None else (line.tag or record.tag, record.text)
+
+
+def _ends_bar(above: Sequence[LogRow], line: LineParts) -> bool:
+    """Return whether a line says nothing but who printed it, below a progress bar: Ray prints the
+    line break behind each state of a worker's bar as a line of its own.
+    """
+    below = bool(above) and above[-1].kind is LineKind.PROGRESS
+    return below and bool(line.tag) and not line.text.strip()
 
 
 def _key(kind: LineKind, tag: str, text: str) -> str | None:
