@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def main(words: Sequence[str]) -> int:
     """Measure and print; return 1 where a part failed."""
     options = parser().parse_args(words)
-    effort = Effort(options.small, options.wandb or _wandb())
+    effort = Effort(options.small, options.wandb)
     parts = [one for one in PARTS if _wanted(one, options)]
     before, began = os.getloadavg()[0], time.monotonic()
     about = machine()
@@ -80,7 +80,8 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--small", action="store_true", help=small)
     large = ", ".join(part.name for part in PARTS if part.large)
     found.add_argument("--large", action="store_true", help=f"with what takes minutes: {large}")
-    found.add_argument("--wandb", metavar="PATH", help="the command wandb, for its LEET")
+    wandb = "the command wandb, for its LEET"
+    found.add_argument("--wandb", type=_command, default=_wandb(), metavar="PATH", help=wandb)
     found.add_argument("--write", type=Path, metavar="FILE.md", help="write the table there, too")
     return found
 
@@ -89,6 +90,14 @@ def _wanted(part: Part, options: argparse.Namespace) -> bool:
     if options.only:
         return part.name in options.only
     return options.large or not part.large
+
+
+def _command(path: str) -> str:
+    """Return the path of a command that is there."""
+    found = shutil.which(path)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"there is no command {path}")
+    return found
 
 
 def _wandb() -> str | None:

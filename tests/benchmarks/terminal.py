@@ -65,7 +65,10 @@ class Terminal:
                 "PYTHONDONTWRITEBYTECODE",
             ):  # an installed program has its bytecode
                 os.environ.pop(name, None)
-            os.execvp(str(command[0]), [str(word) for word in command])
+            try:
+                os.execvp(str(command[0]), [str(word) for word in command])
+            finally:
+                os._exit(127)  # there is no such command: nothing may go on in this copy
         fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self.bytes = 0
         """Bytes that came so far."""
