@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from verl_tui.reading import NewsSource
 
 PATIENCE = 60
-"""Seconds that the answer to a step may take on a busy machine."""
+"""Seconds of the processor that the answer to a step may take."""
 CHECKED = 10
 """Steps from one look at the screen to the next."""
 CALLED_BACK = 150
@@ -124,6 +124,7 @@ class Player:
         left = deque(steps)
         while left:
             app = self._app()
+            app.strict = True  # a walk is to end at an error that users would see in a panel
             async with app.run_test(size=(120, 40)) as pilot:
                 await pilot.pause()
                 while left and app.return_code is None:
@@ -147,7 +148,7 @@ class Player:
 
     async def _step(self, app: VerlApp, pilot: Pilot[Any], step: str) -> None:
         self.steps.append(step)
-        with limited(f"no answer to {step} for {PATIENCE} seconds"):
+        with limited(f"no answer to {step} within {PATIENCE} seconds"):
             await self._take(app, pilot, step)
             if len(self.steps) % CHECKED == 0:
                 await pilot.pause()
@@ -285,13 +286,13 @@ def limited(why: str) -> Iterator[None]:
     def ring(_signal: int, _frame: object) -> None:
         raise BrokenError(why)
 
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.alarm(PATIENCE)
+    before = signal.signal(signal.SIGPROF, ring)
+    signal.setitimer(signal.ITIMER_PROF, PATIENCE)
     try:
         yield
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def played(folder: Path, seed: int, steps: Sequence[str]) -> tuple[Player, Exception | None]:

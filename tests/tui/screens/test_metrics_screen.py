@@ -591,3 +591,14 @@ async def test_the_table_leaves_the_keys_of_charts_to_others(tmp_path: Path) -> 
         await opened(pilot, "v", "left", "plus", "home")
         assert app._cursor is None
         assert dashboard(app).query_one(ChartsPanel).look.span is None
+
+
+async def test_a_table_over_charts_leaves_the_charts_below_as_they_are(tmp_path: Path) -> None:
+    app = loaded(write_run(tmp_path, "a").parent)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await press(pilot, "m", "enter", "m", "v", "escape", "escape")
+        await press(pilot, "slash", "l", "enter")
+        assert "page 1/1" in text(app)
+        await press(pilot, "escape")
+        await press(pilot, "escape")
+        assert app.screen is dashboard(app)

@@ -9,7 +9,7 @@ from textual.geometry import Region
 from textual.reactive import Reactive
 from textual.screen import Screen, ScreenResultType
 
-from verl_tui.tui.terminal.net import Part
+from verl_tui.tui.terminal.net import Contained, Part
 
 if TYPE_CHECKING:
     from textual import events
@@ -64,7 +64,7 @@ class BufferedScreen(Part, Screen[ScreenResultType]):
         across, down = self.HORIZONTAL_BREAKPOINTS, self.VERTICAL_BREAKPOINTS
         self._set_breakpoint(size.width, app.HORIZONTAL_BREAKPOINTS if across is None else across)
         self._set_breakpoint(size.height, app.VERTICAL_BREAKPOINTS if down is None else down)
-        self.fit(size)
+        self.attempt(self.fit, size, otherwise=None)
 
     def _set_breakpoint(self, length: int, breakpoints: list[tuple[int, str]] | None) -> None:
         reached = [one for one in breakpoints or () if one[0] <= length]
@@ -106,7 +106,7 @@ class BufferedScreen(Part, Screen[ScreenResultType]):
         """Draw for a new size, once the stylesheet has been applied."""
         if event.size != self._drawn_at:
             self._drawn_at = self._fitted_to = event.size
-            self.fit(event.size)
+            self.attempt(self.fit, event.size, otherwise=None)
             self.call_after_refresh(self.redraw)
 
     def _screen_resized(self, size: Size) -> None:
@@ -161,7 +161,8 @@ class BufferedScreen(Part, Screen[ScreenResultType]):
         if self.is_current and getattr(self, "_repaint_required", False):
             self._repaint_required = False
             self._compositor.update_widgets({self})
-        super()._compositor_refresh()
+        # Also of a screen that has failed: it has a sentence to paint.
+        Contained.attempt(self, super()._compositor_refresh, otherwise=None)
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Return the background; all its rows are alike, so one is rendered."""

@@ -70,6 +70,8 @@ class MetricsLayout(BufferedScreen[None]):
         self._view = view
         self._charts = charts
         self._file = state_file
+        self._is_table = state_file.state.metrics_table
+        """True for a table; such a screen over another may have been turned to something else."""
         self._metrics = MetricList()
         self._drawn: object = None
         """State that was drawn last."""
@@ -114,10 +116,6 @@ class MetricsLayout(BufferedScreen[None]):
     @property
     def _user(self) -> UserState:
         return self._file.state
-
-    @property
-    def _is_table(self) -> bool:
-        return self._user.metrics_table
 
     @property
     def _list(self) -> MetricGrid | MetricTable:

@@ -76,7 +76,8 @@ class MetricsScreen(MetricsLayout):
 
     async def action_turn(self) -> None:
         """Show the table, or the charts."""
-        self._change(lambda user: replace(user, metrics_table=not user.metrics_table))
+        self._is_table = not self._is_table
+        self._change(lambda user: replace(user, metrics_table=self._is_table))
         await self._mount_once(self._list, self._detail)
         self._show_list()
         self.call_after_refresh(self.redraw)
