@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import errno
 import json
+import os
+import pty
+import select
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 FULL = Path("/dev/full")
+PATIENCE = 30.0
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 needs_full = pytest.mark.skipif(not FULL.exists(), reason="no /dev/full here")
 
@@ -201,3 +206,32 @@ def test_a_signal_leaves_nothing_half_written(tmp_path: Path, number: signal.Sig
     demo.communicate(timeout=30)
     assert demo.returncode == 128 + number
     assert not list(there.iterdir())
+
+
+@pytest.mark.pty
+@pytest.mark.parametrize(
+    ("words", "said", "codes"),
+    [
+        (("guard",), b"watching", {128 + signal.SIGHUP}),
+        (("export", "prometheus", "--port", "0"), b"metrics are at", {0, 128 + signal.SIGHUP}),
+    ],
+)  # the second says so before it follows, and is 0 from then on
+def test_what_follows_ends_with_its_terminal(
+    log: Path, words: tuple[str, ...], said: bytes, codes: set[int]
+) -> None:
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv(sys.executable, [sys.executable, "-m", "verl_tui", *words, str(log)])
+    heard = b""
+    while said not in heard:
+        assert select.select([terminal], [], [], PATIENCE)[0], heard
+        heard += os.read(terminal, 4096)
+    os.close(terminal)
+    end = time.monotonic() + PATIENCE
+    while not (status := os.waitpid(pid, os.WNOHANG))[0] and time.monotonic() < end:
+        time.sleep(0.02)
+    if not status[0]:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    assert status[0] == pid
+    assert os.waitstatus_to_exitcode(status[1]) in codes
