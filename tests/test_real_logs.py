@@ -10,12 +10,17 @@ import json
 import math
 import os
 import re
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from log_reading import own_keys, read_run, read_runs, values
 
 from verl_tui.runs.views.state import State, state
+
+if TYPE_CHECKING:
+    from verl_tui.runs.run import Run
 
 LOGS = Path(os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[2] / "shared" / "logs"))
 pytestmark = pytest.mark.skipif(
@@ -30,6 +35,12 @@ LOGIC = "zhiyuanhubj__logic-rl-formula/wandb/run-20250302_115218-wntzruuo/files/
 MADE = "made-with-verl-0.9.1/run_7/train.log"
 FILES = ("HanlinDu__verl/verl_examples__gsm8k.jsonl", "made-with-verl-0.9.1/run_7/proj/exp.jsonl")
 EVALUATION = f"{AGENT}/textcraft_eval"
+
+
+@cache
+def real(name: str) -> Run:
+    """Return the run behind a real log, read once for all tests: none changes it."""
+    return read_run(LOGS / name)
 
 
 def console_truth(path: Path) -> dict[str, dict[int, float]]:
@@ -65,7 +76,7 @@ def same(a: dict[int, float], b: dict[int, float]) -> bool:
 )
 def test_console_says_what_a_regular_expression_says(name, steps, keys):
     truth = console_truth(LOGS / name)
-    run = read_run(LOGS / name)
+    run = real(name)
     assert len(truth) == keys
     assert own_keys(run) == set(truth)
     assert {step for key in truth for step in truth[key]} == set(steps)
@@ -83,7 +94,7 @@ def test_file_logger_says_what_json_says(name):
                 truth.setdefault(key, {})[record["step"]] = (
                     math.nan if value is None else float(value)
                 )
-    run = read_run(LOGS / name)
+    run = real(name)
     assert list(run.keys) == list(truth)
     for key, expected in truth.items():
         assert same(values(run, key), expected), key
@@ -94,14 +105,14 @@ def test_console_and_file_logger_of_one_run_agree():
     """Console and file say the same, but for NaN, which the file writes as null: both are nan
     here.
     """
-    console, file = read_run(LOGS / MADE), read_run(LOGS / FILES[1])
+    console, file = real(MADE), real(FILES[1])
     for key in file.keys:
         assert same(values(console, key), values(file, key)), key
     assert math.isnan(values(file, "actor/pg_loss")[33])
 
 
 def test_the_directory_of_that_run_is_one_run():
-    run = read_run(LOGS / "made-with-verl-0.9.1/run_7")
+    run = real("made-with-verl-0.9.1/run_7")
     assert run.name == "run_7"
     assert {s.status.format for s in run.sources.values()} == {
         "console",
@@ -130,7 +141,7 @@ def test_the_directory_of_that_run_is_one_run():
     ],
 )
 def test_states_are_what_people_say_of_these_runs(name, expected, step, total, words):
-    run = read_run(LOGS / name)
+    run = real(name)
     written = (LOGS / name).stat().st_mtime
     assert state(run, written + 30) is expected
     assert (run.step, run.total_steps) == (step, total)
@@ -139,13 +150,13 @@ def test_states_are_what_people_say_of_these_runs(name, expected, step, total, w
 
 
 def test_a_log_that_breaks_off_is_not_called_crashed():
-    run = read_run(LOGS / LOGIC)
+    run = real(LOGIC)
     assert state(run, (LOGS / LOGIC).stat().st_mtime + 5 * 3600) is State.ENDED
 
 
 def test_settings_are_those_printed_on_the_console():
     text = (LOGS / WEBSHOP).read_text(errors="replace")
-    run = read_run(LOGS / WEBSHOP)
+    run = real(WEBSHOP)
     for name in ("data.max_response_length", "data.train_batch_size", "trainer.test_freq"):
         printed = re.search(rf"'{name.split('.')[1]}': (\d+)[,}}]", text)
         assert printed is not None
@@ -166,7 +177,7 @@ def test_samples_of_an_evaluation():
 def test_samples_on_the_console():
     text = re.sub(r"\x1b\[[0-9;]*m", "", (LOGS / QWEN).read_text(errors="replace"))
     scores = [float(s) for s in re.findall(r"\) \[score\] ([-\d.]+)", text)]
-    run = read_run(LOGS / QWEN)
+    run = real(QWEN)
     found = [sample.score for step in run.samples.steps for sample in run.samples.at(step)]
     assert sorted(found) == sorted(scores)
 
@@ -198,7 +209,7 @@ def test_all_logs_at_once_give_every_run_once():
 
 
 def test_a_first_step_far_behind_printed_samples():
-    run = read_run(LOGS / EARLY)
+    run = real(EARLY)
     truth = console_truth(LOGS / EARLY)
     assert set(own_keys(run)) >= truth.keys()
     assert run.step == max(step for found in truth.values() for step in found)
