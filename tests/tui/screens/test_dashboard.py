@@ -526,12 +526,15 @@ async def test_a_run_without_steps(tmp_path: Path) -> None:
 # -- where there is hardly anything to show --------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", [(120, 1), (1, 1), (1, 40)])
-async def test_keys_of_charts_where_none_is_drawn(demo: Monitor, size: tuple[int, int]) -> None:
+async def test_keys_of_charts_where_none_is_drawn(demo: Monitor) -> None:
     app = showing(demo)
-    async with app.run_test(size=size) as pilot:
-        await press(pilot, "left", "right", "home", "end", "j", "k", "pagedown", "G", "x", "comma")
-        assert app.screen is dashboard(app)
+    async with app.run_test(size=(120, 1)) as pilot:
+        for size in ((120, 1), (1, 1), (1, 40)):
+            await pilot.resize_terminal(*size)
+            await press(
+                pilot, "left", "right", "home", "end", "j", "k", "pagedown", "G", "x", "comma"
+            )
+            assert app.screen is dashboard(app), size
 
 
 async def test_charts_behind_a_screen_keep_to_their_run_when_all_is_forgotten(
