@@ -9,9 +9,9 @@ from run_views import NOW, make_run
 
 from verl_tui.config import Config
 from verl_tui.monitor import Monitor
-from verl_tui.records import Batch, SourceStatus
+from verl_tui.records import Batch, MetricRows, SourceStatus
 from verl_tui.rendering.charts.page import ChartFilter, ChartPage, PageContent
-from verl_tui.rendering.charts.plan import ChartLook, PlannedChart
+from verl_tui.rendering.charts.plan import ChartLook, PlannedChart, plan_charts
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.runs.run import Run
 
@@ -71,3 +71,12 @@ def test_the_clock_changes_the_page_only_where_it_says_how_old_files_are() -> No
     assert "written 2m ago" in content(fresh, NOW + 120).instead
     under_way = make_run()
     assert content(under_way, NOW) == content(under_way, NOW + 120)
+
+
+def test_every_metric_of_many_has_one_chart() -> None:
+    run = Run("many")
+    keys = tuple(f"group {n % 17}/m{n // 3}/{('mean', 'min', 'max')[n % 3]}" for n in range(900))
+    rows = MetricRows(keys, [1, 2], [[1.0, 2.0]] * len(keys), [0, 1])
+    run.apply(Batch("many", SourceStatus("log", "test"), (rows,)), NOW)
+    shown = [key for plan in plan_charts(run, ()) for key in (plan.key, *(plan.envelope or ()))]
+    assert sorted(shown) == sorted(keys)

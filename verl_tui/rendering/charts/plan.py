@@ -158,14 +158,23 @@ class _ChartPlanner:
     def add_others(self) -> None:
         """Add the charts of all other metrics, by their groups."""
         rest = [key for key in self._keys if not self._in_a_chart(key)]
-        rest += [key for key in self._validations if key not in rest]
+        left = set(rest)
+        rest += [key for key in self._validations if key not in left]
         rest.sort(key=lambda key: (_GROUPS.index(describe(key).group), place(key)))
+        taken = {key for one in self.made for key in _lines(one)}
         for key in rest:
-            if not any(one.key == key or key in (one.envelope or ()) for one in self.made):
-                self.made.append(_plan(self._run, key, None, self._families, ()))
+            if key not in taken:
+                plan = _plan(self._run, key, None, self._families, ())
+                self.made.append(plan)
+                taken.update(_lines(plan))
 
     def _in_a_chart(self, key: str) -> bool:
         return any(plan.shows(key) for plan in self.made)
+
+
+def _lines(plan: PlannedChart) -> tuple[str, ...]:
+    """Return the keys whose lines a chart has, apart from what is drawn as points."""
+    return (plan.key, *(plan.envelope or ()))
 
 
 def unknown_charts(wanted: Iterable[str], runs: Iterable[Run]) -> Iterator[str]:
