@@ -64,3 +64,14 @@ def test_integers_of_any_size_and_numbers_that_come_one_by_one() -> None:
         column.extend([one])
     assert list(column) == numbers
     assert [column[at] for at in range(-1000, 1000)] == numbers * 2
+
+
+@given(whole=st.integers(0, 1100), count=st.integers(0, 1100), more=st.integers(0, 600))
+def test_the_first_numbers_are_a_column_of_their_own(whole: int, count: int, more: int) -> None:
+    column, count = Column[int]("q"), min(count, whole)
+    column.extend(range(whole))
+    first = column.first(count)
+    first.extend(range(-more, 0))
+    column.cut(whole // 2)
+    assert list(first) == [*range(count), *range(-more, 0)]
+    assert list(column) == [*range(whole // 2)]

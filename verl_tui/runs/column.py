@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from copy import copy
 from typing import TYPE_CHECKING, TypeVar, overload
 
 if TYPE_CHECKING:
@@ -69,6 +70,13 @@ class Column(Sequence[Number]):
             for at in range(0, whole, _BLOCK):
                 self._packed.append(_pack(self._newest[at : at + _BLOCK].tobytes()))
             del self._newest[:whole]
+
+    def first(self, count: int) -> Column[Number]:
+        """Return the first so many numbers as a column, which shares what is packed."""
+        found: Column[Number] = copy(self)
+        found._packed = self._packed[: count // _BLOCK]
+        found._newest = self[len(found._packed) * _BLOCK : count]
+        return found
 
     def cut(self, at: int) -> None:
         """Take away the numbers from a place on."""

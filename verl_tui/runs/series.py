@@ -141,9 +141,8 @@ class Series:
         if cut is None or (revision, count) != (self.revision, stop):
             cut = Series(self.key)
             cut.counts = self.counts[:stop]
-            cut._extend(
-                self.steps[:stop], self._orders[:stop], self.values[:stop], self.times[:stop]
-            )
+            cut.steps, cut.values = self.steps[:stop], self.values[:stop]
+            cut._orders, cut.times = self._orders.first(stop), self.times.first(stop)
             self._cut = (self.revision, stop, cut)
         return cut
 

@@ -39,6 +39,8 @@ _BUDGET = 0.005
 """Seconds of taking in records at a stretch: the screen answers in between."""
 JUDGING = 0.05
 """Seconds of judging long histories at a stretch: a small log is judged before it is seen."""
+_BREATH = 0.005
+"""Seconds between two stretches, in which keys are heard and the screen is drawn."""
 _LOADING = 2
 """Factor by which drawings are rarer while logs load: each changes every row of every chart."""
 _TICK = 10.0
@@ -294,7 +296,7 @@ class MonitorApp(TerminalApp):
         until = monotonic() + JUDGING
         for _ in self._catching_up or ():
             if monotonic() > until:
-                self.call_later(self._judge_on)
+                self.set_timer(_BREATH, self._judge_on)
                 return
         self._catching_up = None
 
