@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from log_reading import read_run
 
-from verl_tui.records import Batch, Event, EventKind, MetricRows, Restart, SourceStatus
+from verl_tui.records import Batch, Event, EventKind, MetricRows, Progress, Restart, SourceStatus
 from verl_tui.runs.run import Run
 from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher
 from verl_tui.sources.formats.lines import LineReader
@@ -201,3 +201,13 @@ def test_a_late_reward_counts_to_its_own_step() -> None:
     series = run.series("reward/reward")
     assert series is not None
     assert list(series.values) == [pytest.approx(5 / 3), 1.5, 0.5]
+
+
+def test_a_bar_between_steps_leaves_their_rows_together() -> None:
+    batcher = RowBatcher()
+    for step in range(1, 4):
+        batcher.add([MetricRow(step, ("loss",), (0.5,)), Progress(step, 10)])
+    (*bars, rows) = batcher.take()
+    assert isinstance(rows, MetricRows)
+    assert list(rows.steps) == [1, 2, 3]
+    assert bars == [Progress(step, 10) for step in range(1, 4)]

@@ -8,7 +8,7 @@ from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from verl_tui.records import Event, EventKind, Histogram, MetricRows, Record, Restart
+from verl_tui.records import Event, EventKind, Histogram, MetricRows, Progress, Record, Restart
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -104,10 +104,9 @@ class RowBatcher:
         for item in items:
             if isinstance(item, MetricRow):
                 self._take_row(item)
-            elif isinstance(item, Histogram):
-                self._out.append(
-                    item
-                )  # what comes of rows first changes nothing, and they stay in blocks
+            elif isinstance(item, Histogram | Progress):
+                # Nothing changes where it comes before rows, which so stay together in blocks.
+                self._out.append(item)
             else:
                 self._take_record(item)
 
