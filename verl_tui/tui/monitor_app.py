@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 _BUDGET = 0.005
 """Seconds of taking in records at a stretch: the screen answers in between."""
 JUDGING = 0.05
-"""Seconds of judging long histories at a stretch: a small log is judged before it is seen."""
-_BREATH = 0.005
-"""Seconds between two stretches, in which keys are heard and the screen is drawn."""
+"""Seconds of judging before the screen answers: a small log is judged before it is seen."""
+_BREATH = 0.001
+"""Seconds between two further stretches of judging, in which keys are heard."""
 _LOADING = 2
 """Factor by which drawings are rarer while logs load: each changes every row of every chart."""
 _TICK = 10.0
@@ -289,11 +289,11 @@ class MonitorApp(TerminalApp):
         """Judge long histories for a moment; return whether that was all, else go on soon."""
         if self._catching_up is None:
             self._catching_up = self._monitor.catch_up(now)
-            self._go_on_judging()
+            self._go_on_judging(JUDGING)
         return self._catching_up is None
 
-    def _go_on_judging(self) -> None:
-        until = monotonic() + JUDGING
+    def _go_on_judging(self, seconds: float) -> None:
+        until = monotonic() + seconds
         for _ in self._catching_up or ():
             if monotonic() > until:
                 self.set_timer(_BREATH, self._judge_on)
@@ -301,7 +301,7 @@ class MonitorApp(TerminalApp):
         self._catching_up = None
 
     def _judge_on(self) -> None:
-        self._go_on_judging()
+        self._go_on_judging(_BUDGET)
         if self._catching_up is None:
             self._tick()
 
