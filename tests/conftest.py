@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from typing import TYPE_CHECKING
 
 from hypothesis import settings
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
 # Modules and tests are not garbage: looking through them again and again costs a tenth of the
 # collection.
 gc.disable()
+
+# In the background of a script ctrl+c is ignored, and then by all commands that the tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # An error in a part of the app ends it, so that no test passes over one.
 os.environ["VERL_TUI_STRICT"] = "1"
