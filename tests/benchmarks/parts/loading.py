@@ -106,7 +106,7 @@ def judging(folder: Path, effort: Effort) -> Iterator[Row]:
     world = verl(steps, random.Random(1))
     for number in range(120 - len(world.columns)):
         world.put(f"other/metric_{number}", 0.5, 0.1)
-    run = applied(write(world, folder / "run", "file"), filelogger)
+    run = applied(write(world, folder / "run", "file") / "experiment.jsonl", filelogger)
     guide = load([], Config(), 0.0).guide
     (scratch,) = medians(
         effort.tries(10), lambda: in_process(lambda: Judge(guide, run).verdict(0.0))
