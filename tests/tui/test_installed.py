@@ -171,6 +171,11 @@ def test_from_the_first_frame_to_the_last(run, log, tmp_path):
     terminal.until("reward", "nothing found by", gone="─ charts ─")
     terminal.resize(120, 40)
     terminal.until(*everything)
+    # A storm of sizes leaves the last one.
+    for at in range(40):
+        terminal.resize(1 + at * 37 % 200, 1 + at * 13 % 60)
+    terminal.resize(120, 40)
+    terminal.until(*everything)
     # Bytes that are no text are no keys.
     terminal.until("run_a", "step 49", "reward", "0.49")
     terminal.press(b"\xff\xfe\xc3m")

@@ -25,7 +25,7 @@ from textual.events import Key
 from textual.keys import Keys
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from textual.app import App
     from textual.message import Message
@@ -70,6 +70,18 @@ class RobustDriver(LinuxDriver):
         os.set_blocking(told, False)
         signal.set_wakeup_fd(told, warn_on_full_buffer=False)
         threading.Thread(target=self._end_on_signal, args=(heard,), name="end", daemon=True).start()
+
+    def start_application_mode(self) -> None:
+        """Take the terminal; tell the app of new sizes one after another.
+
+        One handler of a signal interrupts another: Textual's would tell the newest size first, and
+        then, as the last word, the one that it had read before.
+        """
+        super().start_application_mode()
+        tell = cast("Callable[..., None]", signal.getsignal(signal.SIGWINCH))
+        signal.signal(
+            signal.SIGWINCH, lambda *which: self._loop.call_soon_threadsafe(tell, *which)
+        )
 
     def run_input_thread(self) -> None:
         """Read keys until the app or the terminal ends; Textual reads the end again and again."""

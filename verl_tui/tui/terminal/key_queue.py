@@ -107,9 +107,12 @@ class KeyQueue(ContainedApp[ReturnType]):
         )
 
     async def _look_at_heard(self) -> None:
-        """Handle the next key if one is lost: the widget that had the focus is gone."""
-        if self._heard is not None and not self._heard.at.is_attached:
-            await self._hear_next()
+        """Follow a key anew that is lost, since the widget that had the focus is gone: what it has
+        set off may still wait for its turn.
+        """
+        heard = self._heard
+        if heard is not None and not heard.at.is_attached:
+            self._follow(heard.event, self.focused or self.screen, heard.since)
 
     async def _hear_next(self) -> None:
         self._heard = None
