@@ -79,9 +79,7 @@ class RobustDriver(LinuxDriver):
         """
         super().start_application_mode()
         tell = cast("Callable[..., None]", signal.getsignal(signal.SIGWINCH))
-        signal.signal(
-            signal.SIGWINCH, lambda *which: self._loop.call_soon_threadsafe(tell, *which)
-        )
+        signal.signal(signal.SIGWINCH, lambda *which: self._loop.call_soon_threadsafe(tell, *which))
 
     def run_input_thread(self) -> None:
         """Read keys until the app or the terminal ends; Textual reads the end again and again."""
