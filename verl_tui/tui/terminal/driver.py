@@ -77,7 +77,7 @@ class RobustDriver(LinuxDriver):
         One handler of a signal interrupts another: Textual's would tell the newest size first, and
         then, as the last word, the one that it had read before.
         """
-        super().start_application_mode()
+        super().start_application_mode()  # type: ignore[no-untyped-call]
         tell = cast("Callable[..., None]", signal.getsignal(signal.SIGWINCH))
         signal.signal(signal.SIGWINCH, lambda *which: self._loop.call_soon_threadsafe(tell, *which))
 
