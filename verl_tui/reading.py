@@ -14,6 +14,7 @@ from verl_tui import debug_log
 from verl_tui.sources.discovery.finder import Discovery
 from verl_tui.sources.feed import Feed
 from verl_tui.sources.host.gpus import GpuSource
+from verl_tui.sources.turns import nobody
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -63,14 +64,28 @@ class ReadingThreads:
         poll_interval: float | None = None,
         scrape_engines: bool = False,
         workers: int | None = 0,
+        shown: Callable[[], str | None] = nobody,
         clock: Callable[[], float],
         notify: Callable[[], object],
     ) -> None:
+        """Start nothing yet.
+
+        Args:
+            specs: Paths, directories, globs and addresses.
+            gpu_interval: Seconds between two readings of this machine's GPUs.
+            poll_interval: Seconds between two questions to an address, None for what suits it.
+            scrape_engines: Whether to ask the engines that consoles name for their figures.
+            workers: Processes that may read large logs, None for as many as suit the machine.
+            shown: Returns the name of the run that is shown, to be read before all others.
+            clock: Seconds since the epoch.
+            notify: Called whenever something can be taken.
+        """
         self._specs = tuple(specs)
         self._gpu_interval = gpu_interval
         self._poll_interval = poll_interval
         self._scrape_engines = scrape_engines
         self._workers = workers
+        self._shown = shown
         self._clock = clock
         self._notify = notify
         self._queue: Queue[News] = Queue(_WAITING)
@@ -105,6 +120,7 @@ class ReadingThreads:
             poll_interval=self._poll_interval,
             scrape_engines=self._scrape_engines,
             workers=self._workers,
+            shown=self._shown,
         )
         while not self._stop.is_set():
             self._follow_once(feed)

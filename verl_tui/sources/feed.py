@@ -20,7 +20,7 @@ from verl_tui.sources.http.served import Served
 from verl_tui.sources.pipe import PipeSource
 from verl_tui.sources.preview import Previews
 from verl_tui.sources.source_reader import SourceReader, source_of
-from verl_tui.sources.workers import in_turn
+from verl_tui.sources.turns import in_turn, nobody
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ class Feed:
         poll_interval: float | None = None,
         scrape_engines: bool = False,
         workers: int | None = 0,
+        shown: Callable[[], str | None] = nobody,
         source_of: Callable[[FoundFile, int], Source] = source_of,
     ) -> None:
         """Look for nothing yet.
@@ -69,10 +70,12 @@ class Feed:
             poll_interval: Seconds between two questions to an address, None for what suits it.
             scrape_engines: Whether to ask the engines that consoles name for their figures.
             workers: Processes that may read large logs, None for as many as suit the machine.
+            shown: Returns the name of the run that is shown, to be read before all others.
             source_of: Makes the source of a file, given its place among the run's sources.
         """
         self._source_of = source_of
         self._workers = workers
+        self._shown = shown
         self._only: str | None = None
         """The run that is read, None for all."""
         self._finder = Finder([spec for spec in specs if not addresses.is_meant(spec)])
@@ -120,6 +123,10 @@ class Feed:
     def names(self) -> tuple[str, ...]:
         """The names of the runs that have been found."""
         return tuple(dict.fromkeys(name for name, _ in self._readers))
+
+    def _first(self) -> str | None:
+        """Return the name of the run to read first: as long as none is shown, the first one."""
+        return self._shown() or next((name for name, _ in self._readers), None)
 
     def keep(self, name: str) -> None:
         """Read one run only, by its name."""
@@ -264,7 +271,7 @@ class Feed:
         now: float,
         readers: list[SourceReader],
     ) -> None:
-        for reader, batch, more in in_turn(readers, self._next, self._workers):
+        for reader, batch, more in in_turn(readers, self._next, self._workers, self._first):
             if batch is not None:
                 deliver(batch)
             if batch is not None and batch.live:

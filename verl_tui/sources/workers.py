@@ -34,9 +34,9 @@ from verl_tui.sources.source import FileSource
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from verl_tui.records import Batch, Record, SourceStatus
+    from verl_tui.records import Record, SourceStatus
     from verl_tui.sources.source import Source
     from verl_tui.sources.source_reader import SourceReader
 
@@ -67,56 +67,34 @@ _PROGRAM = (
 hold anything.
 """
 
-Turn = tuple["SourceReader", "Batch | None", bool]
-"""A source, what it gave in its turn, and whether more of it waits."""
 
-
-def in_turn(
-    readers: Iterable[SourceReader],
-    read: Callable[[SourceReader], tuple[Batch | None, bool]],
-    most: int | None,
-) -> Iterator[Turn]:
-    """Read sources to their present ends, a little of each in turn; those that are read for the
-    first time and are large in workers.
+def send(readers: Sequence[SourceReader], most: int | None) -> Sequence[Worker]:
+    """Send sources that have much to read to workers, where that pays; return these, to be ended.
 
     Args:
-        readers: The sources.
-        read: Reads a little of one.
+        readers: The sources, in the order in which they are asked for.
         most: How many workers there may be, None for what suits the machine.
     """
-    waiting = list(readers)
-    workers = _workers(waiting, most)
-    try:
-        while waiting:
-            again = []
-            for reader in waiting:
-                batch, more = read(reader)
-                if more:
-                    again.append(reader)
-                yield reader, batch, more
-            waiting = again
-    finally:
-        for worker in workers:
-            worker.end()
-
-
-def _workers(readers: Sequence[SourceReader], most: int | None) -> Sequence[_Worker]:
-    """Send sources that have much to read to workers, where that pays; return these."""
     sizes = {reader: size for reader in readers if (size := _size(reader)) >= _TRAVELS}
     total = sum(sizes.values())
     if total < LEAST or most == 0:
         return ()
     cores = usable_cores()
     limit = most if most is not None else min(cores, _MOST) if cores > 1 else 0
-    workers: list[_Worker] = []
+    workers: list[Worker] = []
     try:
         # A worker reads its sources in the order in which they are asked for.
         shares = _shares(sizes, min(limit, len(sizes), total // _SHARE))
-        workers.extend(_Worker(sorted(share, key=readers.index)) for share in shares)
+        workers.extend(Worker(sorted(share, key=readers.index)) for share in shares)
     except OSError as error:
         debug_log.note_error("starting a worker", error)
     debug_log.note("workers", started=len(workers))
     return workers
+
+
+def is_away(reader: SourceReader) -> bool:
+    """Return whether a source is in a worker now."""
+    return isinstance(reader.source, _AwaySource)
 
 
 def _shares(sizes: Mapping[SourceReader, int], count: int) -> Sequence[Sequence[SourceReader]]:
@@ -159,7 +137,7 @@ class _Failure(NamedTuple):
     why: str
 
 
-class _Worker:
+class Worker:
     """A worker process, and the sources that are there."""
 
     def __init__(self, readers: Iterable[SourceReader]) -> None:
@@ -228,7 +206,7 @@ class _Worker:
 class _AwaySource:
     """Stands in a reader for a source that a worker reads, until it comes home."""
 
-    def __init__(self, reader: SourceReader, worker: _Worker, number: int) -> None:
+    def __init__(self, reader: SourceReader, worker: Worker, number: int) -> None:
         self.path = reader.source.path
         self._reader = reader
         self._source = reader.source

@@ -130,7 +130,6 @@ class VerlApp(MonitorApp):
         self.browser = SampleBrowser(lambda: self.post_message(self.Read()))
         self._dashboard = Dashboard()
         self._picked = shown
-        """Name of the shown run."""
         self._chosen = shown is not None
         """True once the user has chosen a run, or the first one has been chosen for them."""
         self._cursor: int | None = None

@@ -91,6 +91,8 @@ class MonitorApp(TerminalApp):
         self._monitor = monitor if monitor is not None else Monitor(config)
         self._reading = None if monitor is not None else self.new_reading()
         self._attention = Acknowledgements()
+        self._picked: str | None = None
+        """Name of the shown run."""
         self._notifier = notifier
         self._paused = False
         self._loading = monitor is None
@@ -127,6 +129,7 @@ class MonitorApp(TerminalApp):
             poll_interval=self.config.poll_interval,
             scrape_engines=self.config.scrape_engines,
             workers=self.config.workers,
+            shown=lambda: self._picked,
             clock=self._clock,
             notify=lambda: self.post_message(self.News()),
         )

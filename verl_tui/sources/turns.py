@@ -1,0 +1,81 @@
+"""Read many sources, a little of each in turn; first of all those of the run that is shown.
+
+With two hundred runs, what is looked at is there at once, and not when the last of them is.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING
+
+from verl_tui.sources.files.paths import bytes_of
+from verl_tui.sources.preview import LONG
+from verl_tui.sources.workers import is_away, send
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from verl_tui.records import Batch
+    from verl_tui.sources.source_reader import SourceReader
+
+_ROUNDS = 8
+"""Rounds of which one is everybody's: a log that grows faster than it is read must not hold up all
+others.
+"""
+
+Turn = tuple["SourceReader", "Batch | None", bool]
+"""A source, what it gave in its turn, and whether more of it waits."""
+
+
+def nobody() -> None:
+    """Say that no run is shown."""
+
+
+def in_turn(
+    readers: Iterable[SourceReader],
+    read: Callable[[SourceReader], tuple[Batch | None, bool]],
+    workers: int | None,
+    shown: Callable[[], str | None] = nobody,
+) -> Iterator[Turn]:
+    """Read sources to their present ends, a little of each in turn; those that are read for the
+    first time and are large in workers.
+
+    Args:
+        readers: The sources.
+        read: Reads a little of one.
+        workers: How many workers there may be, None for what suits the machine.
+        shown: Returns the name of the run that is shown, None where there is none.
+    """
+    waiting = list(readers)
+    away = send([one for one in waiting if not _stays(one, shown())], workers)
+    try:
+        for number in count(1):
+            ended = set()
+            for reader in _round(waiting, shown() if number % _ROUNDS else None):
+                batch, more = read(reader)
+                if not more:
+                    ended.add(reader)
+                yield reader, batch, more
+            waiting = [one for one in waiting if one not in ended]
+            if not waiting:
+                return
+    finally:
+        for worker in away:
+            worker.end()
+
+
+def _stays(reader: SourceReader, shown: str | None) -> bool:
+    """Return whether a source is to be read before all others, which needs it here: a long log is
+    seen as a preview meanwhile.
+    """
+    return reader.run == shown and (reader.file is None or bytes_of(reader.file) < LONG)
+
+
+def _round(waiting: Sequence[SourceReader], shown: str | None) -> Sequence[SourceReader]:
+    """Return the sources of the next round: those of the shown run as long as there are some.
+
+    What a worker sends meanwhile of other sources would have to be kept, so that those that are
+    away wait for their turn.
+    """
+    own = [one for one in waiting if one.run == shown and not is_away(one)]
+    return own or waiting
