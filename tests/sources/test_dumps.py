@@ -207,6 +207,22 @@ def test_a_dump_written_again_begins_anew(home: Path) -> None:
     assert told(records) == [(3, 0.0)]
 
 
+@pytest.mark.parametrize(("more", "kept"), [(' {"score": \n', 0), (" ", 1), (row(0.0), 1)])
+def test_a_last_row_whose_line_goes_on_is_taken_back(home: Path, more: str, kept: int) -> None:
+    path = write(home, 3, '{"input": "q", \n', row(1.0), row(1.0).rstrip("\n"))
+    source = DumpSource(home)
+    drain(source)
+    assert (source.status().records, source.status().unreadable) == (2, 1)
+    append(path, more)
+    drain(source)
+    append(path, " \n", row(1.0))
+    drain(source)
+    grown, at_once = source.status(), DumpSource(home)
+    drain(at_once)
+    assert grown.records == at_once.status().records == 2 + kept
+    assert grown.unreadable == at_once.status().unreadable
+
+
 def test_an_old_dump_written_again_is_found_in_time(home: Path) -> None:
     for step in range(1, 40):
         write(home, step, row(1.0) * 2)

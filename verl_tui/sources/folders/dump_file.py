@@ -8,7 +8,7 @@ import os
 from array import array
 from bisect import bisect_right
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.records import Sample, SampleFacts, Unreadable
 from verl_tui.sources.fields.jsonl import objects, unreadable
@@ -27,6 +27,16 @@ more.
 """
 
 
+class _Unended(NamedTuple):
+    """A line that was taken without its end."""
+
+    at: int
+    """Its first byte."""
+    line: bytes
+    rows: int
+    """Rows before it."""
+
+
 class DumpFile:
     """A file of one sample a line, that may still grow. A row is a line that is neither blank nor
     pads the batch.
@@ -41,7 +51,9 @@ class DumpFile:
         self.complete = False
         """True if all rows are known, as far as the file went when it was last looked at."""
         self.generation = 0
-        """Grows when the file has begun anew: rows known before are no more."""
+        """Grows when rows known before are no more: the file has begun anew, or a line goes on that
+        was taken without its end.
+        """
         self._tail = Tail(self.path)
         self._starts, self._ends, self._lines = array("Q"), array("Q"), array("Q")
         """Of each row its first byte, the byte after its last, and the number of its line."""
@@ -51,6 +63,8 @@ class DumpFile:
         """Its beginning, as far as it has been read; not more than the longest line."""
         self._at = 0
         """Its first byte."""
+        self._unended: _Unended | None = None
+        """The last line where it was taken as a row without its end."""
 
     @property
     def count_so_far(self) -> int:
@@ -73,6 +87,8 @@ class DumpFile:
         if chunk.restarted is not None:
             self._forget()
         data, at = chunk.data, 0
+        if self._unended is not None:
+            self._take_back(self._unended, data)
         base = self._tail.offset - len(data)
         while (end := data.find(b"\n", at)) >= 0:
             self._take(data[at:end], base + end)
@@ -83,9 +99,23 @@ class DumpFile:
         self._partial += rest[: max(0, LONGEST_LINE + 1 - len(self._partial))]
         self.complete = not chunk.more
         if self.complete and self._partial.rstrip().endswith(b"}") and _whole(self._partial):
+            self._unended = _Unended(self._at, self._partial, self.count_so_far)
             self._take(b"", self._tail.offset)
             self._at = self._tail.offset
         return chunk.more
+
+    def _take_back(self, unended: _Unended, data: bytes) -> None:
+        """Make a row that was taken without its end a beginning again if its line goes on."""
+        rest, end, _ = data.partition(b"\n")
+        if end:
+            self._unended = None
+        if not (self._partial + rest).strip():
+            return
+        for known in (self._starts, self._ends, self._lines):
+            del known[unended.rows :]
+        self._partial, self._at = unended.line + self._partial, unended.at
+        self._unended = None
+        self.generation += 1
 
     def span(self, start: int, size: int = BLOCK) -> int:
         """Return where to stop so that the rows from `start` are about `size` bytes, and one at
@@ -173,7 +203,7 @@ class DumpFile:
         self.generation += 1
         self.complete = False
         self._starts, self._ends, self._lines = array("Q"), array("Q"), array("Q")
-        self._line, self._partial, self._at = 1, b"", 0
+        self._line, self._partial, self._at, self._unended = 1, b"", 0, None
 
 
 def _whole(line: bytes) -> bool:

@@ -57,6 +57,8 @@ class _DumpFigures:
         """Rows that have been evaluated."""
         self.reported = 0
         """Samples that the figures passed on so far are of."""
+        self.unreadable = 0
+        """Rows that cannot be read."""
         self.pending = 0
         """Bytes that are still to be read, as far as is known."""
 
@@ -78,12 +80,13 @@ class _DumpFigures:
         if self.file.offset < self.limit:
             self.file.index(min(BLOCK, self.limit - self.file.offset))
         if self.file.generation != generation:
-            self.evaluation, self.done, self.reported = Evaluation(), 0, 0
+            self.evaluation, self.done, self.reported, self.unreadable = Evaluation(), 0, 0, 0
         stop = self.file.span(self.done, BLOCK)
         for fact in self.file.facts_or_flaws(self.done, stop):
             if isinstance(fact, SampleFacts):
                 self.evaluation.add_fact(fact, self._response(fact))
             else:
+                self.unreadable += 1
                 yield fact
         self.done = stop
         self.expect(self.file.size)
@@ -214,12 +217,8 @@ class DumpSource:
     def _read_on(self, step: int) -> Iterator[Record]:
         dump = self._open[step]
         file, name = dump.file, dump.file.path.name
-        offset, pending, generation, done = (
-            file.offset,
-            dump.pending,
-            file.generation,
-            dump.evaluation.count,
-        )
+        offset, pending, generation = file.offset, dump.pending, file.generation
+        done, unreadable = dump.evaluation.count, dump.unreadable
         try:
             for row in dump.read_on():
                 self._unreadable += 1
@@ -231,7 +230,8 @@ class DumpSource:
             self._forget(step)
             return
         if file.generation != generation:
-            offset = done = 0
+            offset = 0
+            self._unreadable -= unreadable
             yield Restart("dump written again", step, self.validation)
         self._read += file.offset - offset
         self._pending += dump.pending - pending
