@@ -164,8 +164,8 @@ class Player:
                 return
             self.keys += 1
             press(app, what)
-            # Some keys come before the ones before them are done.
-            if self._rng.random() < 0.8:
+            # Most keys come before the ones before them are done: frames take most of the time.
+            if self._rng.random() < 0.3:
                 await pilot.pause()
         else:
             await getattr(self, f"_take_{what}")(app, pilot, how)
