@@ -95,10 +95,11 @@ class Table:
         self.steps.extend(rows.steps)
         self.orders.extend(map(precedence.__add__, rows.orders))
         self.times.extend(times)
-        for key, column, values in zip(self.keys, self.columns, rows.columns, strict=True):
+        for column, values in zip(self.columns, rows.columns, strict=True):
             column.extend(values)
-            if not isfinite(sum(values)):
-                self.odd.add(key)
+        if not isfinite(sum(map(sum, rows.columns))):
+            columns = zip(self.keys, rows.columns, strict=True)
+            self.odd.update(key for key, values in columns if not isfinite(sum(values)))
 
     @property
     def span(self) -> tuple[int, int]:

@@ -111,7 +111,7 @@ def _check_depth(value: object, text: bytes) -> None:
     Raises:
         ValueError: It is.
     """
-    if text.count(b"[") + text.count(b"{") <= _DEEPEST_VALUE:
+    if not _may_be_deep(text):
         return
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(_DEEPEST_VALUE):
@@ -124,6 +124,15 @@ def _check_depth(value: object, text: bytes) -> None:
         if not level:
             return
     raise ValueError(_TOO_DEEP)
+
+
+def _may_be_deep(text: bytes) -> bool:
+    """Return whether a text has brackets enough; that none is behind its beginning is found at
+    once.
+    """
+    if text.find(b"{", _DEEPEST_VALUE) < 0 and text.find(b"[", _DEEPEST_VALUE) < 0:
+        return False
+    return text.count(b"[") + text.count(b"{") > _DEEPEST_VALUE
 
 
 def _only_object(value: object) -> dict[str, Any]:
@@ -211,12 +220,11 @@ class JsonDecoder:
         out: list[MetricRow | Record] = []
         for record in found:
             try:
-                out.extend(
-                    unreadable(line, number, one_line(item.reason))
-                    if isinstance(item, Flaw)
-                    else item
-                    for item in self.read(record)
-                )
+                for item in self.read(record):
+                    if isinstance(item, Flaw):
+                        out.append(unreadable(line, number, one_line(item.reason)))
+                    else:
+                        out.append(item)
             except ValueError as error:  # noqa: PERF203 - one bad object must not cost its neighbours
                 out.append(unreadable(line, number, str(error)))
         return out

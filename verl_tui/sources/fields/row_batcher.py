@@ -26,7 +26,7 @@ class MetricRow:
 
     step: int
     keys: tuple[str, ...]
-    values: tuple[float, ...]
+    values: Sequence[float]
     time: float | None = None
     """Time that the record states, in seconds since the epoch."""
     mean: bool = False
@@ -264,10 +264,16 @@ def _same(value: float, other: float) -> bool:
 
 def _columns(rows: Sequence[Sequence[float]]) -> tuple[array[float], ...]:
     """Return the values of rows by column."""
+    count = len(rows[0])
+    numbers = array("d", b"".join(map(_numbers, rows)))
+    return tuple([numbers[at::count] for at in range(count)])
+
+
+def _numbers(values: Sequence[float]) -> array[float]:
     try:
-        return tuple([array("d", values) for values in zip(*rows, strict=True)])
+        return array("d", values)
     except OverflowError:
-        return tuple([array("d", map(_number, values)) for values in zip(*rows, strict=True)])
+        return array("d", map(_number, values))
 
 
 def _number(value: float) -> float:

@@ -97,7 +97,7 @@ class Tail:
             self.head = data[:_PRINT]
         elif len(self.head) < _PRINT:
             self.head = (self.head + data)[:_PRINT] if self.offset == len(self.head) else self.head
-        self.last = (self.last + data)[-_PRINT:]
+        self.last = (self.last + data[-_PRINT:])[-_PRINT:]
         self.offset += len(data)
         return Chunk(data, restarted, more=bool(data) and self.offset < known.st_size)
 

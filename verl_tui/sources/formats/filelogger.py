@@ -4,6 +4,7 @@ v0.6 and later).
 
 from __future__ import annotations
 
+from array import array
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.sources.fields.jsonl import Flaw, JsonDecoder, first_object, flatten, integer
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 name = "verl file logger"
 rank = 6
 anchor = True
-
-_PLAIN = {int, float}
 
 
 def matches(path: Path, head: bytes) -> bool:
@@ -49,9 +48,9 @@ class FileLoggerDecoder(JsonDecoder):
         step, data = integer(record.get("step")), record.get("data")
         if step is None or not isinstance(data, dict):
             raise ValueError('no "step" with "data"')
-        keys, values = tuple(data), tuple(data.values())
-        known = self._schemas.get(keys)
-        if known is not None and set(map(type, values)) <= _PLAIN:
+        keys = tuple(data)
+        known, values = self._schemas.get(keys), _numbers(tuple(data.values()))
+        if known is not None and values is not None:
             return (MetricRow(step, known, values),)
         parts = split(flatten(data))
         kept = {safe(key): value for key, value in parts.numbers().items()}
@@ -62,6 +61,14 @@ class FileLoggerDecoder(JsonDecoder):
             *histograms(parts.found, step),
             *parts.flaws,
         )
+
+
+def _numbers(values: tuple[Any, ...]) -> array[float] | None:
+    """Return values as numbers, None where not all of them are."""
+    try:
+        return array("d", values)
+    except (TypeError, OverflowError):
+        return None
 
 
 parts = LineParts(FileLoggerDecoder)

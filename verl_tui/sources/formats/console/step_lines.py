@@ -18,6 +18,7 @@ _PIECE = pattern(
     r"(?P<value>[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+|nan|inf)|True|False)\)?$"
 )
 _REPEATED = pattern(rb"\s*\[repeated \d+x across cluster\].*$")
+_NUMBERS = {int, float}
 _TRUTH = {"True": 1.0, "False": 0.0}
 
 
@@ -60,7 +61,7 @@ def _by_json(rest: bytes) -> dict[str, float] | None:
         )
     except orjson.JSONDecodeError:
         return None
-    return numbers if all(type(value) in (int, float) for value in numbers.values()) else None
+    return numbers if _NUMBERS.issuperset(map(type, numbers.values())) else None
 
 
 def _by_piece(rest: bytes) -> dict[str, float] | None:
