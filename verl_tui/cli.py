@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Sequence
 
-    from verl_tui.commands.discovery import CommandModule
+    from verl_tui.commands.arguments import CommandModule
 
 
 def main(argv: Sequence[str] | None = None, *, ready: Callable[[], object] = lambda: None) -> int:

@@ -6,12 +6,10 @@ import argparse
 from difflib import get_close_matches
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-
-    from verl_tui.commands.discovery import CommandModule
 
 EXIT_USAGE = 64
 """A command line or a configuration that makes no sense; argparse's own 2 means `critical` here."""
@@ -33,6 +31,27 @@ class CommandError(Exception):
     def __init__(self, sentence: str, code: int = EXIT_USAGE) -> None:
         super().__init__(sentence)
         self.code = code
+
+
+class CommandModule(Protocol):
+    """A module that is a command. It may also say `EXITS`: its exit codes, where they are not just
+    0 and 3.
+    """
+
+    NAME: str
+    HELP: str
+    """A line for the list of commands, without a full stop."""
+    EXAMPLES: tuple[str, ...]
+    """Command lines that its help shows."""
+
+    @property
+    def run(self) -> Callable[[argparse.Namespace], int] | None:
+        """Run the command and return the exit code; None for a group of commands."""
+        ...
+
+    def options(self, parser: CommandParser, /) -> None:
+        """Add its options and paths."""
+        ...
 
 
 class _Paragraphs(argparse.HelpFormatter):

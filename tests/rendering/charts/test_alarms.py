@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from verl_tui.health.finding import Episode, Finding, Severity, Verdict
 from verl_tui.rendering.charts.alarms import (
-    Alarm,
     Healthy,
     alarmed_polylines,
     alarms_of,
@@ -18,6 +17,7 @@ from verl_tui.rendering.charts.alarms import (
     parted,
 )
 from verl_tui.rendering.charts.axes import Scale, Window
+from verl_tui.rendering.charts.chart_data import Alarm
 from verl_tui.rendering.charts.downsample import DotColumns
 from verl_tui.rendering.charts.plan import PlannedChart
 

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_braille import Column
 
-from verl_tui.rendering.charts.alarms import Alarm
 from verl_tui.rendering.charts.best_value import best_point
-from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
+from verl_tui.rendering.charts.chart_data import Alarm, ChartData, ChartLine
 from verl_tui.rendering.charts.renderer import ChartRenderer
 
 

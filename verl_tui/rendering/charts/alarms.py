@@ -6,9 +6,10 @@ breach has lasted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.rendering.charts.chart_data import ALARM_ROLES, Alarm
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -16,30 +17,12 @@ if TYPE_CHECKING:
     from verl_tui.health.finding import Episode, Finding, Verdict
     from verl_tui.rendering.charts.axes import Scale, Window
     from verl_tui.rendering.charts.braille import Run
+    from verl_tui.rendering.charts.chart_data import AlarmRole
     from verl_tui.rendering.charts.downsample import DotColumns
     from verl_tui.rendering.charts.plan import PlannedChart
 
-AlarmRole = Literal["info", "warning", "critical"]
-ALARM_ROLES: tuple[AlarmRole, ...] = ("info", "warning", "critical")
-"""By severity."""
 BEHIND = "-raw"
 """Ending of their names for values behind an average, which are fainter."""
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Alarm:
-    """The steps, or times, at which a finding about a metric held."""
-
-    severity: int
-    """Index into `ALARM_ROLES`; greater is worse."""
-    first: int
-    last: int | None = None
-    """The first position at which it held no more, None while it holds."""
-
-    @property
-    def role(self) -> AlarmRole:
-        """The role that colours it."""
-        return ALARM_ROLES[self.severity]
 
 
 def alarms_of(chart: PlannedChart, verdict: Verdict) -> list[Alarm]:

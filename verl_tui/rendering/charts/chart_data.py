@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from array import array
     from collections.abc import Callable
 
-    from verl_tui.rendering.charts.alarms import Alarm, AlarmRole
     from verl_tui.runs.pyramid import Pyramid
 
 
@@ -52,6 +51,27 @@ class ChartLine:
     """The series whose values are its x axis: it is then a path, in the order of the steps."""
     right: bool = False
     """True if its y axis is the one at the right, see `ChartData.right`."""
+
+
+AlarmRole = Literal["info", "warning", "critical"]
+ALARM_ROLES: tuple[AlarmRole, ...] = ("info", "warning", "critical")
+"""By severity."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Alarm:
+    """The steps, or times, at which a finding about a metric held."""
+
+    severity: int
+    """Index into `ALARM_ROLES`; greater is worse."""
+    first: int
+    last: int | None = None
+    """The first position at which it held no more, None while it holds."""
+
+    @property
+    def role(self) -> AlarmRole:
+        """The role that colours it."""
+        return ALARM_ROLES[self.severity]
 
 
 @dataclass(frozen=True, slots=True)

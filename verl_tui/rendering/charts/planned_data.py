@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 from verl_tui.health.limits import response_limit
 from verl_tui.indicators import factor
 from verl_tui.metrics import describe
-from verl_tui.rendering.charts.alarms import ALARM_ROLES, alarms_of
-from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Mark
+from verl_tui.rendering.charts.alarms import alarms_of
+from verl_tui.rendering.charts.chart_data import ALARM_ROLES, ChartData, ChartLine, Mark
 from verl_tui.rendering.charts.over_kl import kl_beside, over_kl
 from verl_tui.rendering.charts.overlay import overlaid
 from verl_tui.rendering.charts.validation import newest_and_best
@@ -24,8 +24,7 @@ from verl_tui.runs.views.targets import reached
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from verl_tui.rendering.charts.alarms import Alarm
-    from verl_tui.rendering.charts.chart_data import Points
+    from verl_tui.rendering.charts.chart_data import Alarm, Points
     from verl_tui.rendering.charts.plan import ChartLook, PlannedChart
     from verl_tui.rendering.charts.x_axes import XAxis
     from verl_tui.rendering.session.snapshot import View

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from verl_tui.rendering.charts.alarms import ALARM_ROLES, BEHIND
+from verl_tui.rendering.charts.alarms import BEHIND
+from verl_tui.rendering.charts.chart_data import ALARM_ROLES
 from verl_tui.rendering.text.family_colours import FAMILIES
 from verl_tui.rendering.text.run_colours import RUNS
 
