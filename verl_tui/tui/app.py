@@ -15,7 +15,7 @@ from verl_tui.rendering.session.run_order import RunListing, first_to_show
 from verl_tui.rendering.session.selection import Selection
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.tui.export import PICTURES, copy_here, take_picture
-from verl_tui.tui.keys.commands import hint_keys
+from verl_tui.tui.keys.bindings import hint_keys
 from verl_tui.tui.keys.tasks import TAKE
 from verl_tui.tui.messages import MoveCursor
 from verl_tui.tui.monitor_app import MonitorApp

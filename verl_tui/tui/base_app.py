@@ -13,10 +13,9 @@ from verl_tui.rendering.session.preferences import StateFile
 from verl_tui.secrets import own_mask
 from verl_tui.text import one_line
 from verl_tui.tui.export import copy_text
-from verl_tui.tui.keys.commands import bindings, commands, keys_to, names
+from verl_tui.tui.keys.bindings import bindings, keys_to
 from verl_tui.tui.keys.keymap import keymap
-from verl_tui.tui.keys.palette import ActionSearch
-from verl_tui.tui.screens import palette
+from verl_tui.tui.keys.kinds import names
 from verl_tui.tui.terminal import themes
 from verl_tui.tui.terminal.key_queue import KeyQueue
 from verl_tui.tui.toast import toast
@@ -25,12 +24,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from textual import events
+    from textual.command import Provider
     from textual.driver import Driver
     from textual.timer import Timer
 
     from verl_tui.config import Config
     from verl_tui.failures import Failure
-    from verl_tui.tui.keys.commands import Command
+    from verl_tui.tui.screens.palette.commands import Command
     from verl_tui.tui.terminal.net import Part
 
 _TEXTUALS = {"Theme": "other colours"}
@@ -41,10 +41,17 @@ _SETTLED = 0.3
 """Seconds of focus after which all is painted anew: passing by on alt-tab costs nothing."""
 
 
+def _action_search() -> type[Provider]:
+    """Return what the palette searches with; it is imported when it opens."""
+    from verl_tui.tui.screens.palette.search import ActionSearch
+
+    return ActionSearch
+
+
 class TerminalApp(KeyQueue[int]):
     """An app in a user's terminal, with the user's colours, keys and habits."""
 
-    COMMANDS = {ActionSearch}  # noqa: RUF012 - as Textual declares it
+    COMMANDS = {_action_search}  # noqa: RUF012 - as Textual declares it
     CSS = """
     /* A line, not a box: it covers what is looked at. */
     Toast { width: auto; max-width: 100%; padding: 0 1; margin: 0; }
@@ -209,13 +216,17 @@ class TerminalApp(KeyQueue[int]):
 
     def action_command_palette(self) -> None:
         """Open the command palette, where there is room for it."""
-        if self.size.height < palette.ROWS:
-            self.notify(f"the palette needs a terminal of {palette.ROWS} rows", markup=False)
-        elif not isinstance(self.screen, palette.Palette):
-            self.push_screen(palette.Palette())
+        from verl_tui.tui.screens.palette.screen import ROWS, Palette
+
+        if self.size.height < ROWS:
+            self.notify(f"the palette needs a terminal of {ROWS} rows", markup=False)
+        elif not isinstance(self.screen, Palette):
+            self.push_screen(Palette())
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Offer the actions of all keys, and the commands of Textual's that fit."""
+        from verl_tui.tui.screens.palette.commands import commands
+
         for command in commands(self, screen):
             yield SystemCommand(
                 command.title,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual.binding import Binding
 
 from verl_tui.tui.app import VerlApp
-from verl_tui.tui.keys.commands import first_keys
+from verl_tui.tui.keys.bindings import first_keys
 from verl_tui.tui.screens.dashboard import Dashboard
 from verl_tui.tui.widgets.plot import Plot
 

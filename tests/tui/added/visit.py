@@ -9,9 +9,9 @@ from pathlib import Path
 
 from watching import in_sight, loaded, press, settle, text, write_run
 
-from verl_tui.tui.keys.commands import names
-from verl_tui.tui.keys.palette import ActionSearch
+from verl_tui.tui.keys.kinds import names
 from verl_tui.tui.screens.dashboard import Dashboard
+from verl_tui.tui.screens.palette.search import ActionSearch
 from verl_tui.tui.widgets.rows import Rows
 
 

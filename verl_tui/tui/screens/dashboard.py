@@ -12,7 +12,7 @@ from verl_tui.rendering.filter_words import filter_label
 from verl_tui.rendering.text.printable import printable
 from verl_tui.rendering.text.wrap import fit
 from verl_tui.tui.keys import chart_keys
-from verl_tui.tui.keys.commands import first_keys
+from verl_tui.tui.keys.bindings import first_keys
 from verl_tui.tui.keys.tasks import COMPARE, LEARN, WHY
 from verl_tui.tui.messages import MoveCursor
 from verl_tui.tui.panels.charts import ChartsPanel

@@ -10,7 +10,7 @@ from textual.layouts.vertical import VerticalLayout
 
 from verl_tui.rendering.dashboard_rows import PanelNeeds, divided
 from verl_tui.rendering.status_line import status
-from verl_tui.tui.keys.commands import bindings, keys_of
+from verl_tui.tui.keys.bindings import bindings, keys_of
 from verl_tui.tui.panels.catalog import PANELS
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.health import HealthPanel

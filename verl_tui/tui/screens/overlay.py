@@ -11,7 +11,7 @@ from textual.screen import ModalScreen, ScreenResultType
 
 from verl_tui.rendering.text.printable import printable
 from verl_tui.rendering.text.wrap import fit
-from verl_tui.tui.keys.commands import first_keys
+from verl_tui.tui.keys.bindings import first_keys
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.widgets.entries import Entries

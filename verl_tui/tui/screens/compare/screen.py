@@ -20,7 +20,7 @@ from verl_tui.rendering.text.hues import rules
 from verl_tui.rendering.text.printable import wrapped
 from verl_tui.rendering.text.run_colours import HUES
 from verl_tui.runs.views.alignment import Alignment
-from verl_tui.tui.keys.commands import keys_to
+from verl_tui.tui.keys.bindings import keys_to
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.keys.tasks import COMPARE
 from verl_tui.tui.panels.panel import TextPanel

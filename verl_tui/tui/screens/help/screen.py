@@ -15,7 +15,7 @@ from textual.strip import Strip
 from textual.widgets import Input
 
 from verl_tui.rendering.filter_words import Matches
-from verl_tui.tui.keys.commands import first_keys
+from verl_tui.tui.keys.bindings import first_keys
 from verl_tui.tui.screens.help.arrange import GAP, by_section, in_columns, with_words
 from verl_tui.tui.screens.help.rows import ROOMY, help_rows
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from textual.screen import Screen
 
-from verl_tui.tui.base_app import TerminalApp
-from verl_tui.tui.keys.commands import all_kinds
+from verl_tui.tui.keys.bindings import is_ours
 from verl_tui.tui.keys.help_section import HelpSection
+from verl_tui.tui.keys.kinds import all_kinds
 from verl_tui.tui.keys.tasks import MOVE, TASKS
 from verl_tui.tui.screens.dashboard import Dashboard
 from verl_tui.tui.screens.dashboard_layout import DashboardLayout
@@ -86,7 +86,7 @@ def _of(nodes: Sequence[DOMNode], known: Iterable[KeySection]) -> list[KeySectio
 
 def _everywhere(app: type[App[Any]], main: Sequence[type[DOMNode]]) -> tuple[type[DOMNode], ...]:
     """Return the app's classes with keys of their own, and those of its main screen."""
-    ours = (kind for kind in app.__mro__ if issubclass(kind, TerminalApp))
+    ours = (kind for kind in app.__mro__ if is_ours(kind))
     return (*(kind for kind in ours if "BINDINGS" in kind.__dict__), *main)
 
 

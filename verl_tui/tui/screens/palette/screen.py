@@ -9,7 +9,7 @@ from textual.await_complete import AwaitComplete
 from textual.command import CommandList, CommandPalette
 from textual.widgets import Input, OptionList
 
-from verl_tui.tui.keys.palette import WIDEST
+from verl_tui.tui.screens.palette.search import WIDEST
 from verl_tui.tui.terminal.net import ContainedWidget
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""The command palette: a screen that searches all actions by name."""
