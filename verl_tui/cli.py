@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ from verl_tui.commands.options import EXAMPLE
 from verl_tui.commands.output import (
     EXIT_INTERRUPTED,
     EXIT_OUTPUT,
+    EXIT_OWN_ERROR,
     EXIT_PIPE,
     close_stdout,
     is_unwritten,
@@ -66,11 +68,27 @@ def main(argv: Sequence[str] | None = None, *, ready: Callable[[], object] = lam
         return EXIT_PIPE
     except OSError as error:
         if not is_unwritten(error):
-            raise
+            return _own_error(error)
         close_stdout()
         print_message(f"standard output: {(error.strerror or str(error)).lower()}")
         return EXIT_OUTPUT
+    except Exception as error:  # noqa: BLE001 - 1 and 2, as Python would end, are verdicts
+        return _own_error(error)
     return code
+
+
+def _own_error(error: Exception) -> int:
+    """Tell of an error of our own, with all that a report of it needs."""
+    if os.environ.get("VERL_TUI_STRICT"):
+        raise error
+    from verl_tui.failures import Failures
+    from verl_tui.secrets import own_mask
+
+    failures = Failures()
+    print_message(f"an error of verl-tui's own: {failures.add(error).words}; please report it:")
+    with suppress(OSError):
+        print(failures.report(own_mask()), end="", file=sys.stderr, flush=True)
+    return EXIT_OWN_ERROR
 
 
 def _read(words: list[str]) -> argparse.Namespace:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from verl_tui import __version__
+from verl_tui import __version__, debug_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -95,6 +95,17 @@ class Failures:
             when = f"{failure.first:.0f} to {failure.last:.0f} s after the start"
             yield f"{failure.words}: {_times(failure.count)}, {when}"
             yield failure.trace
+
+
+def noted(what: str, error: BaseException) -> str:
+    """Write an error of our own into the debug log; return its kind and place in words.
+
+    Args:
+        what: What was done when it came.
+        error: The error.
+    """
+    debug_log.note_error(what, error)
+    return Failures().add(error).words
 
 
 def _place(error: BaseException) -> str:

@@ -136,15 +136,15 @@ def test_a_file_logger_is_exported_to_the_letter(tmp_path: Path) -> None:
 def test_one_run_goes_into_a_file_or_a_directory(tmp_path: Path) -> None:
     run = run_of(rows("a", (1, 2.5)))
     (tmp_path / "there").mkdir()
-    assert export([run], str(tmp_path / "out.csv")) == (tmp_path / "out.csv",)
-    assert export([run], str(tmp_path / "there")) == (tmp_path / "there" / "run.csv",)
-    assert export([run], f"{tmp_path}/new/") == (tmp_path / "new" / "run.csv",)
+    assert export([run], str(tmp_path / "out.csv")).files == [tmp_path / "out.csv"]
+    assert export([run], str(tmp_path / "there")).files == [tmp_path / "there" / "run.csv"]
+    assert export([run], f"{tmp_path}/new/").files == [tmp_path / "new" / "run.csv"]
     for path in tmp_path.rglob("*.csv"):
         assert path.read_bytes() == b"step,a\n1,2.5\n"
 
 
 def test_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
-    assert export([run_of(rows("a", (1, 2.5)))], "-") == ()
+    assert export([run_of(rows("a", (1, 2.5)))], "-").files == []
     assert capsys.readouterr().out == "step,a\n1,2.5\n"
 
 
@@ -154,7 +154,7 @@ def test_several_runs_need_a_directory(tmp_path: Path) -> None:
     for target in ("-", str(tmp_path / "out.csv"), str(tmp_path / "taken")):
         with pytest.raises(ExportError, match=r"2 runs .*name a directory with -o"):
             export(runs, target)
-    written = export(runs, str(tmp_path / "new"))
+    written = export(runs, str(tmp_path / "new")).files
     assert [path.name for path in written] == ["lr_1e-5.csv", "lr_1e-6.csv"]
     assert all(path.is_file() for path in written)
 
@@ -194,7 +194,7 @@ def test_names_of_ours_are_written_through_no_link(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "run.csv").symlink_to(theirs)
     run = run_of(rows("a", (1, 2.5)))
-    (path,) = export([run], f"{folder}/")
+    (path,) = export([run], f"{folder}/").files
     assert theirs.read_text() == "theirs"
     assert not path.is_symlink()
     assert path.read_text() == "step,a\n1,2.5\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from verl_tui.bundle.samples import newest_samples
 from verl_tui.bundle.summary import readme, summary
 from verl_tui.bundle.without_samples import without_samples
 from verl_tui.check import report, write_text
+from verl_tui.failures import noted
 from verl_tui.rendering.log.target import texts
 from verl_tui.runs.views.worker_errors import worker_errors
 from verl_tui.sources.formats import completions, parquet, rollouts, sample_records
@@ -22,7 +24,7 @@ from verl_tui.sources.formats.wandb import tables as wandb_tables
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from verl_tui.bundle.log_ends import LogEnd
     from verl_tui.monitor import Monitor
@@ -65,7 +67,8 @@ class Gathered:
 
 
 def gather(monitor: Monitor, run: Run, now: float, wanted: Wanted) -> Gathered:
-    """Return the files of a bundle.
+    """Return the files of a bundle. What cannot be gathered is told, and costs nothing else: it may
+    be why a bundle is made.
 
     Args:
         monitor: Has read and judged; holds a reading of this machine's GPUs.
@@ -73,44 +76,137 @@ def gather(monitor: Monitor, run: Run, now: float, wanted: Wanted) -> Gathered:
         now: Seconds since the epoch.
         wanted: What goes into it.
     """
-    problems: list[str] = []
-    logs = dict(_logs(run, wanted.lines, problems))
-    stated = versions.stated(run, {path: end.head for path, end in logs.items()})
-    known = _checked(monitor, run, now)
-    text = write_text(known, monitor, now, verbose=True, unfolded=True)
-    metrics, about_table = table(run)
-    pids = processes.with_children(processes.pids(run, monitor.gpus))
-    pieces = [
-        Piece("summary.md", "what to paste into an issue", summary(known, text, stated, logs)),
-        Piece("check.txt", "verdict and findings with their evidence", text),
-        Piece("check.json", "the same for programs, with each source", known),
-        Piece("settings.json", "settings of the run, each with its origin", _settings(run)),
-        Piece("versions.json", "versions: stated by the run, and installed here", _all(stated)),
-        Piece(
-            "sources.json", "state of each source, and its unreadable lines", _sources(run, wanted)
-        ),
-        Piece(
-            "events.json", "starts, ends, errors and checkpoints that the logs tell of", _told(run)
-        ),
-        *_log_pieces(logs, samples=wanted.samples),
-        Piece("metrics.csv", about_table, metrics),
-        Piece("charts.txt", "the most important curves", charts(monitor, run, now)),
-        Piece("gpus.json", "the GPUs of the machine that made this bundle", _gpus(monitor.gpus)),
-        Piece("processes.json", "processes of the run on that machine", _processes(pids)),
-    ]
-    if wanted.stacks:
-        pieces += _stack_pieces(pids, problems)
-    if wanted.samples:
-        pieces.append(Piece("samples.json", "the newest samples", newest_samples(run, problems)))
+    evidence = _Evidence(monitor, run, now, wanted, [])
+    pieces = [piece for kind in _KINDS for piece in _gathered(kind, evidence)]
+    problems = evidence.problems
     pieces.insert(0, Piece("README.txt", "what this is", readme(pieces, problems)))
     return Gathered(pieces, _words(run), problems)
 
 
-def _checked(monitor: Monitor, run: Run, now: float) -> dict[str, Any]:
-    """Return the report of `check --json` on this run alone."""
-    known = report(monitor, now)
-    known["runs"] = [one for one in known["runs"] if one["name"] == run.name]
-    return known
+@dataclass(frozen=True)
+class _Evidence:
+    """What pieces are made of."""
+
+    monitor: Monitor
+    run: Run
+    now: float
+    wanted: Wanted
+    problems: list[str]
+
+    @cached_property
+    def logs(self) -> dict[str, LogEnd]:
+        """The ends of the logs by path."""
+        return dict(_logs(self.run, self.wanted.lines, self.problems))
+
+    @cached_property
+    def stated(self) -> Sequence[versions.StatedVersion]:
+        """The versions that the run states."""
+        return versions.stated(self.run, {path: end.head for path, end in self.logs.items()})
+
+    @cached_property
+    def checked(self) -> dict[str, Any]:
+        """The report of `check --json` on this run alone."""
+        known = report(self.monitor, self.now)
+        known["runs"] = [one for one in known["runs"] if one["name"] == self.run.name]
+        return known
+
+    @cached_property
+    def note(self) -> str:
+        """The same for people."""
+        return write_text(self.checked, self.monitor, self.now, verbose=True, unfolded=True)
+
+    @cached_property
+    def pids(self) -> list[int]:
+        """The processes of the run."""
+        return processes.with_children(processes.pids(self.run, self.monitor.gpus))
+
+
+def _summary(of: _Evidence) -> Iterator[Piece]:
+    text = summary(of.checked, of.note, of.stated, of.logs)
+    yield Piece("summary.md", "what to paste into an issue", text)
+
+
+def _verdict(of: _Evidence) -> Iterator[Piece]:
+    yield Piece("check.txt", "verdict and findings with their evidence", of.note)
+
+
+def _report(of: _Evidence) -> Iterator[Piece]:
+    yield Piece("check.json", "the same for programs, with each source", of.checked)
+
+
+def _settings(of: _Evidence) -> Iterator[Piece]:
+    # Its name stands beside each value, so that secrets are known by it.
+    found = {"values": dict(of.run.settings), "origins": dict(of.run.settings_origin)}
+    yield Piece("settings.json", "settings of the run, each with its origin", found)
+
+
+def _versions(of: _Evidence) -> Iterator[Piece]:
+    found = {
+        "stated_by_the_run": [one._asdict() for one in of.stated],
+        "installed_where_the_bundle_was_made": versions.installed(),
+    }
+    yield Piece("versions.json", "versions: stated by the run, and installed here", found)
+
+
+def _sources(of: _Evidence) -> Iterator[Piece]:
+    found = [_source(state, of.wanted) for state in of.run.sources.values()]
+    yield Piece("sources.json", "state of each source, and its unreadable lines", found)
+
+
+def _events(of: _Evidence) -> Iterator[Piece]:
+    about = "starts, ends, errors and checkpoints that the logs tell of"
+    yield Piece("events.json", about, _told(of.run))
+
+
+def _log_ends(of: _Evidence) -> Iterator[Piece]:
+    yield from _log_pieces(of.logs, samples=of.wanted.samples)
+
+
+def _metrics(of: _Evidence) -> Iterator[Piece]:
+    metrics, about = table(of.run)
+    yield Piece("metrics.csv", about, metrics)
+
+
+def _charts(of: _Evidence) -> Iterator[Piece]:
+    curves = charts(of.monitor, of.run, of.now)
+    yield Piece("charts.txt", "the most important curves", curves)
+
+
+def _gpus(of: _Evidence) -> Iterator[Piece]:
+    about = "the GPUs of the machine that made this bundle"
+    yield Piece("gpus.json", about, _gpus_read(of.monitor.gpus))
+
+
+def _processes(of: _Evidence) -> Iterator[Piece]:
+    problem = None if of.pids else processes.NO_PROCESS
+    found = {"problem": problem, "processes": processes.facts(of.pids)}
+    yield Piece("processes.json", "processes of the run on that machine", found)
+
+
+def _stacks(of: _Evidence) -> Iterator[Piece]:
+    if of.wanted.stacks:
+        yield from _stack_pieces(of.pids, of.problems)
+
+
+def _samples(of: _Evidence) -> Iterator[Piece]:
+    if of.wanted.samples:
+        yield Piece("samples.json", "the newest samples", newest_samples(of.run, of.problems))
+
+
+def _gathered(kind: Callable[[_Evidence], Iterator[Piece]], evidence: _Evidence) -> Sequence[Piece]:
+    try:
+        return list(kind(evidence))
+    except Exception as error:  # noqa: BLE001 - whatever it is
+        what = kind.__name__.strip("_").replace("_", " ")
+        evidence.problems.append(f"{what}: {noted(f'gathering {what}', error)}")
+        return []
+
+
+_KINDS: Sequence[Callable[[_Evidence], Iterator[Piece]]] = (
+    _summary, _verdict, _report, _settings, _versions, _sources, _events, _log_ends, _metrics,
+    _charts, _gpus, _processes, _stacks, _samples,
+)  # fmt: skip
+"""Functions of the pieces, in their order in the archive."""
 
 
 def _logs(run: Run, most: int, problems: list[str]) -> Iterator[tuple[str, LogEnd]]:
@@ -150,25 +246,6 @@ def _log_pieces(logs: dict[str, LogEnd], *, samples: bool) -> Iterator[Piece]:
             yield Piece(f"{name}.tracebacks.txt", about, text)
 
 
-def _settings(run: Run) -> dict[str, Any]:
-    # Its name stands beside each value, so that secrets are known by it.
-    return {
-        "values": dict(run.settings),
-        "origins": dict(run.settings_origin),
-    }
-
-
-def _all(stated: Sequence[versions.StatedVersion]) -> dict[str, Any]:
-    return {
-        "stated_by_the_run": [one._asdict() for one in stated],
-        "installed_where_the_bundle_was_made": versions.installed(),
-    }
-
-
-def _sources(run: Run, wanted: Wanted) -> list[dict[str, Any]]:
-    return [_source(state, wanted) for state in run.sources.values()]
-
-
 def _source(state: SourceState, wanted: Wanted) -> dict[str, Any]:
     status = asdict(state.status)
     kept = list(state.unreadable)[-_MOST_UNREADABLE:]
@@ -201,7 +278,7 @@ def _told(run: Run) -> dict[str, Any]:
     return {"events": events, "reported_errors": errors, "restarts": restarts}
 
 
-def _gpus(reading: GpuReading | None) -> dict[str, Any]:
+def _gpus_read(reading: GpuReading | None) -> dict[str, Any]:
     if reading is None:
         return {"problem": "not read"}
     devices = []
@@ -211,10 +288,6 @@ def _gpus(reading: GpuReading | None) -> dict[str, Any]:
         ]
         devices.append({**asdict(gpu), "processes": used})
     return {"problem": reading.problem, "gpus": devices}
-
-
-def _processes(pids: Sequence[int]) -> dict[str, Any]:
-    return {"problem": None if pids else processes.NO_PROCESS, "processes": processes.facts(pids)}
 
 
 def _stack_pieces(pids: Sequence[int], problems: list[str]) -> Iterator[Piece]:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 EXIT_NOTHING = 3
 """Nothing readable, or no terminal to draw on."""
+EXIT_OWN_ERROR = 70
+"""An error of verl-tui's own."""
 EXIT_OUTPUT = 73
 """An output file that cannot be written, or a port that cannot be had."""
 EXIT_INTERRUPTED = 130

@@ -15,6 +15,7 @@ from verl_tui.commands.output import (
     unwritten,
 )
 from verl_tui.commands.signals import at_end
+from verl_tui.failures import noted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,7 +35,7 @@ def write_until_stopped(
     """Follow runs and write what is new; return the exit code.
 
     Once it has worked, a target that cannot be written for a while, such as a full disk, ends
-    nothing: it is said, and tried again at the next writing.
+    nothing, nor does an error of our own: it is said, and tried again at the next writing.
 
     Args:
         paths: The paths that the user named.
@@ -68,13 +69,13 @@ class _Writing:
         """Why the last writing failed, empty if it has worked."""
 
     def __call__(self, monitor: Monitor) -> None:
-        """Write the runs as they are now; raise OSError or CommandError if that never worked."""
+        """Write the runs as they are now; raise what is wrong if that never worked."""
         try:
             self._write(monitor)
-        except (CommandError, OSError) as error:
+        except Exception as error:
             if not self._has_worked:
                 raise
-            problem = str(error) if isinstance(error, CommandError) else str(unwritten(error, "-o"))
+            problem = _problem(error)
             if problem != self.problem:
                 print_message(f"{problem}; tried again at the next writing")
             self.problem = problem
@@ -82,3 +83,12 @@ class _Writing:
         if self.problem:
             print_message("written again")
         self._has_worked, self.problem = True, ""
+
+
+def _problem(error: Exception) -> str:
+    """Return in words why something was not written."""
+    if isinstance(error, CommandError):
+        return str(error)
+    if isinstance(error, OSError):
+        return str(unwritten(error, "-o"))
+    return f"nothing was exported: {noted('exporting', error)}"

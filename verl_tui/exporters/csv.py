@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from verl_tui.exporters.file_names import unique_names
 from verl_tui.exporters.whole_file import replacing
+from verl_tui.failures import noted
 from verl_tui.text import cell
 
 if TYPE_CHECKING:
@@ -35,15 +36,20 @@ class ExportError(Exception):
     """The runs cannot be written to this target; the text is one sentence."""
 
 
-def export(runs: Sequence[Run], target: str) -> tuple[Path, ...]:
+class Exported(NamedTuple):
+    """What was written."""
+
+    files: Sequence[Path]
+    problems: Sequence[str] = ()
+    """A sentence for each run that has none because of an error of our own."""
+
+
+def export(runs: Sequence[Run], target: str) -> Exported:
     """Write runs as CSV.
 
     Args:
         runs: At least one.
         target: A file; `-` for standard output; or a directory, which gets one file for each run.
-
-    Returns:
-        The files written.
 
     Raises:
         ExportError: Several runs are to go into one file.
@@ -59,9 +65,9 @@ def export(runs: Sequence[Run], target: str) -> tuple[Path, ...]:
         )
     if target == "-":
         write_csv(runs[0], sys.stdout)
-        return ()
+        return Exported([])
     _write(runs[0], path.resolve())  # a link that the user names is kept, and its target replaced
-    return (path,)
+    return Exported([path])
 
 
 def _is_directory(target: str) -> bool:
@@ -116,13 +122,30 @@ def exact(value: float) -> str:
     return repr(value)
 
 
-def _into_directory(runs: Sequence[Run], directory: Path) -> tuple[Path, ...]:
+def _into_directory(runs: Sequence[Run], directory: Path) -> Exported:
     directory.mkdir(parents=True, exist_ok=True)
-    paths = tuple(directory / f"{name}.csv" for name in unique_names(run.name for run in runs))
-    for run, path in zip(runs, paths, strict=True):
+    names = unique_names(run.name for run in runs)
+    paths = [directory / f"{name}.csv" for name in names]
+    why = [_problem(run, path) for run, path in zip(runs, paths, strict=True)]
+    written = [path for path, problem in zip(paths, why, strict=True) if not problem]
+    return Exported(written, list(filter(None, why)))
+
+
+def _problem(run: Run, path: Path) -> str:
+    """Write a run; return why that cannot be done, empty if it is done.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    try:
         _write(run, path)
+    except OSError:
+        raise
+    except Exception as error:  # noqa: BLE001 - one run's failure is no other's
+        return f"{path}: not written: {noted(f'exporting {run.name}', error)}"
+    finally:
         run.forget_series()
-    return paths
+    return ""
 
 
 def _write(run: Run, path: Path) -> None:

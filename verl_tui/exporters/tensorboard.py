@@ -21,6 +21,7 @@ from verl_tui.distributions import of_values
 from verl_tui.exporters import event_files
 from verl_tui.exporters.event_files import EventFile, floats
 from verl_tui.exporters.file_names import unique_names
+from verl_tui.failures import noted
 from verl_tui.records import Sample
 from verl_tui.runs.clock import moment
 from verl_tui.runs.time.step_clocks import clocks
@@ -221,6 +222,8 @@ class LogDirectories:
         self._runs: dict[str, RunLogDirectory | None] = {}
         """By the run's name; None where nothing can be written for it."""
         self._names: dict[str, str] = {}
+        self.failed = False
+        """True once an error of our own has ended the export of a run."""
 
     def write(self, runs: Sequence[Run], now: float) -> Iterator[str]:
         """Write the new points of each run; yield messages for the user, one sentence each.
@@ -235,14 +238,24 @@ class LogDirectories:
         for run in runs:
             if not run.keys and not run.samples.places:
                 continue
-            if run.name not in self._runs:
-                yield from self._begin(run, now)
-            elif (directory := self._runs[run.name]) is not None:
-                self._continue(directory, run, now)
+            try:
+                if run.name not in self._runs:
+                    yield from self._begin(run, now)
+                elif (directory := self._runs[run.name]) is not None:
+                    self._continue(directory, run, now)
+            except OSError:
+                raise
+            except Exception as error:  # noqa: BLE001 - one run's failure is no other's
+                self._runs[run.name], self.failed = None, True
+                why = noted(f"exporting {run.name}", error)
+                yield f"{self._path(run)}: cannot be exported any further: {why}"
+
+    def _path(self, run: Run) -> Path:
+        return self.directory / self._names[run.name]
 
     def _begin(self, run: Run, now: float) -> Iterator[str]:
         """Write a run's points for the first time; say how many, or why that cannot be done."""
-        path = self.directory / self._names[run.name]
+        path = self._path(run)
         try:
             directory = RunLogDirectory(path, self._samples)
         except TakenError as error:

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import CommandError, completes_paths
 from verl_tui.commands.options import config_option, configuration, paths_argument, paths_of
-from verl_tui.commands.output import EXIT_NOTHING, print_messages, print_note, unwritten
+from verl_tui.commands.output import (
+    EXIT_NOTHING,
+    EXIT_OWN_ERROR,
+    print_messages,
+    print_note,
+    unwritten,
+)
 
 if TYPE_CHECKING:
     import argparse
@@ -45,13 +51,14 @@ def run(options: argparse.Namespace) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8", newline="")
     try:
-        written = export(runs, options.output)
+        exported = export(runs, options.output)
     except ExportError as error:
         raise CommandError(str(error)) from error
     except BrokenPipeError:
         raise
     except OSError as error:
         raise unwritten(error, options.output) from error
-    for path in written:
+    for path in exported.files:
         print_note(f"wrote {path}")
-    return 0
+    print_messages(exported.problems)
+    return EXIT_OWN_ERROR if exported.problems else 0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import CommandError, completes_paths, count, seconds
 from verl_tui.commands.options import config_option, configuration, paths_argument, paths_of
-from verl_tui.commands.output import EXIT_NOTHING, print_messages, unwritten
+from verl_tui.commands.output import EXIT_NOTHING, EXIT_OWN_ERROR, print_messages, unwritten
 from verl_tui.commands.until_signal import write_until_stopped
 
 if TYPE_CHECKING:
@@ -69,4 +69,4 @@ def run(options: argparse.Namespace) -> int:
         write_new(monitor)
     except OSError as error:
         raise unwritten(error, options.output) from error
-    return 0
+    return EXIT_OWN_ERROR if directories.failed else 0

@@ -1,0 +1,144 @@
+"""An error of our own costs the run or the part that it happened in, is said once, and leaves the
+rest of an export going; where nothing is left, the command says what a report of it needs.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from typing import TYPE_CHECKING
+
+import pytest
+
+from verl_tui.cli import main
+from verl_tui.commands.until_signal import write_until_stopped
+from verl_tui.config import Config
+from verl_tui.exporters.tensorboard import LogDirectories, RunLogDirectory
+from verl_tui.monitor import Monitor, load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from verl_tui.runs.run import Run
+
+NOW = 1_800_000_000.0
+
+
+@pytest.fixture
+def logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two runs."""
+    monkeypatch.setenv("VERL_TUI_STATE", "")
+    for name in ("bad", "good"):
+        path = tmp_path / "logs" / name / "log.jsonl"
+        path.parent.mkdir(parents=True)
+        rows = ({"step": step, "data": {"critic/score/mean": 0.5}} for step in range(1, 4))
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return tmp_path / "logs"
+
+
+def failing_for_bad(original: Callable[..., object]) -> Callable[..., object]:
+    """Return a function that fails where it comes to the run `bad`."""
+
+    def fails(*given: object) -> object:
+        if any(getattr(one, "name", "") == "bad" for one in given):
+            raise KeyError("own")
+        return original(*given)
+
+    return fails
+
+
+def test_a_table_that_fails_leaves_the_others_written(
+    logs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from verl_tui.exporters import csv
+
+    monkeypatch.setattr(csv, "write_csv", failing_for_bad(csv.write_csv))
+    out = logs.parent / "tables"
+    assert main(["export", "csv", str(logs), "-o", str(out)]) == 70
+    assert [path.name for path in out.iterdir()] == ["good.csv"]
+    wrote, problem = capsys.readouterr().err.splitlines()
+    assert wrote == f"wrote {out / 'good.csv'}"
+    assert problem.startswith(f"verl-tui: {out / 'bad.csv'}: not written: KeyError in ")
+
+
+def test_event_files_that_fail_are_given_up_and_said_once(
+    logs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs: list[Run] = list(load([str(logs)], Config(), NOW).runs.values())
+    monkeypatch.setattr(RunLogDirectory, "write", failing_for_bad(RunLogDirectory.write))
+    directories = LogDirectories(logs.parent / "board")
+    failed, written = sorted(directories.write(runs, NOW))
+    assert failed.startswith(
+        f"{logs.parent / 'board' / 'bad'}: cannot be exported any further: Key"
+    )
+    assert written == f"{logs.parent / 'board' / 'good'}: 3 points; the log states no time for 3 " \
+        "steps, which get the time of its last change"  # fmt: skip
+    assert directories.failed
+    assert list(directories.write(runs, NOW + 30)) == [], "and not tried again"
+
+
+def test_an_export_that_follows_outlives_an_error_of_its_own(
+    logs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    works = [True, False, False, True]
+
+    def write(_: Monitor) -> None:
+        if not works.pop(0):
+            raise ZeroDivisionError
+
+    monkeypatch.setattr("verl_tui.commands.until_signal.at_end", lambda _: None)
+    monkeypatch.setattr(
+        "verl_tui.exporters.following.follow",
+        lambda _, config, write, **__: [write(Monitor(config)) for _ in range(4)],
+    )
+    assert write_until_stopped([str(logs)], Config(), write, interval=1.0) == 0
+    once, again = capsys.readouterr().err.splitlines()
+    assert once.startswith("verl-tui: nothing was exported: ZeroDivisionError in ")
+    assert once.endswith("; tried again at the next writing")
+    assert again == "verl-tui: written again"
+
+
+def test_a_report_goes_without_samples_that_cannot_be_shown(
+    logs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sample = {"prompt": "p", "response": "r", "score": 1.0, "step": 1}
+    (logs / "bad" / "samples.jsonl").write_text(json.dumps(sample) + "\n")
+    monkeypatch.setattr("verl_tui.report.excerpts._chosen", lambda _: 1 / 0)
+    assert main(["report", str(logs), "-o", str(logs.parent / "r.md")]) == 0
+    text = (logs.parent / "r.md").read_text()
+    assert "samples cannot be shown: ZeroDivisionError in " in text
+
+
+def test_a_bundle_goes_without_a_part_that_cannot_be_made(
+    logs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("verl_tui.bundle.contents.charts", lambda *_: 1 / 0)
+    out = logs.parent / "run.zip"
+    assert main(["bundle", str(logs / "bad"), "--yes", "-o", str(out)]) == 0
+    with zipfile.ZipFile(out) as archive:
+        assert "charts.txt" not in archive.namelist()
+        assert "metrics.csv" in archive.namelist()
+        assert "charts: ZeroDivisionError in " in archive.read("README.txt").decode()
+    assert "verl-tui: charts: ZeroDivisionError in " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("error", [KeyError("own"), OSError("neither full nor gone")])
+def test_a_command_that_fails_says_what_a_report_needs(
+    error: Exception,
+    logs: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr("verl_tui.monitor.load", fails)
+    with pytest.raises(type(error)):
+        main(["check", str(logs)])
+    monkeypatch.delenv("VERL_TUI_STRICT")
+    assert main(["check", str(logs)]) == 70, "1 and 2 are verdicts"
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith(f"verl-tui: an error of verl-tui's own: {type(error).__name__} in ")
+    assert "Traceback (most recent call last):" in said.err
