@@ -624,12 +624,23 @@ __main__.run()
 def test_a_command_imports_no_other() -> None:
     code = (
         "import sys; from verl_tui.cli import main; main(['get', 'runs', '/nonexistent']);"
+        "main(['.']);"  # without a terminal
         "print(*(name for name in sys.modules if name.startswith('verl_tui.commands.')))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     imported = {name.removeprefix("verl_tui.commands.") for name in done.stdout.split()}
     assert {"get", "watch", "gets.runs"} <= imported
     assert not imported & {"check", "export", "guard", "notify", "replay"}
+
+
+def test_without_an_address_nothing_that_sends_is_imported() -> None:
+    code = (
+        "import sys; from verl_tui.commands.notifying import notifier_for;"
+        "from verl_tui.config import Config;"
+        "print(notifier_for(Config(), 'watch'), sorted({'http.client', 'ssl'} & {*sys.modules}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "None []\n"
 
 
 def test_what_is_wrong_with_a_command_is_told_by_all(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,7 @@ import io
 import os
 import sys
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui import __version__, commands
@@ -99,7 +100,7 @@ def _read(words: list[str]) -> argparse.Namespace:
     """
     tells_of_all = words[:1] in ([], ["help"])
     try:
-        if named := [] if tells_of_all else command_of(commands, words[0]):
+        if named := [] if tells_of_all else _meant(words[0]):
             # What is wrong is told by the parser of all: others may have the option, or a better
             # word.
             with suppress(CommandError):
@@ -108,6 +109,14 @@ def _read(words: list[str]) -> argparse.Namespace:
     except SystemExit:  # help was asked for; that it cannot be written is an error like others
         sys.stdout.flush()
         raise
+
+
+def _meant(word: str) -> list[CommandModule]:
+    """Return the command that a first word names, the default one for a path; none if it takes all
+    of them to tell.
+    """
+    named = command_of(commands, word)
+    return named or (command_of(commands, DEFAULT) if Path(word).exists() else [])
 
 
 def build_parser(chosen: Sequence[CommandModule] = ()) -> CommandParser:

@@ -34,18 +34,29 @@ def destination_for(settings: NotifySettings, preset: str | None = None) -> Dest
     Raises:
         CommandError: The address or its file is not usable, or apprise is missing.
     """
-    from importlib.util import find_spec
-
-    from verl_tui.notify.delivery import MISSING
     from verl_tui.notify.destination import DestinationError, destination
 
     try:
         found = destination(os.environ, settings.file, preset or settings.preset)
     except DestinationError as error:
         raise CommandError(str(error)) from error
-    if found is not None and found.preset == "apprise" and find_spec("apprise") is None:
-        raise CommandError(f"{found.where}: {MISSING}")
+    if found is not None and found.preset == "apprise":
+        _need_apprise(found)
     return found
+
+
+def _need_apprise(to: Destination) -> None:
+    """Refuse an address that nothing here can send to.
+
+    Raises:
+        CommandError: apprise is missing.
+    """
+    from importlib.util import find_spec
+
+    from verl_tui.notify.delivery import MISSING
+
+    if find_spec("apprise") is None:
+        raise CommandError(f"{to.where}: {MISSING}")
 
 
 def notifier_for(config: Config, command: str | None = None) -> Notifier | None:
