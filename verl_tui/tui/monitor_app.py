@@ -110,8 +110,8 @@ class MonitorApp(TerminalApp):
         """Begin to read."""
         self.set_interval(_TICK, self._tick)
         self.set_interval(_SWEEP, self._sweep)
-        if self._reading is not None:
-            self._reading.start()
+        if self._reading is not None:  # after the first frame, which its threads would delay
+            self.call_after_refresh(self._reading.start)
         if self._notifier is not None:
             self.notify(self._notifier.greeting, timeout=8, markup=False)
         self.call_after_refresh(self._paint)
