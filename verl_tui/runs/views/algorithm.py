@@ -107,14 +107,18 @@ def _by_arguments(settings: RunSettings) -> tuple[str, str] | None:
 
 
 _UNIQUE_METRICS = (
-    # Metric -> algorithm, where only one writes it. TRL's GRPO and RLOO trainers log the same
-    # names.
-    ("critic/vf_loss", "PPO"),
-    ("ppo/policy_loss", "PPO"),
-    ("rewards/margins", "DPO"),
-    ("rewards/chosen", "DPO"),
-    ("completion_length", "GRPO"),
-    ("frac_reward_zero_std", "GRPO or RLOO"),
+    # Metrics -> algorithm, where only one writes them all; the first that are there hold. TRL's
+    # GRPO and RLOO trainers log the same names. Of those that learn from preferences only KTO's,
+    # which knows no pairs, logs its estimate of the KL, and only ORPO's the odds.
+    (("critic/vf_loss",), "PPO"),
+    (("ppo/policy_loss",), "PPO"),
+    (("log_odds_ratio",), "ORPO"),
+    (("odds_ratio_loss",), "ORPO"),
+    (("rewards/chosen", "kl"), "KTO"),
+    (("rewards/margins",), "DPO"),
+    (("rewards/chosen",), "DPO"),
+    (("completion_length",), "GRPO"),
+    (("frac_reward_zero_std",), "GRPO or RLOO"),
 )
 _SFT_METRICS = ("train/loss", "train/lr", "train/lr(1e-3)", "val/loss")
 """verl's SFT trainer; two of them tell it."""
@@ -123,10 +127,10 @@ _SFT_METRICS = ("train/loss", "train/lr", "train/lr(1e-3)", "val/loss")
 def by_metrics(run: Run) -> Fact | None:
     """Return the algorithm that alone writes some of the metrics."""
     keys = set(run.keys)
-    for metric, words in _UNIQUE_METRICS:
-        for key in (metric, f"train/{metric}"):
-            if key in keys:
-                return Fact("algorithm", words, f"metric {key}")
+    for metrics, words in _UNIQUE_METRICS:
+        for prefix in ("", "train/"):
+            if keys.issuperset(prefix + one for one in metrics):
+                return Fact("algorithm", words, f"metric {prefix}{metrics[0]}")
     tuned = [key for key in _SFT_METRICS if key in keys]
     if len(tuned) > 1 and "reward" not in run.indicators:
         return Fact("algorithm", "SFT", f"metric {tuned[0]}")
