@@ -19,6 +19,7 @@ from verl_tui.rendering.samples.listing import SampleListing
 from verl_tui.rendering.samples.panel_rows import header_height, header_rows
 from verl_tui.rendering.samples.query import SampleQuery
 from verl_tui.rendering.samples.sample_order import SampleOrder
+from verl_tui.rendering.samples.short_row import short_row
 from verl_tui.runs.samples import Place, Samples
 from verl_tui.text import safe
 
@@ -283,3 +284,35 @@ def test_everything_fits(
     for row in texts([*head, *body]):
         assert cell_len(row) <= width
         assert "\n" not in row
+
+
+def in_short(one: Sample, width: int, **more: Any) -> str:
+    place, listing = listed([one, sample(120, 1, score=0.0, group="a")])
+    (row,) = texts([short_row(place, 0, listing, one, width, **more)])
+    return row
+
+
+def test_in_one_row_a_sample_is_its_score_and_its_answer() -> None:
+    right = sample(120, 0, score=1.0, group="a", response="so it is\n#### 18")
+    assert in_short(right, 100) == "sample of step 120 ✓ score 1 · 1 of 2 right · answer 18"
+    assert in_short(right, 38) == "sample ✓ 1 · answer 18"
+    assert in_short(right, 38, ascii_only=True) == "sample + 1 | answer 18"
+    held_out = sample(120, 0, score=1.0, validation=True, response="so it is")
+    assert "· validation  so it is" in in_short(held_out, 100)
+
+
+def test_in_one_row_a_response_without_an_answer_is_its_end() -> None:
+    loops = sample(120, 0, score=0.5, response="ab " * 300 + "the end")
+    row = in_short(loops, 38)
+    assert row.startswith("sample ▲ 0.5  …")
+    assert row.endswith(" the end")
+    assert cell_len(row) == 38
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+@pytest.mark.parametrize("width", [1, 4, 11, 38, 120])
+def test_one_row_is_never_too_wide(text: str, width: int) -> None:
+    shown = safe(text)
+    row = in_short(sample(120, 0, response=shown, ground_truth=shown), width)
+    assert cell_len(row) <= width
+    assert "\x1b" not in row

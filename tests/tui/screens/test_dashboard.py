@@ -15,9 +15,11 @@ from watching import (
     lines,
     loaded,
     press,
+    quiet,
     sample,
     settle,
     showing,
+    start,
     text,
     until,
     write_run,
@@ -42,11 +44,11 @@ if TYPE_CHECKING:
 LAYOUTS = {
     (220, 60): {"runs", "charts", "health", "gpus", "samples"},
     (120, 40): {"runs", "charts", "health", "gpus", "samples"},
-    (120, 24): {"runs", "charts", "health", "gpus"},
+    (120, 24): {"runs", "charts", "health", "gpus", "samples"},
     (80, 40): {"runs", "charts", "health", "samples"},
-    (80, 24): {"runs", "charts", "health"},
-    (60, 20): {"runs", "charts", "health"},
-    (40, 12): {"charts", "health"},
+    (80, 24): {"runs", "charts", "health", "samples"},
+    (60, 20): {"runs", "charts", "health", "samples"},
+    (40, 12): {"charts", "health", "samples"},
 }
 GPUS = GpuReading(NOW, (Gpu("0", "H100", 97.0, 70 * 2**30, 80 * 2**30, 61.0, 650.0, 700.0),) * 2)
 HOSTILE = ("[red]not red[/red] [/", "数学强化学习" * 12, "n" * 200, "a\tb\x1b[31m\u202e")
@@ -114,11 +116,26 @@ async def test_every_layout_is_reached_by_resizing_alone(demo: Monitor) -> None:
             assert "reward" in text(app)
 
 
+async def test_samples_get_the_rows_that_they_need(tmp_path: Path) -> None:
+    write_run(tmp_path, "a", text=sample(30, "short"))
+    write_run(tmp_path, "b", text=sample(30, "long " * 2000))
+    app = loaded(tmp_path, shown="a")
+    async with app.run_test(size=(140, 45)) as pilot:
+        await start(pilot)
+        await quiet(pilot)
+        panel = dashboard(app).query_one(SamplesPanel)
+        height, (x, y, *_) = panel.content_size.height, panel.content_region
+        assert all(row[x:-x].strip() for row in lines(app)[y : y + height]), "no row is empty"
+        await press(pilot, "right_square_bracket")
+        await quiet(pilot)
+        assert panel.content_size.height > height
+
+
 async def test_a_side_pane_gives_room_to_gpus_only_where_there_are_some(gpus: Monitor) -> None:
     app = showing(gpus)
     async with app.run_test(size=(40, 12)) as pilot:
         await settle(pilot)
-        assert in_sight(app) == {"charts", "health", "gpus"}
+        assert in_sight(app) == {"charts", "health", "gpus", "samples"}
         assert "97%" in text(app)
         check_layout(app)
 

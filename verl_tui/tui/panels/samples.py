@@ -20,6 +20,7 @@ from verl_tui.rendering.samples.panel_rows import (
     no_samples,
 )
 from verl_tui.rendering.samples.position import SamplePosition
+from verl_tui.rendering.samples.short_row import short_row
 from verl_tui.rendering.session.hint_keys import HINT_KEYS
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.keys.tasks import SAMPLES
@@ -44,11 +45,13 @@ if TYPE_CHECKING:
 
 _FOLLOWING = SampleChoice(follow=True)
 """The choice before the user has made one."""
-_USUAL = 12
-"""Rows of a sample of the usual length."""
+_MOST, _LEAST = 12, 3
+"""Most rows that a sample asks for, and those kept for one that is not read yet."""
 _PLACE = """
     &.-column > #samples { column-span: 2; }
     &.-low > #samples, &.-flat > #samples, &.-narrow > #samples { display: none; }
+    &.-low.-samples > #samples, &.-flat.-samples > #samples,
+    &.-narrow.-tall.-samples > #samples { display: block; }
 """
 """Its place in each layout of the dashboard."""
 
@@ -57,6 +60,7 @@ class SamplesPanel(Panel, RoleStyled):
     """One sample, of the newest step until the user moves to others."""
 
     TITLE = "samples"
+    ABRIDGED = True
     PANEL = PanelSpec("samples", "f6", "Samples", rank=50, tab=30, css=_PLACE)
     FOOTER = (
         ("samples.previous samples.next", "Sample"),
@@ -136,6 +140,10 @@ class SamplesPanel(Panel, RoleStyled):
         """The sample that was unfolded by scrolling, alone."""
         self._wanted: int | None = None
         """Step to go to in the next drawing."""
+        self._measured: object = None
+        """The sample and the width whose rows were counted last."""
+        self._tall = _LEAST
+        """The rows that were counted."""
         self._drawn_header: object = None
         self._drawn_body: object = None
 
@@ -149,14 +157,22 @@ class SamplesPanel(Panel, RoleStyled):
         self.watch(self._body, "scroll_y", self._scrolled, init=False)
 
     def has_content(self, view: View) -> bool:
-        """Return True if any run has samples."""
-        return any(run.samples.places for run in view.monitor.runs.values())
+        """Return True if the shown run has samples."""
+        return view.run is not None and bool(view.run.samples.places)
 
     def needed(self, view: View, width: int, height: int) -> int:
-        """Return the same for any sample, so that nothing jumps; one where the shown run has
-        none.
+        """Return the rows of the shown sample, as far as they are worth their room; one on a low
+        screen, and where the run has no sample.
         """
-        return 1 if view.run is None or not view.run.samples.places else _USUAL
+        if not self.has_content(view) or not self.screen.has_class("-tall"):
+            return 1
+        self._view = view
+        self._settle()
+        sample, of = self._position.sample, (self._position.sample, width)
+        if sample is not None and of != self._measured:
+            rows = self._sample_rows(sample, view, width - 1, _MOST, unfolded=False)
+            self._measured, self._tall = of, len(rows) + header_height(width, len(rows) + 2)
+        return min(_MOST, self._tall)
 
     def show(self, view: View) -> None:
         """Draw the chosen sample of the shown run."""
@@ -261,14 +277,24 @@ class SamplesPanel(Panel, RoleStyled):
     def _draw_body(self, view: View, width: int, height: int) -> None:
         sample = self._position.sample
         instead = self._instead(view, width) if sample is None else []
-        key = (sample or instead, width, height, self._whole, view.ascii_only, self._look)
+        listed = self._position.listing.revision if self._short else 0
+        key = (sample or instead, listed, width, height, self._whole, view.ascii_only, self._look)
         if key == self._drawn_body:
             return
         self._drawn_body = key
         rows = instead
-        if sample is not None:
+        if sample is not None and self._short and self.shown is not None:
+            listing, ascii_only = self._position.listing, view.ascii_only
+            rows = [short_row(*self.shown, listing, sample, width, ascii_only=ascii_only)]
+        elif sample is not None:
             rows = self._sample_rows(sample, view, width, height, unfolded=self._whole)
         self._body.set_strips([self.inked(row) for row in rows])
+
+    @property
+    def _short(self) -> bool:
+        """True while there is one row for all."""
+        bare = self.has_class("-bare") and not self.has_class("-zoomed")
+        return bare and self.content_size.height == 1
 
     @property
     def _whole(self) -> bool:
@@ -292,8 +318,7 @@ class SamplesPanel(Panel, RoleStyled):
         """Return the rows to show while there is no sample."""
         page = self._position.page
         if page is None:
-            short = self.has_class("-bare") and not self.has_class("-zoomed")
-            write = no_samples if short else empty_rows
+            write = no_samples if self._short else empty_rows
             return write(view.run, width, loading=view.loading)
         reading = "reading ..." if view.ascii_only else "reading …"
         return [[(page.problem or reading, "dim")]]

@@ -179,10 +179,14 @@ class DashboardLayout(BufferedScreen[None]):
             charts.attempt(charts.show, self._view, otherwise=None)
 
     def show_samples(self, view: View) -> None:
-        """Draw the samples alone, of which more have been read."""
+        """Draw the samples alone, of which more have been read; with them they may need more
+        room.
+        """
         panel = self.query_one(SamplesPanel)
         if panel.display:
             panel.attempt(panel.show, view, otherwise=None)
+            if self._divide(view):
+                self._after_layout()
 
     def welcome(self) -> None:
         """Name the first keys to know, until one has been pressed."""
