@@ -210,9 +210,9 @@ INDICATORS: Mapping[str, Indicator] = MappingProxyType(
 )
 """Indicator id -> indicator, in the order of showing."""
 
-_NEEDS_REWARD = frozenset({"train/loss", "loss", "loss/mean"})
-"""Losses that are a policy's only beside a reward; alone they are those of supervised
-fine-tuning.
+_LOSSES = ("train/loss", "loss", "loss/mean")
+"""Losses that are a policy's only beside a reward; alone they are those of supervised fine-tuning,
+or of learning from preferences.
 """
 
 _SCORES = pattern(r"(^|/)scores?$")
@@ -242,13 +242,23 @@ def resolve(keys: Collection[str]) -> dict[str, str]:
                 if (
                     isinstance(name, str)
                     and name in known
-                    and ("reward" in found or name not in _NEEDS_REWARD)
+                    and ("reward" in found or name not in _LOSSES)
                 ):
                     found.setdefault(indicator.id, known[name])
                     break
     if scores := validation_keys(keys):
         found["validation"] = scores[0]
     return found
+
+
+def loss_alone(keys: Collection[str]) -> str | None:
+    """Return the loss of a training without rewards, whose fall is what it learns; None where there
+    are rewards, or none is known by its name.
+    """
+    own = _own_keys(one_each(keys))
+    if "reward" in resolve(keys):
+        return None
+    return next((own[name] for name in _LOSSES if name in own), None)
 
 
 def validation_keys(keys: Collection[str]) -> list[str]:

@@ -18,7 +18,7 @@ from verl_tui.rendering.text.family_colours import family_role
 from verl_tui.rendering.text.numbers import compact, exact_step, percent_done
 from verl_tui.rendering.text.printable import middle
 from verl_tui.runs.time.rates import steps_per_minute
-from verl_tui.runs.views.state import State, remaining, silence
+from verl_tui.runs.views.state import State, is_evaluation, remaining, silence
 from verl_tui.times import age, duration
 
 if TYPE_CHECKING:
@@ -161,14 +161,16 @@ def _step(step: int, total: int | None, current: State | Unread) -> Part:
 
 def _figures(view: View, run: Run) -> Iterator[Part]:
     """Yield reward, validation, KL, the worst finding and the GPUs."""
-    yield _metric(view, run, "reward", "reward", "r", (70, 58, 54))
+    learned = ("reward", "r") if run.loss_alone is None else ("loss", "loss")
+    key = run.loss_alone or run.indicators.get("reward")
+    yield _metric(view, run, key, *learned, (70, 58, 54))
     yield [
         _text(priority, words)
         for priority, words in zip((28, 29, 53), newest_and_best(run), strict=False)
     ]
     found = next((name for name in _KL if name in run.indicators), None)
     if found is not None:
-        yield _metric(view, run, found, "KL", "KL", (60, 52, 46))
+        yield _metric(view, run, run.indicators[found], "KL", "KL", (60, 52, 46))
     yield _finding(view, run)
     yield _devices(view)
 
@@ -220,10 +222,15 @@ def _sources(view: View, run: Run) -> Iterator[Part]:
 
 
 def _metric(
-    view: View, run: Run, name: str, label: str, short: str, priorities: tuple[int, int, int]
+    view: View,
+    run: Run,
+    key: str | None,
+    label: str,
+    short: str,
+    priorities: tuple[int, int, int],
 ) -> Part:
-    """Return the last value of an indicator, in long variants with a sparkline and a trend."""
-    series = run.present(run.indicators.get(name))
+    """Return the last value of a metric, in long variants with a sparkline and a trend."""
+    series = run.present(key)
     if series is None:
         return []
     symbols = ASCII if view.ascii_only else UNICODE
@@ -232,7 +239,8 @@ def _metric(
     role = "strong" if isfinite(value) else "critical"
     shortest, plain, with_arrow = priorities
     title, figure, direction = (f"{label} ", ""), (compact(value), role), (arrow, "")
-    part, hue = [], family_role(series.key, name)
+    indicator = next((name for name, of in run.indicators.items() if of == key), None)
+    part, hue = [], family_role(series.key, indicator)
     for cells in (24, 12):
         line = (f"{sparkline(series, cells, ascii_only=view.ascii_only)} ", hue)
         part.append(Variant(20 - cells // 4, (title, line, figure, direction)))
@@ -252,7 +260,7 @@ def _finding(view: View, run: Run) -> Part:
         view.acknowledgements.open(run.name, view.verdict.primary), key=lambda one: -one.severity
     )
     if not found:
-        return [] if run.preview else _nothing(view)
+        return [] if run.preview or is_evaluation(run) else _nothing(view)
     worst, more = found[0], f" +{len(found) - 1}" if len(found) > 1 else ""
     mark, role = _MARKS[worst.severity][view.ascii_only], _ROLES[worst.severity]
     since = "" if worst.since_step is None else f" since {exact_step(worst.since_step)}"

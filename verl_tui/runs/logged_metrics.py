@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.distributions import one_each, spreads
-from verl_tui.indicators import dialect, resolve
+from verl_tui.indicators import dialect, loss_alone, resolve
 from verl_tui.runs.cached import cached_by_keys
 from verl_tui.runs.newest import measured, newest, since
 from verl_tui.runs.one_value import OneValue
@@ -95,6 +95,12 @@ class LoggedMetrics:
     def indicators(self) -> dict[str, str]:
         """Indicator id -> the log's own key."""
         return resolve(self._tables)
+
+    @property
+    @cached_by_keys
+    def loss_alone(self) -> str | None:
+        """The loss of a training without rewards, whose fall is what it learns."""
+        return loss_alone(self._tables)
 
     def series(self, key: str) -> Series | None:
         """Return the values of a metric by any of its spellings, None where the log has no such

@@ -54,6 +54,16 @@ def test_pages_turn_within_the_list(width: int, height: int, ways: list[int]) ->
         assert page.first % page.slots == 0
 
 
+@pytest.mark.parametrize(("count", "columns"), [(1, 1), (2, 2), (3, 3), (4, 2), (5, 3), (7, 3)])
+def test_few_charts_leave_no_hole(count: int, columns: int) -> None:
+    assert ChartPage(CHARTS[:count]).fitted(118, 38, None).columns == columns
+
+
+def test_rows_that_are_left_over_go_to_the_first_charts() -> None:
+    heights = [tile.height for tile in ChartPage(CHARTS[:4]).fitted(30, 11, None).tiles(30, 11)]
+    assert heights == [3, 3, 3, 2]
+
+
 def test_the_last_page_is_shown_where_the_list_is_shorter_than_before() -> None:
     page = ChartPage(CHARTS[:10], first=24).fitted(76, 12, None)
     assert page.charts == CHARTS[8:10]
@@ -80,3 +90,21 @@ def test_every_metric_of_many_has_one_chart() -> None:
     run.apply(Batch("many", SourceStatus("log", "test"), (rows,)), NOW)
     shown = [key for plan in plan_charts(run, ()) for key in (plan.key, *(plan.envelope or ()))]
     assert sorted(shown) == sorted(keys)
+
+
+def trained_on(*keys: str) -> Run:
+    """Return a run of a few steps with these metrics."""
+    run = Run("any")
+    rows = MetricRows(keys, [1, 2], [[2.0, 1.0]] * len(keys), [0, 1])
+    run.apply(Batch("any", SourceStatus("log", "test"), (rows,)), NOW)
+    return run
+
+
+def test_where_there_are_no_rewards_the_loss_comes_first() -> None:
+    tuned = trained_on("train/lr", "train/loss", "timing_s/step", "val/loss")
+    assert [one.key for one in plan_charts(tuned, ())][:2] == ["train/loss", "val/loss"]
+    preferences = trained_on("grad_norm", "rewards/chosen", "loss")
+    assert plan_charts(preferences, ())[0].key == "loss"
+    rewarded = trained_on("loss", "kl", "reward")
+    assert plan_charts(rewarded, ())[0].key == "reward"
+    assert plan_charts(tuned, ("timing_s/step",))[0].key == "timing_s/step"

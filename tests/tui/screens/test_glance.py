@@ -124,6 +124,22 @@ def test_progress_is_said_as_a_colleague_would(tmp_path: Path) -> None:
     assert "finished  all 30 steps" in told(tmp_path, 30)
 
 
+def test_where_there_are_no_rewards_the_loss_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "sft.log"
+    path.write_text("".join(f"step:{n} - train/loss:{1 / n} - train/lr:0.1\n" for n in (1, 2)))
+    view = showing(load([str(path)], Config(), NOW))._view(NOW)
+    assert "loss █▁ 0.5" in words(one_row(view, 200, alone=True))
+
+
+def test_of_an_evaluation_nothing_is_found_and_nothing_is_missed(tmp_path: Path) -> None:
+    path = tmp_path / "eval.jsonl"
+    path.write_text(json.dumps({"prompt": "2 + 2", "response": "4", "score": 1.0}) + "\n")
+    view = showing(load([str(path)], Config(), NOW))._view(NOW)
+    row = words(one_row(view, 200, alone=True))
+    assert "val 1" in row
+    assert "nothing found" not in row, "no rule has judged it"
+
+
 def test_after_a_restart_the_value_is_of_the_newest_segment(tmp_path: Path) -> None:
     lines = [(step, 0.25) for step in range(1, 40)] + [(step, 0.75) for step in range(1, 5)]
     text = "".join(

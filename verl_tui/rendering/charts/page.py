@@ -157,7 +157,7 @@ class ChartPage:
         """
         varying, count = sum(not one.constant for one in self.listed), len(self.listed)
         columns, rows = _grid(width, height)
-        columns = max(1, min(columns, varying))
+        columns = _evenly(max(1, min(columns, varying)), rows, varying)
         starts = _starts(columns, rows, height, varying, count)
         slots = max(stop - start for start, stop in zip(starts, (*starts[1:], count), strict=True))
         at = next((i for i, one in enumerate(self.listed) if one.shows(key)), None) if key else None
@@ -174,7 +174,8 @@ class ChartPage:
         constant = sum(one.constant for one in self.charts)
         lines, used = -(-constant // columns), -(-(count - constant) // columns)
         rows = self.rows if (height - lines) // self.rows >= _LEAST_HEIGHT else max(1, used)
-        levels = [at * (height - lines) // rows for at in range(rows + 1)]
+        each, over = divmod(height - lines, rows)
+        levels = [at * each + min(at, over) for at in range(rows + 1)]  # the first have more
         tops = [*levels[: used + 1], *range(levels[used] + 1, levels[used] + lines + 1)]
         edges = [at * (width + 1) // columns for at in range(columns + 1)]
         above = used * columns - (count - constant)
@@ -237,6 +238,12 @@ def _grid(width: int, height: int) -> tuple[int, int]:
     if columns * rows < _ENOUGH:
         rows = height // _LEAST_HEIGHT
     return columns, max(1, rows)
+
+
+def _evenly(columns: int, rows: int, varying: int) -> int:
+    """Return the columns that a single page has least gaps with: four charts stand two by two."""
+    used = -(-varying // columns)
+    return columns if used > rows or not used else -(-varying // used)
 
 
 def _starts(columns: int, rows: int, height: int, varying: int, count: int) -> tuple[int, ...]:

@@ -127,10 +127,19 @@ def plan_charts(
     """
     named = {key: name for name, key in run.indicators.items()} if pins else {}
     plans = _ChartPlanner(run)
-    for name in (*(named.get(key, key) for key in pins), *(wanted or DEFAULT_ORDER)):
+    usual = (*_losses(run), *DEFAULT_ORDER)
+    for name in (*(named.get(key, key) for key in pins), *(wanted or usual)):
         plans.add_named(name)
     plans.add_others()
     return tuple(plan for plan in plans.made if not filter_ or plan.matches(filter_))
+
+
+def _losses(run: Run) -> tuple[str, ...]:
+    """Return the losses that tell of learning where there are no rewards, validation's behind."""
+    if (loss := run.loss_alone) is None:
+        return ()
+    held_out = (key for key in run.metrics if describe(key).group == "validation")
+    return (loss, *(key for key in held_out if key.endswith("loss")))
 
 
 class _ChartPlanner:

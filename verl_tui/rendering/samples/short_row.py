@@ -62,7 +62,11 @@ def _facts(place: Place, index: int, listing: SampleListing, *, ascii_only: bool
     step: Pieces = [("sample", "label"), (f" of step {exact_step(place.step)} ", "dim")]
     long: Pieces = [*step, (f"{glyph} {words}", role)]
     kind: Pieces = [dot, ("validation", "label")] if place.validation else []
-    ways = [long, [("sample ", "label"), (f"{glyph} {points}", role)], [(f"{glyph} {points}", role)]]
+    ways = [
+        long,
+        [("sample ", "label"), (f"{glyph} {points}", role)],
+        [(f"{glyph} {points}", role)],
+    ]
     if kind:
         ways.insert(0, [*long, *kind])
     if of_group:
