@@ -15,7 +15,7 @@ _FRAMED = 5
 """Least height of a panel with a frame: in fewer rows that would take half of them."""
 _SENTENCE = 2
 """Most rows of a panel without a frame: a row of marks, and a message below it."""
-_SHARES = {"runs": 0.4, "health": 0.34, "gpus": 0.25, "samples": 0.25}
+_SHARES = {"runs": 0.4, "health": 0.34, "gpus": 0.28, "samples": 0.25}
 """Largest shares of the rows that panels other than the charts get."""
 _CHARTS = 0.4
 """Least share of the rows that is left to the charts."""
