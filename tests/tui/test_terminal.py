@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyte
 import pytest
-from emulated import check_cells, emulated, emulator
+from emulated import Emulator, check_cells, emulated, emulator, resize
 from inside_textual import screen_strips
 from textual.command import CommandList, CommandPalette
 from textual.events import AppBlur, AppFocus, Resize
 from textual.geometry import Region, Size
 from textual.widgets import Input
-from watching import dashboard, loaded, press, settle, showing, text, until, write_run
+from watching import dashboard, loaded, press, quiet, settle, showing, text, until, write_run
 
 from verl_tui.config import Config
 from verl_tui.rendering.session.preferences import StateFile
@@ -161,6 +161,30 @@ async def test_a_size_that_comes_back_at_once_is_painted_anew(
         screen.resize(24, 80)
         app.post_message(Resize(Size(80, 24), Size(80, 24)))  # all that the app hears of it
         await until(pilot, lambda: screen.display[0] == first)
+
+
+@pytest.mark.parametrize("keys", [(), ("m",)], ids=["dashboard", "metrics"])
+async def test_another_size_is_painted_once_in_its_own_layout(
+    demo: Monitor, monkeypatch: pytest.MonkeyPatch, keys: tuple[str, ...]
+) -> None:
+    seen: dict[tuple[str, ...], None] = {}
+    write = Emulator.write
+
+    def look(self: Emulator, data: str) -> None:
+        write(self, data)
+        seen.setdefault(tuple(self.screen.display))
+
+    app = showing(demo)
+    async with emulated(app, (140, 45)) as pilot:
+        await press(pilot, *keys)
+        await quiet(pilot)
+        monkeypatch.setattr(Emulator, "write", look)
+        for size in ((80, 24), (140, 45), (40, 12)):
+            seen.clear()
+            await resize(pilot, size)
+            await quiet(pilot)
+            check_cells(app)
+            assert len(seen) <= 2, "what stood there, and the new layout"
 
 
 # -- few colours -----------------------------------------------------------------------------------

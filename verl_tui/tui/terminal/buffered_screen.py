@@ -36,6 +36,8 @@ class BufferedScreen(Part, Screen[ScreenResultType]):
     """The size that `fit` was called with last."""
     _drawn_at: Size | None = None
     """The size at which the screen was drawn last."""
+    _held = False
+    """True while nothing is painted: what is drawn is of another size."""
     _previous_map: Any = None
     """Textual's map of all widgets after the last layout."""
 
@@ -95,7 +97,7 @@ class BufferedScreen(Part, Screen[ScreenResultType]):
         self.call_next(self._reveal, unchanged)
 
     def _reveal(self, unchanged: bool) -> None:
-        self._drawn_at = self.size
+        self._drawn_at, self._held = self.size, False
         self.attempt(self.on_reveal if unchanged else self.redraw, otherwise=None)
         self._seen = True
         paint_now = getattr(self, "_on_timer_update", None)
@@ -103,16 +105,40 @@ class BufferedScreen(Part, Screen[ScreenResultType]):
             paint_now()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Draw for a new size, once the stylesheet has been applied."""
+        """Draw for a new size where that was laid out while another screen was in front."""
         if event.size != self._drawn_at:
-            self._drawn_at = self._fitted_to = event.size
-            self.attempt(self.fit, event.size, otherwise=None)
-            self.call_after_refresh(self.redraw)
+            self._draw_at(event.size)
+
+    def _draw_at(self, size: Size) -> None:
+        """Draw for a size, once the stylesheet has been applied."""
+        self._drawn_at = size
+        if size != self._fitted_to:
+            self._fit_to(size)
+        self.call_after_refresh(self._redraw_resized)
+
+    def _redraw_resized(self) -> None:
+        """Draw, and paint once what that asks for has been laid out and drawn, too."""
+        self.attempt(self.redraw, otherwise=None)
+        self.call_after_refresh(self.call_after_refresh, self._let_go)
+
+    def _let_go(self) -> None:
+        """Paint all that was held back."""
+        if self._held:
+            self._held, self._repaint_required = False, True
+            self._compositor_refresh()
 
     def _screen_resized(self, size: Size) -> None:
-        """Lay out, unless that has just been done for this size."""
-        if size != self.outer_size:
-            super()._screen_resized(size)
+        """Lay out, unless that has just been done for this size; paint when it has been drawn.
+
+        Textual lays out and paints at once, with the breakpoints and contents of the size before.
+        """
+        if size == self.outer_size:
+            return
+        if self._seen and self.is_current:
+            self._held = True
+            self._draw_at(size)
+            self.app.stylesheet.update(self)
+        super()._screen_resized(size)
 
     def dismiss(self, result: ScreenResultType | None = None) -> AwaitComplete:
         """Close, unless the screen is closing already: keys may come faster than it goes."""
@@ -156,7 +182,7 @@ class BufferedScreen(Part, Screen[ScreenResultType]):
 
     def _compositor_refresh(self) -> None:
         """Paint nothing before the screen is filled; a full repaint only once, after the layout."""
-        if not self._seen:
+        if not self._seen or self._held:
             return
         if self.is_current and getattr(self, "_repaint_required", False):
             self._repaint_required = False
