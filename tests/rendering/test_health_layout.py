@@ -65,6 +65,14 @@ def test_a_low_panel_has_badges_with_the_chosen_one_first(height: int) -> None:
     assert (layout.starts, layout.not_judged) == ((), None)
 
 
+def test_a_badge_that_is_alone_says_since_when() -> None:
+    (row,) = words(laid_out(listed(COLLAPSE), width=40, height=1))
+    assert row.startswith("✖ collapse ")
+    assert row.endswith(" since step 80")
+    assert len(row) == 40
+    assert words(laid_out(listed(COLLAPSE), width=12, height=1)) == ["✖ collapse"]
+
+
 def test_choosing_goes_round_in_a_circle() -> None:
     shown = listed(COLLAPSE, KL)
     assert [shown.choose_next(1) for _ in range(3)] == [COLLAPSE, KL, COLLAPSE]

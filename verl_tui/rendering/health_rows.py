@@ -139,8 +139,15 @@ class FindingWriter:
         return self._paragraph(mark, f"{state}{finding.message}", "dim", indent=indent)
 
     def badges(self, findings: Sequence[Finding]) -> Pieces:
-        """Write findings in one row, and the number of those without room."""
-        row: Pieces = []
+        """Write findings in one row, and the number of those without room; of a single one since
+        when there is.
+        """
+        if len(findings) == 1:
+            since = self._since(findings[0])
+            row = self._badge(findings[0], self.width - len(since) - 1)
+            gap = self.width - len(since) - sum(cell_len(text) for text, _ in row)
+            return [*row, (" " * gap, ""), (since, "dim")] if since and gap > 0 else row
+        row = []
         used = 0
         for i, finding in enumerate(findings):
             rest = f" +{len(findings) - i - 1}" if i < len(findings) - 1 else ""

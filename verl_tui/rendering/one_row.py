@@ -181,10 +181,8 @@ def _scores(view: View, run: Run) -> Part:
     if reward is None or not words:
         return []
     figure = f"reward {compact(reward.values[-1])} {'-' if view.ascii_only else '·'} "
-    return [
-        _text(priority, figure + text)
-        for priority, text in zip((19, 20, 21), words[-3:], strict=False)
-    ]
+    both = zip((19, 20, 21), words[-3:], strict=False)
+    return [*(_text(priority, figure + text) for priority, text in both), _text(23, words[-1])]
 
 
 def _reading(view: View) -> Iterator[Part]:

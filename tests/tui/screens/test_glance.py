@@ -131,6 +131,16 @@ def test_where_there_are_no_rewards_the_loss_is_said(tmp_path: Path) -> None:
     assert "loss █▁ 0.5" in words(one_row(view, 200, alone=True))
 
 
+def test_the_score_of_validation_is_said_in_sixty_columns(tmp_path: Path) -> None:
+    lines = [
+        f"step:{n} - critic/score/mean:0.9 - val-core/gsm8k/acc/mean@1:0.49{n}" for n in (1, 2)
+    ]
+    path = tmp_path / "qwen2_7b_function_rm.log"
+    path.write_text("\n".join([*lines, ""]))
+    view = showing(load([str(path)], Config(), NOW))._view(NOW)
+    assert "val 0.492" in words(one_row(view, 58, alone=False))
+
+
 def test_of_an_evaluation_nothing_is_found_and_nothing_is_missed(tmp_path: Path) -> None:
     path = tmp_path / "eval.jsonl"
     path.write_text(json.dumps({"prompt": "2 + 2", "response": "4", "score": 1.0}) + "\n")
