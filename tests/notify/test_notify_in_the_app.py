@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from inside_textual import notices
+from watching import lines, until
 
 from verl_tui.config import Config
 from verl_tui.monitor import load
@@ -69,4 +70,5 @@ async def test_what_is_found_meanwhile_is_told_and_nothing_else(tmp_path: Path) 
         said = notices(app)
         failed = "1 notification could not be sent: the webhook from X answers with HTTP 404"
         assert said[1:] == [failed]
+        await until(pilot, lambda: "1 unsent" in lines(app)[0])
     assert notifier.close(30) == [failed], "said again where it stays to be read"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from inside_textual import notices
-from watching import NOW, dashboard, lines, loaded, press, settle, text, write_run
+from watching import NOW, dashboard, lines, loaded, press, settle, text, until, write_run
 
 from verl_tui import debug_log
 from verl_tui.monitor import Monitor
@@ -98,6 +98,22 @@ async def test_an_error_costs_the_panel_it_happened_in(
             assert PANEL not in text(app), (name, text(app))
             assert "▸● b" in text(app), (name, text(app))
             await press(pilot, "left_square_bracket")
+
+
+async def test_the_first_line_says_so_until_a_report_is_copied(
+    app: VerlApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with app.run_test(size=(100, 30)) as pilot:
+        await press(pilot)
+        assert "error" not in lines(app)[0]
+        with monkeypatch.context() as planted:
+            planted.setattr(HealthPanel, "show", broken)
+            app._tick()
+            await until(pilot, lambda: "error: ctrl+r" in lines(app)[0])
+        await press(pilot, "right_square_bracket")  # the panel works again, what happened is known
+        assert "error: ctrl+r" in lines(app)[0]
+        await press(pilot, "ctrl+r")
+        await until(pilot, lambda: "error" not in lines(app)[0])
 
 
 async def test_an_error_costs_the_screen_it_happened_in(

@@ -90,6 +90,12 @@ class Notifier:
         self._said = unsent
         return _unsent(unsent, self.sender.problem)
 
+    @property
+    def failing(self) -> str:
+        """Few words on what could not be told so far, empty where all could."""
+        unsent = len(self.sender.unsent)
+        return f"{unsent} unsent" if unsent else "notifications fail" * bool(self._failure)
+
     def close(self, patience: float = PATIENCE, *, keeps_held: bool = False) -> Sequence[str]:
         """Send what waits; return sentences on all that was not sent.
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _BRANDED = 100
 """Width from which on there is room for more than the run, in cells."""
+_ROOMY = 70
+"""Width from which on there is room for a few words on what does not work, in cells."""
 
 
 def status(view: View, width: int, *, alone: bool = False) -> tuple[list[Piece], list[Piece]]:
@@ -28,7 +30,7 @@ def status(view: View, width: int, *, alone: bool = False) -> tuple[list[Piece],
         width: Cells of the line.
         alone: True if nothing else is in sight.
     """
-    right = list(_replay_pieces(view, width))
+    right = [*_troubles(view, width), *_replay_pieces(view, width)]
     left: list[Piece] = []
     if width >= _BRANDED and not alone:
         left.append(("verl-tui ", "dim"))
@@ -44,6 +46,11 @@ def status(view: View, width: int, *, alone: bool = False) -> tuple[list[Piece],
     if view.run is None and view.paused:
         right.append((f" PAUSED, {view.keys['pause']} goes on ", "warning"))
     return left, right
+
+
+def _troubles(view: View, width: int) -> Iterator[Piece]:
+    for one in view.troubles:
+        yield f" {one.long if width >= _ROOMY else one.short}", "warning"
 
 
 def _replay_pieces(view: View, width: int) -> Iterator[Piece]:

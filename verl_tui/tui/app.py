@@ -202,6 +202,7 @@ class VerlApp(MonitorApp):
             browser=self.browser,
             selection=self._selection,
             listing=self._listing,
+            troubles=self.troubles,
         )
 
     @on(RunsPanel.Picked)

@@ -10,6 +10,7 @@ from textual.app import SystemCommand
 from textual.screen import Screen
 
 from verl_tui.rendering.session.preferences import StateFile
+from verl_tui.rendering.session.snapshot import Trouble
 from verl_tui.secrets import own_mask
 from verl_tui.text import one_line
 from verl_tui.tui.export import copy_text
@@ -79,6 +80,8 @@ class TerminalApp(KeyQueue[int]):
         self._has_screen = False
         self._told: dict[str, float] = {}
         """Monotonic seconds at which an error outside of all parts was said last."""
+        self._reported = 0
+        """Errors of our own that the user has copied a report of."""
 
     def get_driver_class(self) -> type[Driver]:
         """Return our driver where Textual would take its own for Linux."""
@@ -148,6 +151,7 @@ class TerminalApp(KeyQueue[int]):
 
     def sentence(self, failure: Failure, part: Part) -> str:
         """Return what a panel shows, or a screen over the dashboard, that has failed."""
+        self._note_trouble()
         copies = f"{self._report_key} copies a report"
         if isinstance(part, Screen):
             return f"This screen has failed: {failure.words}. esc leaves it, {copies}."
@@ -155,10 +159,25 @@ class TerminalApp(KeyQueue[int]):
 
     def tell(self, failure: Failure) -> None:
         """Say over the screen that something has failed, again once in a while."""
+        self._note_trouble()
         now = monotonic()
         if now - self._told.get(failure.words, -_AGAIN) >= _AGAIN:
             self._told[failure.words] = now
             toast(self, f"failed: {failure.words}; {self._report_key} copies a report", rows=2)
+
+    @property
+    def troubles(self) -> tuple[Trouble, ...]:
+        """Errors of our own that nobody has copied a report of."""
+        new = self.failures.count > self._reported
+        return (Trouble("error", f"error: {self._report_key}"),) if new else ()
+
+    def _note_trouble(self) -> None:
+        """Have the first line say so, once: what fails may be the drawing."""
+        if self.failures.count == self._reported + 1:
+            self.call_later(self.call_later, self.show_troubles)  # once the part is blank
+
+    def show_troubles(self) -> None:
+        """Draw what does not work, and what works again."""
 
     @property
     def _report_key(self) -> str:
@@ -168,6 +187,8 @@ class TerminalApp(KeyQueue[int]):
         """Copy what is known of errors of our own."""
         if report := self.failures.report(own_mask()):
             copy_text(self, report)
+            self._reported = self.failures.count
+            self.show_troubles()
         else:
             toast(self, "no error to report")
 

@@ -19,6 +19,7 @@ from verl_tui.records import Batch, GpuReading
 from verl_tui.rendering.charts.plan import unknown_charts
 from verl_tui.rendering.charts.plotext_chart import load_plotext
 from verl_tui.rendering.session.acknowledgements import Acknowledgements
+from verl_tui.rendering.session.snapshot import Trouble
 from verl_tui.runs.views.state import State, state
 from verl_tui.sources import pipe
 from verl_tui.text import one_line
@@ -314,6 +315,18 @@ class MonitorApp(TerminalApp):
         notifier.look(self._monitor, now, attention.watched, attention.acknowledged)
         if problem := notifier.news():
             self.notify(one_line(problem), severity="warning", timeout=15, markup=False)
+            self.show_troubles()
+
+    @property
+    def troubles(self) -> tuple[Trouble, ...]:
+        """Errors of our own, and notifications that could not be sent."""
+        found = super().troubles
+        failing = self._notifier.failing if self._notifier is not None else ""
+        return (*found, Trouble("unsent", failing)) if failing else found
+
+    def show_troubles(self) -> None:
+        """Draw what does not work, and what works again."""
+        self._soon()
 
     def _awake(self, now: float) -> None:
         """Note that this host is awake: while it sleeps its runs make no steps."""

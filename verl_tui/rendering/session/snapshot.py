@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.finding import Verdict
 from verl_tui.on_demand.samples import SampleBrowser
@@ -18,6 +18,13 @@ if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
     from verl_tui.replay import ReplayStatus
     from verl_tui.runs.run import Run
+
+
+class Trouble(NamedTuple):
+    """Something of verl-tui itself that does not work, in a word and in a few."""
+
+    short: str
+    long: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +58,8 @@ class View:
     """Order and filter of the list of runs."""
     replay: ReplayStatus | None = None
     """State of the replay, None for live runs."""
+    troubles: tuple[Trouble, ...] = ()
+    """What of verl-tui itself does not work."""
 
     @property
     def selected(self) -> list[Run]:
