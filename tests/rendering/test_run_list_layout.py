@@ -12,6 +12,7 @@ from run_views import make_run, make_view
 
 from verl_tui.health.finding import Finding, Severity, Verdict
 from verl_tui.rendering.run_list.layout import ListRoom, RunListLayout, RunRows, caption
+from verl_tui.rendering.run_list.table import on_edge
 from verl_tui.rendering.session.run_order import RunListing
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def test_runs_take_as_many_rows_as_there_is_room_for(
     runs: int, width: int, height: int, tall: int
 ) -> None:
     rows = laid_out(runs, ListRoom(width, height))
-    assert (rows.tall, rows.heading) == (tall, None)
+    assert (rows.tall, rows.heading) == (tall, "")
     assert list(rows.starts) == [at * tall for at in range(runs)]
     assert all(f"run-{at}" in words(rows)[at * tall] for at in range(runs))
 
@@ -45,11 +46,19 @@ def test_a_narrow_screen_has_one_row_a_run() -> None:
     assert laid_out(2, ListRoom(40, 9, narrow=True)).tall == 1
 
 
-def test_a_wide_list_is_a_table_with_a_heading_where_it_is_high_enough() -> None:
-    assert laid_out(2, ListRoom(77, 5)).heading is not None
-    assert laid_out(2, ListRoom(77, 4)).heading is None
-    assert laid_out(2, ListRoom(48, 5)).heading is None
-    assert laid_out(2, ListRoom(48, 5, zoomed=True)).heading is not None
+def test_a_wide_list_is_a_table_whose_columns_have_names() -> None:
+    assert laid_out(2, ListRoom(77, 2)).heading
+    assert not laid_out(2, ListRoom(48, 5)).heading
+    assert laid_out(2, ListRoom(48, 5, zoomed=True)).heading
+
+
+def test_the_names_stand_in_the_frame_each_over_its_column() -> None:
+    heading = " " * 9 + "  state" + " " * 6 + "KL"
+    pieces = on_edge("runs", heading, "─")
+    # The title begins two cells behind the edge, where the rows begin.
+    assert "  " + "".join(words for words, _ in pieces) == "  runs ─── state ──── KL"
+    assert [words for words, role in pieces if role == "name"] == ["state", "KL"]
+    assert on_edge("runs", "", "─") == [("runs", "title")]
 
 
 def test_the_reading_of_logs_stands_above_the_runs() -> None:

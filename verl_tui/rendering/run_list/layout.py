@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 _ONE_ROW, _TABLE = 77, 48
 """Least width of a table, and its least width over the full screen."""
-_HEADED = 5
-"""Least height of a table with a heading."""
 _TWO_ROWS = 24
 """Least width of entries of two or three rows."""
 _CROWD = 4
@@ -51,7 +49,7 @@ _KEPT = 500
 
 
 class ListRoom(NamedTuple):
-    """The room for the list and its heading."""
+    """The room for the list."""
 
     width: int
     height: int
@@ -64,8 +62,8 @@ class ListRoom(NamedTuple):
 class RunRows(NamedTuple):
     """All rows of the list."""
 
-    heading: Pieces | None
-    """Heading of the table, None where there is none."""
+    heading: str
+    """Names of a table's columns, empty where it is none."""
     above: list[Pieces]
     """Rows above the first run."""
     tall: int
@@ -111,23 +109,20 @@ class RunListLayout:
             room: Where they stand.
         """
         tabular = room.width >= (_TABLE if room.zoomed else _ONE_ROW)
-        headed = tabular and room.height >= _HEADED
         tall = 1 if tabular else _rows_of_each(len(runs), room)
         above = [_loading(view, room.width)] if view.loading else []
         if not runs:
             above += _no_runs(view, room.width - (len(above) > room.height))
-            return RunRows(None, above, tall, 0, lambda _: [])
-        scrolls = len(above) + len(runs) * tall > room.height - headed
+            return RunRows("", above, tall, 0, lambda _: [])
+        scrolls = len(above) + len(runs) * tall > room.height
         width = room.width - scrolls
         short = tall == 1 and not tabular
         entry_at = self._entry_at(view, runs, view.listing.order if short else "")
         if tabular:
             heading, write = self._table(view, runs, entry_at(0).indent, width)
         else:
-            heading, write = None, self._writer(view, runs, entry_at, tall, width)
-        return RunRows(
-            heading if headed else None, above, tall, len(runs), lambda at: write(entry_at(at))
-        )
+            heading, write = "", self._writer(view, runs, entry_at, tall, width)
+        return RunRows(heading, above, tall, len(runs), lambda at: write(entry_at(at)))
 
     def strip(self, view: View, runs: Sequence[Run], width: int) -> Pieces:
         """Return the runs side by side in one row."""
@@ -138,8 +133,8 @@ class RunListLayout:
 
     def _table(
         self, view: View, runs: Sequence[Run], indent: int, width: int
-    ) -> tuple[Pieces, EntryWriter]:
-        """Return the heading of a table and the function that writes the row of a run."""
+    ) -> tuple[str, EntryWriter]:
+        """Return the names of a table's columns and the function that writes the row of a run."""
         laid = table(
             [run.name for run in runs],
             width,

@@ -1,4 +1,4 @@
-"""The run list as a table with a heading: the most important columns that fit the width."""
+"""The run list as a table: the most important columns that fit the width, their names above."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
+from verl_tui.patterns import pattern
 from verl_tui.rendering.run_list.entry_rows import bar_of, head_of, naming, spark_of, state_word
 from verl_tui.rendering.text.printable import middle
 from verl_tui.rendering.text.wrap import ellipsis, fit
@@ -23,6 +24,9 @@ _STATE_PRIORITY = 6
 _BAR = 8
 _NAME = 18
 """Cells of a name that columns cannot take."""
+_TITLE_AT = 2
+"""Cells between a frame's left edge and its title."""
+_NAMES = pattern(r"( *)(\S+)")
 _MOST = {"findings": 32, "trend": 24}
 """Columns that grow into the remaining room, with their largest widths."""
 
@@ -40,9 +44,9 @@ class RunFigures(NamedTuple):
 
 
 class RunTable(NamedTuple):
-    """The heading, and a function that writes the row of a run."""
+    """The names of the columns, and a function that writes the row of a run."""
 
-    heading: Pieces
+    heading: str
     row: Callable[[RunEntry, RunFigures], Pieces]
     look: object
     """A value that is equal for tables with equal rows."""
@@ -92,13 +96,27 @@ def table(
             pieces += [(" " * _GAP, ""), *_sized(value, room, column.right)]
         return pieces
 
-    heading = " " * indent + _aligned("run", cells["run"])
+    heading = " " * (indent + cells["run"])
     for column in shown:
         words = column.heading if cells[column.heading] >= len(column.heading) else ""
         heading += " " * _GAP + _aligned(words, cells[column.heading], right=column.right)
-    return RunTable(
-        [(heading, "dim")], row, (tuple(names), indent, tuple(cells.items()), ascii_only)
-    )
+    return RunTable(heading, row, (tuple(names), indent, tuple(cells.items()), ascii_only))
+
+
+def on_edge(title: str, heading: str, line: str) -> Pieces:
+    """Return what stands in the upper edge of a frame: its title, and the columns' names in their
+    places.
+
+    Args:
+        title: Of the frame.
+        heading: The names over a row, which begins right behind the frame's left edge.
+        line: The character that the edge is made of.
+    """
+    pieces: Pieces = [(title, "title")]
+    for blank, name in _NAMES.findall(heading[_TITLE_AT + len(title) :]):
+        ruled = len(blank) > _GAP
+        pieces += [(f" {line * (len(blank) - 2)} " if ruled else blank, "rule"), (name, "name")]
+    return pieces
 
 
 def _columns(steps: int) -> tuple[_Column, ...]:

@@ -58,7 +58,7 @@ class Panel(Part, Container):
 
     def on_mount(self) -> None:
         """Write the title."""
-        self.border_title = Content(self.TITLE)
+        self.write_title()
 
     def on_descendant_focus(self) -> None:
         """Mark the frame of the panel that has the focus.
@@ -72,10 +72,18 @@ class Panel(Part, Container):
             self.set_class(within, "-focused", update=False)
             self.app.stylesheet.apply(self)
             if self.TITLE:  # else a screen writes it
-                # The colour is not the stylesheet's: a change there repaints all in the frame.
-                self.border_title = Content.styled(self.TITLE, "$accent" if within else "")
+                self.write_title()
 
     on_descendant_blur = on_descendant_focus
+
+    def write_title(self) -> None:
+        """Write the title into the upper edge of the frame."""
+        # The colour is not the stylesheet's: a change there repaints all in the frame.
+        self.border_title = self.title(focused=self.has_class("-focused"))
+
+    def title(self, *, focused: bool) -> Content:
+        """Return what stands in the upper edge of the frame."""
+        return Content.styled(self.TITLE, "$accent" if focused else "")
 
     def show(self, view: View) -> None:
         """Draw the newest state; refreshes nothing that has not changed."""

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rich.cells import cell_len
 from textual.binding import Binding
+from textual.content import Content
 from textual.message import Message
 
 from verl_tui.rendering.dashboard_rows import has_column
 from verl_tui.rendering.filter_words import Matches
 from verl_tui.rendering.run_list.entry_rows import ROLES, badges, signs
 from verl_tui.rendering.run_list.layout import ListRoom, RunListLayout, caption
+from verl_tui.rendering.run_list.table import on_edge
 from verl_tui.rendering.session.run_order import named_like
 from verl_tui.rendering.session.selection import LETTERS
 from verl_tui.rendering.text.family_colours import FAMILIES
@@ -24,7 +26,6 @@ from verl_tui.tui.panels.panel import TextPanel
 from verl_tui.tui.panels.spec import PanelSpec
 from verl_tui.tui.terminal.lazy_strips import LazyStrips
 from verl_tui.tui.widgets.entries import Entries
-from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -32,12 +33,9 @@ if TYPE_CHECKING:
     from textual.geometry import Size
 
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.rendering.text.piece import Pieces
 
 _BESIDE = 10
 """Cells beside a name: frame, scroll bar, number, badge, count, and the sign of the state."""
-_HEADED = 4
-"""So many runs have a heading."""
 _LISTED = 30
 """Least height of a dashboard with a row for each run above the charts."""
 _SPARED = 100
@@ -90,7 +88,6 @@ class RunsPanel(TextPanel):
     ]
     DEFAULT_CSS = """
     RunsPanel {
-        & > .-head { height: 1; overflow: hidden hidden; scrollbar-size: 0 0; }
         & > Entries { height: 1fr; }
         & > .runs--ok { color: $text-success; }
         & > .runs--warning { color: $text-warning; }
@@ -119,9 +116,8 @@ class RunsPanel(TextPanel):
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
-        self._head = Rows()
-        self._head.add_class("-head")
-        self._head.can_focus = self._head.display = False
+        self._heading = ""
+        """Names of the table's columns."""
         self._rows = Entries(marked=3)
         self._layout = RunListLayout()
         self._view: View | None = None
@@ -146,8 +142,7 @@ class RunsPanel(TextPanel):
         self.redraw()
 
     def compose(self) -> ComposeResult:
-        """Make the heading of the table, which stays while the rows scroll, and the rows."""
-        yield self._head
+        """Make the rows."""
         yield self._rows
 
     def has_content(self, view: View) -> bool:
@@ -155,11 +150,8 @@ class RunsPanel(TextPanel):
         return len(view.monitor.runs) > 1
 
     def needed(self, view: View, width: int, height: int) -> int:
-        """Return a row a run and one for the heading; one row for all on a low screen, unless they
-        fill a column.
-        """
+        """Return a row a run; one row for all on a low screen, unless they fill a column."""
         rows = len(view.monitor.runs)
-        rows += rows >= _HEADED
         return rows if height >= _LISTED or has_column(rows, width, height) else 1
 
     def make_room(self, view: View) -> bool:
@@ -232,33 +224,39 @@ class RunsPanel(TextPanel):
         if view is None or width < 1 or height < 1:
             return
         runs = view.listed
-        if height == 1 and runs and not self.has_class("-zoomed") and not self._head.display:
+        if height == 1 and runs and not self.has_class("-zoomed"):
+            self._write_heading("")
             self._names = []
             self._rows.set_entries([self.strip(self._layout.strip(view, runs, width))], (), 1)
             self._rows.choose(None)
             return
         room = ListRoom(
             width,
-            height + self._head.display,
+            height,
             narrow=self.screen.has_class("-narrow"),
             zoomed=self.has_class("-zoomed"),
         )
         rows = self._layout.lay_out(view, runs, room)
-        self._show_heading(rows.heading)
+        self._write_heading(rows.heading)
         self._names = [run.name for run in runs]
         strips = LazyStrips(rows.stop, lambda at: self.strip(rows.row(at)))
         self._rows.set_entries(strips, rows.starts, rows.stop)
         self._mark(width, height)
         self.subtitle(caption(view, len(runs), self.size.width - 4))
 
-    def _show_heading(self, heading: Pieces | None) -> None:
-        """Show the heading of the table; draw again where the height for the rows changes by it."""
-        headed = heading is not None
-        if self._head.display is not headed:
-            self._head.display = headed
-            self.call_after_refresh(self.redraw)
-        if heading is not None:
-            self._head.set_strips([self.strip(heading)])
+    def _write_heading(self, heading: str) -> None:
+        """Write the names of the columns into the frame, where they have changed."""
+        if heading != self._heading:
+            self._heading = heading
+            self.write_title()
+
+    def title(self, *, focused: bool) -> Content:
+        """Return the title, and the names of the columns over these."""
+        line = "-" if self._view is not None and self._view.ascii_only else "─"
+        title, edge = ("$accent", "$accent") if focused else ("", "$panel-lighten-2")
+        styles = {"title": title, "rule": edge, "name": "$text-muted"}
+        pieces = on_edge(self.TITLE, self._heading, line)
+        return Content.assemble(*((words, styles[role]) for words, role in pieces))
 
     def _mark(self, *size: int) -> None:
         """Highlight the chosen run, and scroll to it when it or the room for it has changed."""
