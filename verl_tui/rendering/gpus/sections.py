@@ -7,6 +7,7 @@ row, with its history and its processes below.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.gpus import device_detail
@@ -41,6 +42,13 @@ def panel_rows(
         height: Rows that fit; devices that need more become a matrix.
         ascii_only: Draw with ASCII alone.
     """
+    return list(_panel_rows(tuple(devices), width, height, ascii_only=ascii_only))
+
+
+@lru_cache(maxsize=4)  # devices are read more rarely than runs make steps, and measured, then drawn
+def _panel_rows(
+    devices: tuple[Device, ...], width: int, height: int, *, ascii_only: bool
+) -> Sequence[Pieces]:
     if len(devices) > max(height, _ALWAYS_ROWS):
         return overview_rows(devices, width, height, ascii_only=ascii_only)
     return [

@@ -42,7 +42,7 @@ class Device(NamedTuple):
     gpu: Gpu
     node: str = ""
     """Name of its host where there are several."""
-    history: Sequence[float] = ()
+    history: tuple[float, ...] = ()
     """Utilisation, oldest first; nan where it is unknown."""
     lately: float | None = None
     """Mean utilisation over the last readings, None where it is unknown."""
@@ -157,7 +157,7 @@ def _logged(
         last("powerWatts"),
         last("enforcedPowerLimitWatts"),
     )
-    return Device(gpu, node, history, _mean(history[-_LATELY_LOGGED:]))
+    return Device(gpu, node, tuple(history), _mean(history[-_LATELY_LOGGED:]))
 
 
 def _memory(

@@ -128,13 +128,18 @@ class DashboardLayout(BufferedScreen[None]):
         yield Hint(id="hint")
         yield Keys()
 
+    @property
+    def _panels(self) -> list[Panel]:
+        """The panels, without a search through all that is in them."""
+        return [child for child in self.children if isinstance(child, Panel)]
+
     def fit(self, size: Size) -> None:
         """Try panels again that have failed at another size."""
         super().fit(size)
         self._try_again()
 
     def _try_again(self) -> None:
-        restored = [panel for panel in self.query(Panel) if panel.restore()]
+        restored = [panel for panel in self._panels if panel.restore()]
         if restored:
             self._after_layout()
 
@@ -153,7 +158,7 @@ class DashboardLayout(BufferedScreen[None]):
             self._draw(view, switched=switched)
 
     def _draw(self, view: View, *, switched: bool = False) -> None:
-        if not self.query("#status"):
+        if not self._panels:
             return  # the app is ending
         if view.run is not self._drawn:
             self._drawn = view.run
@@ -161,7 +166,7 @@ class DashboardLayout(BufferedScreen[None]):
         self.attempt(self._show_status, view, otherwise=None)
         if self._sync_layout(view):
             return  # else all would be drawn twice: in the old layout, and in the new
-        for panel in self.query(Panel):
+        for panel in self._panels:
             panel.set_class(view.ascii_only, "-ascii")
             if panel.display and not (switched and isinstance(panel, ChartsPanel)):
                 panel.attempt(panel.show, view, otherwise=None)
@@ -217,7 +222,7 @@ class DashboardLayout(BufferedScreen[None]):
     @property
     def zoomed(self) -> Panel | None:
         """The panel that fills the screen, None where several share it."""
-        return next(iter(self.query("Panel.-zoomed").results(Panel)), None)
+        return next((panel for panel in self._panels if panel.has_class("-zoomed")), None)
 
     def _focused_panel(self) -> Panel | None:
         return next(
@@ -275,7 +280,7 @@ class DashboardLayout(BufferedScreen[None]):
         # Rules are set, not properties: a property would repaint its widget, the layout's all.
         self.styles.set_rule("layout", None if panel is None else VerticalLayout())
         front = panel or self.zoomed
-        for other in self.query(Panel):
+        for other in self._panels:
             _fill_screen(other, fills=other is panel)
             if other is not front:
                 other.styles.set_rule("display", None if panel is None else "none")
@@ -301,7 +306,7 @@ class DashboardLayout(BufferedScreen[None]):
         saying so.
         """
         changed = False
-        for panel in self.query(Panel):
+        for panel in self._panels:
             name = f"-{panel.id}"
             known = self.has_class(name)
             filled = panel.attempt(panel.has_content, view, otherwise=known)
@@ -321,7 +326,7 @@ class DashboardLayout(BufferedScreen[None]):
         inner = max(1, width - 2)
         needs = {
             panel.id or "": need
-            for panel in self.query(Panel)
+            for panel in self._panels
             if self._displayed(panel) and (need := self._needed(panel, view, inner, rows))
         }
         run = view.run.name if view.run is not None else ""
@@ -347,7 +352,7 @@ class DashboardLayout(BufferedScreen[None]):
     def _apply(self, division: Division) -> None:
         if division.column is not self.has_class("-column"):
             self._arrange("-column", on=division.column)
-        for panel in self.query(Panel):
+        for panel in self._panels:
             rows = division.given.get(panel.id or "")
             bare = rows is not None and not rows.framed
             if bare is not panel.has_class("-bare"):
