@@ -12,7 +12,7 @@ from verl_tui.health.rule_context import minutes
 from verl_tui.runs.time.forecast import expected_step
 from verl_tui.runs.views.signs_of_life import evidence, gpus_work, phase, unattended, writer
 from verl_tui.runs.views.signs_of_life import written as last_of_training
-from verl_tui.runs.views.state import State, doubt, is_evaluation, last_write, patience, waited
+from verl_tui.runs.views.state import State, doubt, is_evaluation, last_write, overdue, waited
 
 if TYPE_CHECKING:
     from verl_tui.health.rule_context import RuleContext
@@ -69,7 +69,7 @@ class Hang(Diagnosis):
         holder = writer(run)
         if context.state is State.WAITING:
             return self._before_the_first(context)
-        if context.state is State.RUNNING and not is_evaluation(run) and quiet > patience(run):
+        if context.state is State.RUNNING and not is_evaluation(run) and overdue(run, quiet):
             return NotJudged(
                 self.rule.id, f"no step for {minutes(quiet)}, but {doubt(run, context.now)}"
             )

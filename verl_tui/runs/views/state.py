@@ -77,14 +77,13 @@ def remaining(run: Run, now: float) -> float | None:
 
 def goes_on(run: Run, now: float) -> bool:
     """Return whether a run makes steps: it is running, without an error, and no step is overdue."""
-    due, quiet = expected_step(run), waited(run, now)
     if state(run, now) is not State.RUNNING or run.outcome is not None:
         return False
-    return (
-        due is None
-        or quiet is None
-        or quiet <= max(_LATE_FLOOR, _LATE_PACES * due.seconds, due.longest)
-    )
+    quiet = waited(run, now)
+    if quiet is None or quiet <= _LATE_FLOOR:
+        return True
+    due = expected_step(run)
+    return due is None or quiet <= max(_LATE_PACES * due.seconds, due.longest)
 
 
 def silence(run: Run, now: float) -> float | None:
@@ -270,7 +269,7 @@ def _by_silence(run: Run, now: float) -> State | None:
     quiet = waited(run, now)
     if quiet is None:
         return None
-    if quiet <= patience(run) * (_DOUBT if doubt(run, now) else 1.0):
+    if not overdue(run, quiet) or quiet <= patience(run) * (_DOUBT if doubt(run, now) else 1.0):
         return State.RUNNING
     # A file's time alone may be that of a copy.
     sign = evidence(run, now)
@@ -303,6 +302,13 @@ def patience(run: Run) -> float:
     if due is None:
         return _STALL_UNKNOWN
     return max(_STALL_FLOOR, _STALL_PACES * due.seconds, _STALL_LONGEST * due.longest)
+
+
+def overdue(run: Run, quiet: float) -> bool:
+    """Return whether a run has made no step for longer than patience lasts; of a short while that
+    is told without a look at the steps before.
+    """
+    return quiet > _STALL_FLOOR and quiet > patience(run)
 
 
 def doubt(run: Run, now: float) -> str:
