@@ -61,6 +61,15 @@ def test_the_names_stand_in_the_frame_each_over_its_column() -> None:
     assert on_edge("runs", "", "─") == [("runs", "title")]
 
 
+def test_rows_of_another_width_that_are_written_late_change_no_others() -> None:
+    listed = [make_run(f"a-run-with-quite-a-long-name-{at}") for at in range(3)]
+    view, layout = make_view(*listed), RunListLayout()
+    narrow = layout.lay_out(view, listed, ListRoom(24, 3))
+    wide = layout.lay_out(view, listed, ListRoom(48, 3))
+    assert "-long-name-1" not in words(narrow)[1]
+    assert "a-run-with-quite-a-long-name-1" in words(wide)[1]
+
+
 def test_the_reading_of_logs_stands_above_the_runs() -> None:
     rows = laid_out(2, ListRoom(40, 9), loading=True)
     assert words(rows)[0].startswith("reading 45%")

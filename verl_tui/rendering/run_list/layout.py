@@ -174,14 +174,14 @@ class RunListLayout:
     def _remembering(self, view: View, look: object, write: EntryWriter) -> EntryWriter:
         """Return a function that writes the rows of a run unless they are known."""
         if look != self._look or len(self._written) > _KEPT:
-            self._look = look
-            self._written.clear()
+            self._look, self._written = look, {}
+        written = self._written  # rows of another look may still be written, at another width
 
         def rows(entry: RunEntry) -> list[Pieces]:
             key = (entry, view.monitor.runs[entry.name].revision, view.acknowledgements.revision)
-            if key not in self._written:
-                self._written[key] = write(entry)
-            return self._written[key]
+            if key not in written:
+                written[key] = write(entry)
+            return written[key]
 
         return rows
 
