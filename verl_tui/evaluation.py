@@ -241,9 +241,10 @@ class _Texts:
             self._entropies.append(share)
         self._pairs.update(pairs)
         self._total_pairs += max(0, len(words) - 1)
-        # Spaces and line ends make no difference: to drop them is twice as fast as to make them
-        # alike.
-        self._different.add(hash(response.replace(" ", "").replace("\n", "")))
+        # Spaces and line ends make no difference: to drop them is faster than to make them alike,
+        # and fastest in bytes.
+        written = response.encode("utf-8", "surrogatepass")
+        self._different.add(hash(written.translate(None, b" \n")))
         if self._count == LOOKED_AT:
             self._done = self.figures()
             # A run has thousands of steps: what is known need not be remembered word by word.
