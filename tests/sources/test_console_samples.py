@@ -4,6 +4,7 @@ values.
 
 from __future__ import annotations
 
+import itertools
 import os
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from log_reading import drain, feed_in_pieces
 
-from verl_tui.records import Sample, Unreadable
+from verl_tui.records import MetricRows, Sample, Unreadable
 from verl_tui.sources.formats.console import decoder as console
 from verl_tui.sources.source import FileSource
 
@@ -121,6 +122,37 @@ LOG = (block("q", "[score] 0.5", "[acc] 1.0") + TABLE + f"{RAY}step:5 - a:1.0 - 
 def test_any_cut_gives_the_same(tmp_path: Path, cuts: list[int]) -> None:
     _, records = feed_in_pieces(tmp_path / "a.log", console, LOG, cuts)
     assert [record.score for record in records if isinstance(record, Sample)] == [0.25, 1.0, 0.5]
+
+
+LEADS = (RAY, "", f"\x1b[36m{RAY[:-1]}\x1b[0m ", "(Worker pid=8) ")
+PARTS = (
+    "[prompt] q", "[response] r", "prose", "", "step:3 - a:1", "(3) 4", " [5]",
+    "step:4 - a:1 - b:2 - c:3 - d:4 - e:5", "\x1b[31mred\x1b[0m", "bar\rover it", "\0hole",
+    "[ground_truth] 4", "[score] 1.0", "[acc] 1.0", "\x1b]0;title",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "leads"), [(1, LEADS), (1995, [RAY]), (1996, [RAY])])
+def test_lines_that_come_together_say_what_each_says_by_itself(
+    before: int, leads: list[str]
+) -> None:
+    waiting = "".join(f"(Worker pid=8) [{field}] 1\n" for field in ("prompt", "response", "score"))
+    begun = f"{waiting}{RAY}[prompt] q\n{RAY}[response] r\n" + f"{RAY}prose\n" * before
+    for lead, part in itertools.product(leads, PARTS):
+        rest = f"{lead}{part}\n{RAY}prose\n{RAY}[score] 1\n{RAY}[acc] 2\n{RAY}over\n"
+        log = f"{begun}{rest}".encode()
+        assert told([log]) == told(log.splitlines(keepends=True)), (lead, part)
+
+
+def told(pieces: list[bytes]) -> list[object]:
+    """Return the samples that pieces of a log tell of, and the steps and places of its rows."""
+    reader = console.reader(Path("a.log"))
+    records = [record for piece in pieces for record in reader.feed(piece)] + [*reader.finish()]
+    rows = [record for record in records if isinstance(record, MetricRows)]
+    return [
+        *(record for record in records if isinstance(record, Sample | Unreadable)),
+        *sorted(place for one in rows for place in zip(one.orders, one.steps, strict=True)),
+    ]
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

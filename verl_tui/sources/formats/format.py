@@ -98,6 +98,15 @@ class BufferingDecoder(Decoder, Protocol):
         """The ids of the runs at W&B that it says it reports to, in their order."""
         ...
 
+    def decode_all(self, text: bytes, number: int) -> Iterable[MetricRow | Record]:
+        """Return the records of several complete lines.
+
+        Args:
+            text: The lines with their ends.
+            number: The number of the first.
+        """
+        ...
+
     def early(self, line: bytes) -> int:
         """Return how many bytes of a line that has no end yet mean the same whatever follows."""
         ...

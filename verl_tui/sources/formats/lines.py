@@ -65,22 +65,10 @@ class LineReader:
 
     def feed(self, data: bytes) -> tuple[Record, ...]:
         """Return the records of the lines that these bytes complete."""
-        first = self._line + 1
-        *lines, rest = data.split(b"\n")
-        if lines:
-            self._partial.append(lines[0])
-            lines[0] = b"".join(self._partial)
-            self._drop_partial()
-            self._line += len(lines)
-            if self._skipping:
-                self._skipping = False
-                del lines[0]
-                first += 1
-        if first == 1 and lines:
-            lines[0] = lines[0].removeprefix(_BOM)
-        decode, add = self.decoder.decode, self._batcher.add
-        for number, line in enumerate(lines, first):
-            add(decode(line, number))
+        end = data.rfind(b"\n") + 1
+        if end:
+            self._read_lines(b"".join((*self._partial, data[:end])))
+        rest = data[end:]
         if rest and not self._skipping:
             self._keep(rest)
             if self._patient is not None and b"]" in rest:
@@ -109,6 +97,24 @@ class LineReader:
         self._batcher.release()
         self._batcher.add(self.decoder.restart() or (Restart(reason),))
         return self._batcher.take()
+
+    def _read_lines(self, text: bytes) -> None:
+        """Have complete lines decoded."""
+        self._drop_partial()
+        first = self._line + 1
+        self._line += text.count(b"\n")
+        if self._skipping:
+            self._skipping = False
+            text = text[text.index(b"\n") + 1 :]
+            first += 1
+        if first == 1:
+            text = text.removeprefix(_BOM)
+        if self._patient is not None:
+            self._batcher.add(self._patient.decode_all(text, first))
+            return
+        decode, add = self.decoder.decode, self._batcher.add
+        for number, line in enumerate(text.split(b"\n")[:-1], first):
+            add(decode(line, number))
 
     def _decode_early(self, decoder: BufferingDecoder) -> None:
         """Take as much of a line without an end as is certain: a bar may be the last thing on it

@@ -23,6 +23,7 @@ from verl_tui.sources.formats.console import wandb_runs as console_wandb
 from verl_tui.sources.formats.console.dicts import DictReader, hinted
 from verl_tui.sources.formats.console.engine_addresses import EngineReader
 from verl_tui.sources.formats.console.events import EventReader
+from verl_tui.sources.formats.console.noise import Noise
 from verl_tui.sources.formats.console.printed_tables import TableBlock
 from verl_tui.sources.formats.console.progress_lines import WHOLE_BAR, named_bars, stated_progress
 from verl_tui.sources.formats.console.sample_blocks import SampleBlock
@@ -47,6 +48,8 @@ anchor = True
 
 PREFIX = pattern(rb"^\s?(?:\((?:[^()\s]+ )?(?:pid=[^()]*|raylet[^()]*)\)|\[rank\d+\]:) ?")
 """Ray's `(TaskRunner pid=12, ip=10.0.0.2) `, torchrun's `[rank0]: `."""
+_LEAD = pattern(rb"(?:(?:\x1b\[[\d;]{0,20}m)*\([^()\x1b\n]*\)(?:\x1b\[[\d;]{0,20}m)* )?")
+"""Ray's prefix with its colours, empty where there is none."""
 _CLEARED = 10
 """Fewest spaces that clear a bar."""
 _LAST = {EventKind.FINISHED, EventKind.EXITED, EventKind.STOPPED, EventKind.FATAL}
@@ -116,6 +119,7 @@ class ConsoleDecoder:
         self._sample = SampleBlock()
         self._table = TableBlock()
         self._dicts = DictReader()
+        self._noise = Noise()
         self._reported: dict[str, None] = {}
         self._step: int | None = None
         self._from_zero = False
@@ -194,8 +198,33 @@ class ConsoleDecoder:
         out.extend(self._table.held())
         return out
 
+    def decode_all(self, text: bytes, number: int) -> Sequence[MetricRow | Record]:
+        """Return the records of complete lines; those within a sample are taken at once."""
+        out: list[MetricRow | Record] = []
+        at = 0
+        while at < len(text):
+            end = text.index(b"\n", at)
+            line = text[at:end]
+            out.extend(self.decode(line, number))
+            at, number = end + 1, number + 1
+            if self._sample.holds(self._prefix) and not self._blank:
+                end = self._take_sample(text, at, line)
+                number += text.count(b"\n", at, end)
+                at = end
+        return out
+
+    def _take_sample(self, text: bytes, at: int, line: bytes) -> int:
+        """Take the lines behind one of a sample that are certain to belong to it; return where they
+        end.
+        """
+        found = _LEAD.match(line)
+        lead = found.group() if found is not None else b""
+        return self._sample.take(text, at, lead) if strip_ansi(lead) == self._prefix else at
+
     def decode(self, line: bytes, number: int) -> Sequence[MetricRow | Record]:
         """Return the records of one line, or of the part of it behind a bar."""
+        if self._is_idle(number) and self._noise.has(line):
+            return ()
         out: list[MetricRow | Record] = []
         line = _without_hole(strip_ansi(line))
         if b"\r" in line or self._blank or number == self._number:
@@ -207,6 +236,19 @@ class ConsoleDecoder:
         if part or self._sample.begun:
             self._read_part(out, self._prefix, part, number)
         return out
+
+    def _is_idle(self, number: int) -> bool:
+        """Return True if a line that says nothing by itself changes nothing."""
+        return not (
+            self._blank
+            or number == self._number
+            or self._sample.begun
+            or self._sample.waits
+            or self._table.begun
+            or self._settings.is_open
+            or self._dicts.watching
+            or self._dicts.program.looks_at(number)
+        )
 
     def _read_overwritten(self, out: list[MetricRow | Record], line: bytes, number: int) -> None:
         """Read the parts of a line between its carriage returns: each overwrote the one before."""

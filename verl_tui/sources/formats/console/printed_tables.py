@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
     from verl_tui.records import Sample
 
-_TOP, _SIDE, _BOTTOM = "╭".encode(), "│".encode(), "╰".encode()
+BEGIN = "╭"
+"""The first line of a table begins with it."""
+_TOP, _SIDE, _BOTTOM = BEGIN.encode(), "│".encode(), "╰".encode()
 _TITLE = pattern(r"╭─+ Step (\d{1,15}) ─+╮\s*")
 _LONGEST = 20_000
 """Lines after which an unfinished table is given up."""

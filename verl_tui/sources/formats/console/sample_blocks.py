@@ -7,7 +7,9 @@ unless users change it: what follows `validation generation end` is a validation
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
@@ -20,9 +22,15 @@ if TYPE_CHECKING:
 
 _LONGEST_SAMPLE = 2000
 """Lines after which a block that did not end is given up."""
+_AT_ONCE = 8192
+"""Bytes in which lines of a sample are looked for at once."""
+_NOT_PLAIN = (b"step:", b"\r", b"\x1b")
+"""A line that has one of these may be more than a model's text."""
 _FIELD = pattern(rb"^\[(prompt|response|ground_truth|score)\] ?")
 _VALUE = pattern(rb"^\[(\w{1,60})\] ([^\n]{0,2000})$")
 """A further value of the reward function."""
+BEGIN = "[prompt]"
+"""The first line of a sample contains it."""
 _VALIDATED = b"validation generation end"
 WORDS = ("validation generation end", "Setting global step")
 """Every line that says which samples follow contains one of these."""
@@ -49,6 +57,11 @@ class SampleBlock:
     def begun(self) -> bool:
         """True if a sample has begun and not ended."""
         return self._field is not None
+
+    @property
+    def waits(self) -> bool:
+        """True if a complete sample waits for further values."""
+        return self._waiting is not None
 
     def holds(self, prefix: bytes) -> bool:
         """Return True if a line of this actor is part of a sample, so that a model wrote it."""
@@ -97,6 +110,31 @@ class SampleBlock:
         elif self.holds(prefix):
             self._continue(part, step)
         return samples
+
+    def take(self, text: bytes, at: int, lead: bytes) -> int:
+        """Take all lines of the open field that follow one another; return where they end.
+
+        Args:
+            text: Complete lines.
+            at: Where the first of them begins.
+            lead: What the lines of the sample's actor begin with.
+        """
+        if self.waits or self._field is None:
+            return at
+        found = _lines_of(lead).match(text, at, at + _AT_ONCE)
+        lines = found.group()[len(lead) :].replace(b"\n" + lead, b"\n") if found else b""
+        for sign in _NOT_PLAIN:
+            if (other := lines.find(sign)) >= 0:
+                lines = lines[: lines.rfind(b"\n", 0, other) + 1]
+        room = _LONGEST_SAMPLE - self._count
+        if lines.count(b"\n") > room:
+            lines = b"".join(lines.splitlines(keepends=True)[:room])
+        if not lines:
+            return at
+        count = lines.count(b"\n")
+        self._count += count
+        self._fields.setdefault(self._field, []).append(lines[:-1])
+        return at + len(lines) + count * len(lead)
 
     def _continue(self, part: bytes, step: int | None) -> None:
         """Take a further line of the open field."""
@@ -166,6 +204,12 @@ class SampleBlock:
         return safe(
             b"\n".join(self._fields.get(field, ())).decode("utf-8", "replace"), LONGEST_TEXT
         )
+
+
+@lru_cache(maxsize=64)
+def _lines_of(lead: bytes) -> re.Pattern[bytes]:
+    """Return what matches lines that begin alike and go on with no bracket."""
+    return re.compile(b"(?:%b(?![^\\S\n]?[(\\[]|\\0).*\n)+" % re.escape(lead))
 
 
 def _float(text: str) -> float | None:

@@ -11,6 +11,8 @@ from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.text import safe
 
 STEP = pattern(rb"(?<![\w:])step:(\d{1,15}) - (.*)$", re.DOTALL)
+BEGIN = "step:"
+"""Every step line contains it."""
 SURE = 5
 """Pieces that make a step line certain even within a model's answer: models imitate step lines."""
 _PIECE = pattern(

@@ -81,9 +81,13 @@ class TrainerDetector:
         likely = self._likely if self._likely == TRL else next(mentioned, self._likely)
         return self._shown or self._signed or likely
 
+    def looks_at(self, number: int) -> bool:
+        """Return True if a line that holds no metrics may still show a trainer's name."""
+        return number <= _FIRST and self._shown is None and self._signed is None
+
     def line(self, prefix: bytes, part: bytes, number: int) -> None:
         """Look for a trainer's name in a line that holds no metrics, behind its prefix."""
-        if number > _FIRST or self._shown is not None or self._signed is not None:
+        if not self.looks_at(number):
             return
         line = prefix + part
         if (signed := _SIGNED.search(line)) is not None:
