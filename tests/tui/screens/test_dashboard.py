@@ -118,7 +118,7 @@ async def test_every_layout_is_reached_by_resizing_alone(demo: Monitor) -> None:
 
 async def test_samples_get_the_rows_that_they_need(tmp_path: Path) -> None:
     write_run(tmp_path, "a", text=sample(30, "short"))
-    write_run(tmp_path, "b", text=sample(30, "long " * 2000))
+    write_run(tmp_path, "b", text=sample(29, "short") + sample(30, "long " * 2000))
     app = loaded(tmp_path, shown="a")
     async with app.run_test(size=(140, 45)) as pilot:
         await start(pilot)
@@ -128,7 +128,12 @@ async def test_samples_get_the_rows_that_they_need(tmp_path: Path) -> None:
         assert all(row[x:-x].strip() for row in lines(app)[y : y + height]), "no row is empty"
         await press(pilot, "right_square_bracket")
         await quiet(pilot)
-        assert panel.content_size.height > height
+        tall = panel.content_size.height
+        assert tall > height
+        await press(pilot, "f6", "N")
+        await quiet(pilot)
+        assert "step 29 · sample" in text(app)
+        assert panel.content_size.height == tall, "charts do not jump from step to step"
 
 
 async def test_a_side_pane_gives_room_to_gpus_only_where_there_are_some(gpus: Monitor) -> None:

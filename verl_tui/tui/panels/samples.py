@@ -142,8 +142,8 @@ class SamplesPanel(Panel, RoleStyled):
         """Step to go to in the next drawing."""
         self._measured: object = None
         """The sample and the width whose rows were counted last."""
-        self._tall = _LEAST
-        """The rows that were counted."""
+        self._tall: dict[tuple[str, int], int] = {}
+        """By run and width, the most rows that were counted."""
         self._drawn_header: object = None
         self._drawn_body: object = None
 
@@ -161,18 +161,21 @@ class SamplesPanel(Panel, RoleStyled):
         return view.run is not None and bool(view.run.samples.places)
 
     def needed(self, view: View, width: int, height: int) -> int:
-        """Return the rows of the shown sample, as far as they are worth their room; one on a low
-        screen, and where the run has no sample.
+        """Return the rows of the longest sample that was shown of the run, as far as they are worth
+        their room: charts must not jump with each step. One on a low screen, and where the run has
+        no sample.
         """
-        if not self.has_content(view) or not self.screen.has_class("-tall"):
+        if view.run is None or not self.has_content(view) or not self.screen.has_class("-tall"):
             return 1
         self._view = view
         self._settle()
-        sample, of = self._position.sample, (self._position.sample, width)
+        place = view.run.name, width
+        sample, of = self._position.sample, (self._position.sample, place)
         if sample is not None and of != self._measured:
             rows = self._sample_rows(sample, view, width - 1, _MOST, unfolded=False)
-            self._measured, self._tall = of, len(rows) + header_height(width, len(rows) + 2)
-        return min(_MOST, self._tall)
+            tall = min(_MOST, len(rows) + header_height(width, len(rows) + 2))
+            self._measured, self._tall[place] = of, max(tall, self._tall.get(place, 0))
+        return self._tall.get(place, _LEAST)
 
     def show(self, view: View) -> None:
         """Draw the chosen sample of the shown run."""
