@@ -10,12 +10,10 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path, PurePath
-from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from verl_tui.sources.host.mounts import mounts
 from verl_tui.sources.host.writer_watch import WriterWatch, fresh
 from verl_tui.sources.host.writers import Writers, WriterState
 
@@ -223,30 +221,21 @@ def wait(pid: int, states: str) -> None:
     ("nfs4", "/data", False, False),
 ])  # fmt: skip
 def test_nobody_holds_a_file_only_where_all_who_might_can_be_seen(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    kind: str,
-    mount: str,
-    inside: bool,
-    known: bool,
+    tmp_path: Path, kind: str, mount: str, inside: bool, known: bool
 ) -> None:
     """A container sees its own processes alone, while a volume is written by others as well."""
     root = tmp_path / "proc"
     (root / "self" / "ns").mkdir(parents=True)
     (root / "self" / "ns" / "pid").symlink_to("pid:[4026532741]" if inside else "pid:[4026531836]")
-    place = tmp_path if mount != "/" else Path("/")
-    monkeypatch.setattr(
-        "psutil.disk_partitions", lambda **_: [SimpleNamespace(mountpoint=str(place), fstype=kind)]
-    )
-    mounts.cache_clear()
-    try:
-        log = tmp_path / "train.log"
-        log.write_text("step:1 - a:1\n")
-        writers = Writers(root)
-        writers.scan([log])
-        assert writers.held(log).unheld is known
-    finally:
-        mounts.cache_clear()
+    place = tmp_path / "a volume" if mount != "/" else Path("/")
+    top = str(place).replace(" ", "\\040")
+    (root / "self" / "mounts").write_text(f"none / rootfs rw 0 0\nhere {top} {kind} rw 0 0\n")
+    log = tmp_path / "a volume" / "train.log"
+    log.parent.mkdir()
+    log.write_text("step:1 - a:1\n")
+    writers = Writers(root)
+    writers.scan([log])
+    assert writers.held(log).unheld is known
 
 
 def test_readers_and_we_ourselves_are_no_writers(log: Path) -> None:

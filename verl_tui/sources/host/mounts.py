@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.patterns import pattern
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -12,6 +15,7 @@ _LOCAL = frozenset(
     ("btrfs", "ext2", "ext3", "ext4", "f2fs", "jfs", "overlay", "tmpfs", "xfs", "zfs")
 )
 """File systems of which no other host writes a file."""
+_OCTAL = pattern(r"\\([0-7]{3})")
 
 
 class Mount(NamedTuple):
@@ -27,25 +31,36 @@ class Mount(NamedTuple):
         return self.kind in _LOCAL
 
 
-def mount(path: Path) -> Mount | None:
-    """Return the file system that a file lies on, None if unknown."""
+def mount(path: Path, proc: Path) -> Mount | None:
+    """Return the file system that a file lies on, None if unknown.
+
+    Args:
+        path: The file.
+        proc: Where proc(5) is.
+    """
     try:
         place = str(path.resolve())
     except OSError:
         return None
-    for top, kind in mounts():
+    for top, kind in _mounts(proc):
         if place == top or place.startswith(top.rstrip("/") + "/"):
             return Mount(kind, top == "/")
     return None
 
 
 @lru_cache(maxsize=1)
-def mounts() -> list[tuple[str, str]]:
+def _mounts(proc: Path) -> list[tuple[str, str]]:
     """Return where file systems are mounted and of which kind they are, the deepest first."""
-    import psutil  # 15 ms, only where a log has no writer
-
     try:
-        mounted = psutil.disk_partitions(all=True)  # type: ignore[no-untyped-call]
+        lines = os.fsdecode((proc / "self" / "mounts").read_bytes()).split("\n")
     except OSError:
         return []
-    return sorted(((one.mountpoint, one.fstype) for one in mounted), key=lambda one: -len(one[0]))
+    rows = (line.split(" ") for line in lines)
+    # What is mounted later over the same place hides what was there.
+    kinds = {_plain(words[1]): words[2] for words in rows if len(words) > 2}
+    return sorted(kinds.items(), key=lambda one: -len(one[0]))
+
+
+def _plain(place: str) -> str:
+    """Return a path whose blanks and backslashes are octal numbers, see fstab(5)."""
+    return _OCTAL.sub(lambda match: chr(int(match[1], 8)), place)

@@ -334,7 +334,7 @@ class Writers:
         A network's file may be written elsewhere. In a container only its own root is nobody
         else's: a volume may be written by another one's processes, or the host's.
         """
-        place = mount(path)
+        place = mount(path, self._root)
         if place is None or not place.local:
             return False
         return place.root or place.kind == "overlay" or sees_all(self._root)
