@@ -15,7 +15,8 @@ from verl_tui.bundle.piece import Piece
 from verl_tui.bundle.samples import newest_samples
 from verl_tui.bundle.summary import readme, summary
 from verl_tui.bundle.without_samples import without_samples
-from verl_tui.check import report, write_text
+from verl_tui.check import report
+from verl_tui.check.note import write_text
 from verl_tui.failures import noted
 from verl_tui.rendering.log.target import texts
 from verl_tui.runs.views.worker_errors import worker_errors

@@ -4,7 +4,6 @@ for cron.
 
 from verl_tui.check.codes import CRITICAL, HEALTHY, NOTHING_READABLE, WARNING
 from verl_tui.check.data import VERSION, exit_code, report
-from verl_tui.check.note import write_text
 
 __all__ = [
     "CRITICAL",
@@ -14,5 +13,4 @@ __all__ = [
     "WARNING",
     "exit_code",
     "report",
-    "write_text",
 ]

@@ -104,7 +104,7 @@ def run(options: argparse.Namespace) -> int:
     import json
     import shutil
 
-    from verl_tui.check import exit_code, report, write_text
+    from verl_tui.check import exit_code, report
     from verl_tui.monitor import load
     from verl_tui.runs.views.best import BestBy
 
@@ -118,6 +118,8 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         text = json.dumps(found, indent=2, allow_nan=False) + "\n"
     else:
+        from verl_tui.check.note import write_text
+
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
         text = write_text(
             found,
