@@ -145,7 +145,10 @@ def all_parts_solved(context: RuleContext, _key: str) -> str | None:
     """Exempt a distance from the reference that no reward can be bought with: all parts of it are
     at their top.
     """
-    reward = context.known(context.indicators.get("reward"))
+    key = context.indicators.get("reward")
+    if key is None or not components(context.run.keys, key):
+        return None  # as of most rewards, which need not be cut at each step for it
+    reward = context.known(key)
     return _all_parts(context, reward) if reward is not None else None
 
 
