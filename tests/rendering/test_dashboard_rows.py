@@ -58,6 +58,14 @@ def test_the_charts_keep_their_share(rows: int, needs: dict[str, int], *, frames
     assert all(1 <= one.height <= needs[name] + FRAME for name, one in divided.items())
 
 
+def test_what_charts_leave_that_are_rows_goes_to_the_samples() -> None:
+    needs = {"health": 1, "samples": 60}
+    usual = rows_of_panels(43, needs)
+    assert rows_of_panels(43, {**needs, "charts": 4})["samples"].height == 43 - 4 - FRAME - 1
+    assert rows_of_panels(43, {**needs, "charts": 200}) == usual
+    assert rows_of_panels(43, {"samples": 9, "charts": 4})["samples"].height == 9 + FRAME
+
+
 @given(st.integers(1, 120), NEEDS)
 def test_a_sentence_has_no_frame_and_little_room_none_either(
     rows: int, needs: dict[str, int]

@@ -91,15 +91,24 @@ def rows_of_panels(
 
     Args:
         rows: The rows there are for all, with the charts.
-        needs: Name of each panel -> rows that it could fill, in the order of the screen.
+        needs: Name of each panel -> rows that it could fill, in the order of the screen; of the
+            charts only where they are rows of text, and leave the rest to the samples.
         frames: Whether panels have frames where there is room.
     """
-    given = {name: _rows(name, need, rows, frames=frames) for name, need in needs.items()}
+    charts = needs.get("charts", 0)
+    given = {
+        name: _rows(name, need, rows, frames=frames)
+        for name, need in needs.items()
+        if name != "charts"
+    }
     while sum(one.height for one in given.values()) > rows * (1 - _CHARTS):
         name, most = max(given.items(), key=lambda one: one[1].height)
         if most.height <= 1:
             break
         given[name] = _shorter(most)
+    if charts and "samples" in given:
+        left = rows - charts - FRAME * frames - sum(one.height for one in given.values())
+        given["samples"] = _higher(given["samples"], left, needs["samples"])
     return given
 
 
@@ -115,6 +124,12 @@ def _rows(name: str, need: int, rows: int, *, frames: bool) -> PanelRows:
     if need <= 1 or most < _FRAMED:
         return PanelRows(min(need, most, _SENTENCE), framed=False)
     return PanelRows(min(need + FRAME, most), framed=True)
+
+
+def _higher(panel: PanelRows, left: int, need: int) -> PanelRows:
+    """Return the height with as many of the rows that are left as there is need for."""
+    most = need + FRAME * panel.framed
+    return panel._replace(height=max(panel.height, min(most, panel.height + left)))
 
 
 def _shorter(panel: PanelRows) -> PanelRows:

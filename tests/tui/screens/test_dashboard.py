@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -134,6 +135,23 @@ async def test_samples_get_the_rows_that_they_need(tmp_path: Path) -> None:
         await quiet(pilot)
         assert "step 29 · sample" in text(app)
         assert panel.content_size.height == tall, "charts do not jump from step to step"
+
+
+@pytest.mark.parametrize("size", [(140, 45), (80, 24)])
+async def test_the_figures_of_an_evaluation_are_rows_and_leave_room_to_its_samples(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
+    rows = [{"prompt": "count", "response": "one\n" * 60, "score": n % 2} for n in range(4)]
+    (tmp_path / "eval.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
+    app = loaded(tmp_path)
+    async with app.run_test(size=size) as pilot:
+        await start(pilot)
+        await quiet(pilot)
+        samples, charts = (dashboard(app).query_one(one) for one in (SamplesPanel, ChartsPanel))
+        assert samples.size.height > charts.size.height > 2
+        assert "validation  0.5" in text(app)
+        assert "┤" not in text(app), "no chart of a single point"
+        assert "constant" not in text(app)
 
 
 async def test_a_side_pane_gives_room_to_gpus_only_where_there_are_some(gpus: Monitor) -> None:

@@ -12,6 +12,7 @@ from verl_tui.rendering.charts.constants import constant_keys, constants_last
 from verl_tui.rendering.charts.plan import ChartLook, plan_charts
 from verl_tui.rendering.charts.validation import score_beside
 from verl_tui.rendering.session.source_status import nothing_yet
+from verl_tui.runs.views.state import is_evaluation
 
 if TYPE_CHECKING:
     from verl_tui.rendering.charts.plan import PlannedChart
@@ -103,7 +104,8 @@ def list_charts(
     view: View, filter_: ChartFilter, revealed: str | None = None
 ) -> tuple[PlannedChart, ...]:
     """Return the charts of the shown run that pass a filter, in their order: those that vary, or
-    are pinned, wanted or revealed, then a row each for what is constant.
+    are pinned, wanted or revealed, then a row each for what is constant. Each metric of an
+    evaluation is a row: there is one point of it.
     """
     if view.run is None:
         return ()
@@ -111,6 +113,8 @@ def list_charts(
     charts = plan_charts(view.run, wanted, filter_.text, view.pins)
     if not charts and filter_.lenient:
         charts = plan_charts(view.run, wanted, "", view.pins)
+    if is_evaluation(view.run):
+        return tuple(replace(one, constant=not one.shows(revealed or "")) for one in charts)
     shown = {chart.key for chart in charts if revealed is not None and chart.shows(revealed)}
     return constants_last(charts, constant_keys(view), {_ALWAYS, *wanted, *view.pins, *shown})
 
@@ -157,7 +161,7 @@ class ChartPage:
         """
         varying, count = sum(not one.constant for one in self.listed), len(self.listed)
         columns, rows = _grid(width, height)
-        columns = _evenly(max(1, min(columns, varying)), rows, varying)
+        columns = _evenly(max(1, min(columns, varying or count)), rows, varying)
         starts = _starts(columns, rows, height, varying, count)
         slots = max(stop - start for start, stop in zip(starts, (*starts[1:], count), strict=True))
         at = next((i for i, one in enumerate(self.listed) if one.shows(key)), None) if key else None
@@ -227,6 +231,14 @@ def empty_chart(view: View, filter_: str) -> ChartData:
         return ChartData("", label=f"no metric matches “{filter_}”", empty=way_on)
     name = "charts" if view.run is None else view.run.name
     return ChartData("", label=name, empty=nothing_yet(view))
+
+
+def rows_of_evaluation(view: View, width: int) -> int:
+    """Return the rows that the metrics of an evaluation take, 0 for other runs."""
+    if view.run is None or not is_evaluation(view.run):
+        return 0
+    columns, _ = _grid(width, _LEAST_HEIGHT)
+    return -(-len(list_charts(view, ChartFilter())) // columns)
 
 
 def _grid(width: int, height: int) -> tuple[int, int]:

@@ -164,8 +164,10 @@ def _rate(found: PlannedChart, run: Run) -> tuple[str, ...]:
 
 
 def _since(found: PlannedChart, series: Series | None) -> tuple[str, ...]:
-    """Return the ways to say since when a metric is constant, none where it varies."""
-    if not found.constant or series is None:
+    """Return the ways to say since when a metric is constant, none where it varies or has been
+    logged only once.
+    """
+    if not found.constant or series is None or len(series) < 2:
         return ()
     step = series.steps[0]
     return f"constant since step {step}", f"constant since {step}", "constant"

@@ -16,6 +16,7 @@ from verl_tui.rendering.charts.page import (
     PageContent,
     empty_chart,
     list_charts,
+    rows_of_evaluation,
 )
 from verl_tui.rendering.charts.plan import ChartLook
 from verl_tui.rendering.charts.planned_data import chart_data
@@ -103,6 +104,10 @@ class ChartsPanel(Panel):
         """The tiles are filled when their size is known."""
         yield self._tiles
         yield self._start_log
+
+    def needed(self, view: View, width: int, height: int) -> int:
+        """Return the rows of an evaluation; the charts of a training take what they are left."""
+        return rows_of_evaluation(view, width)
 
     # -- from a view to the charts -----------------------------------------------------------------
 

@@ -22,6 +22,7 @@ from verl_tui.rendering.samples.panel_rows import (
 from verl_tui.rendering.samples.position import SamplePosition
 from verl_tui.rendering.samples.short_row import short_row
 from verl_tui.rendering.session.hint_keys import HINT_KEYS
+from verl_tui.runs.views.state import is_evaluation
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.keys.tasks import SAMPLES
 from verl_tui.tui.panels.panel import Panel
@@ -165,15 +166,19 @@ class SamplesPanel(Panel, RoleStyled):
         their room: charts must not jump with each step. One on a low screen, and where the run has
         no sample.
         """
-        if view.run is None or not self.has_content(view) or not self.screen.has_class("-tall"):
+        run = view.run
+        if run is None or not self.has_content(view):
             return 1
+        alone = is_evaluation(run)  # then no chart wants the room
+        if not alone and not self.screen.has_class("-tall"):
+            return 1
+        most, place = height if alone else _MOST, (run.name, width)
         self._view = view
         self._settle()
-        place = view.run.name, width
         sample, of = self._position.sample, (self._position.sample, place)
         if sample is not None and of != self._measured:
-            rows = self._sample_rows(sample, view, width - 1, _MOST, unfolded=False)
-            tall = min(_MOST, len(rows) + header_height(width, len(rows) + 2))
+            rows = self._sample_rows(sample, view, width - 1, most, unfolded=False)
+            tall = min(most, len(rows) + header_height(width, len(rows) + 2))
             self._measured, self._tall[place] = of, max(tall, self._tall.get(place, 0))
         return self._tall.get(place, _LEAST)
 
