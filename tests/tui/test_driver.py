@@ -32,6 +32,8 @@ from verl_tui.tui.terminal import driver
 class Echo(App):
     def on_ready(self):
         self._driver.write("<ready>")
+    def on_resize(self, event):
+        self._driver.write(f"<size {event.size == tuple(self.console.size)}>")
     def on_key(self, event):
         self._driver.write(f"<{event.key}>")
         if event.key == "h":
@@ -140,6 +142,14 @@ def test_a_mouse_that_moves_in_cells(size: str) -> None:
     (down,) = parser.feed("\x1b[<0;5;7M")
     assert isinstance(down, MouseDown)
     assert (down.x, down.y) == (4, 6)
+
+
+def test_an_app_is_told_the_size_that_it_has_where_the_terminal_has_none(
+    terminal: Terminal,
+) -> None:
+    assert os.get_terminal_size(terminal.fd) == (0, 0)
+    terminal.until(lambda: b"<size " in terminal.output)
+    assert b"<size False>" not in terminal.output, "one would be laid out for ever after the other"
 
 
 def test_bytes_that_are_no_text_are_no_end(terminal: Terminal) -> None:

@@ -42,7 +42,7 @@ _PATIENCE = 2.0
 """Most seconds of an orderly end: the terminal may have stopped reading."""
 
 
-_NEEDED = ("_sigcont_application", "_disable_mouse_support")
+_NEEDED = ("_sigcont_application", "_disable_mouse_support", "_get_terminal_size")
 if not all(hasattr(LinuxDriver, name) for name in _NEEDED):
     raise ImportError("Textual's driver is not the one that ours extends")
 
@@ -80,6 +80,12 @@ class RobustDriver(LinuxDriver):
         super().start_application_mode()  # type: ignore[no-untyped-call]
         tell = cast("Callable[..., None]", signal.getsignal(signal.SIGWINCH))
         signal.signal(signal.SIGWINCH, lambda *which: self._loop.call_soon_threadsafe(tell, *which))
+
+    def _get_terminal_size(self) -> tuple[int, int]:
+        """Return the size that the app has, also where the terminal says none or another stream is
+        none: of two sizes each would be laid out for ever in place of the other.
+        """
+        return self._app.console.size.width, self._app.console.size.height
 
     def run_input_thread(self) -> None:
         """Read keys until the app or the terminal ends; Textual reads the end again and again."""
