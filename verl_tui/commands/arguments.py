@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 EXIT_USAGE = 64
 """A command line or a configuration that makes no sense; argparse's own 2 means `critical` here."""
 _ANY_EXITS = (
-    "64 wrong usage or configuration, 73 output cannot be written, 130 interrupted, 141 the reader "
-    "of the output has gone"
+    "64 wrong usage or configuration, 70 an error of verl-tui's own, 73 output cannot be written, "
+    "130 interrupted, 141 the reader of the output has gone"
 )
 DEFAULT = "watch"
 """The command that needs no name."""
