@@ -113,8 +113,8 @@ class Dashboard(DashboardLayout):
         from verl_tui.tui.screens.zoom import ZoomScreen
 
         charts = self.query_one(ChartsPanel)
-        found = charts.focused_plan()
-        if found is not None and self._view is not None:
+        found = charts.focused_plan()  # what was covered may still plan for a run that is gone
+        if found is not None and self._view is not None and self._view.run is not None:
             zoomed = ZoomScreen(found, charts.look, self._view, charts.listed)
 
             def left(look: ChartLook | None) -> None:
