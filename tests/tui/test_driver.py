@@ -60,8 +60,9 @@ class Terminal:
         self.before = termios.tcgetattr(self.fd)
         self.output = b""
         streams: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), self._there)
-        # Without LINES and COLUMNS, which readline gives to the processes of whoever has loaded it.
-        streams["env"] = dict(os.environ)
+        # Readline gives a size to the processes of whoever has loaded it.
+        sizes = "LINES", "COLUMNS"
+        streams["env"] = {name: text for name, text in os.environ.items() if name not in sizes}
         self.app = subprocess.Popen([sys.executable, "-c", APP], start_new_session=True, **streams)
         self.until(lambda: b"\x1b[?7l" in self.output and b"<ready>" in self.output)
 
