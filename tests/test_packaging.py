@@ -40,7 +40,8 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run("-c", build, ROOT, directory)
     (archive,) = directory.glob("*.tar.gz")
     with tarfile.open(archive) as packed:
-        packed.extractall(directory, filter="data")
+        packed.extraction_filter = getattr(tarfile, "data_filter", None)  # none before 3.11.4
+        packed.extractall(directory)
     (unpacked,) = (path for path in directory.iterdir() if path.is_dir())
     return unpacked
 
