@@ -90,8 +90,8 @@ class KeyQueue(ContainedApp[ReturnType]):
         A screen that was opened gives the focus away when it is there; of a key comes a message,
         and of that another.
         """
-        if heard is not self._heard:
-            return
+        if heard is not self._heard or not self.screen_stack:
+            return  # the app may be ending
         at = self.focused or self.screen
         if at is heard.at and (not self._at_work() or monotonic() - heard.since > _LONG):
             await self._hear_next()
@@ -111,7 +111,7 @@ class KeyQueue(ContainedApp[ReturnType]):
         set off may still wait for its turn.
         """
         heard = self._heard
-        if heard is not None and not heard.at.is_attached:
+        if heard is not None and self.screen_stack and not heard.at.is_attached:
             self._follow(heard.event, self.focused or self.screen, heard.since)
 
     async def _hear_next(self) -> None:
