@@ -48,11 +48,7 @@ def main(argv: Sequence[str] | None = None, *, ready: Callable[[], object] = lam
         ready: Is called once the words make sense, before the command runs.
     """
     try:
-        for stream in (sys.stdout, sys.stderr):
-            if isinstance(stream, io.TextIOWrapper):
-                # A terminal that cannot show a character shows a question mark rather than a
-                # traceback.
-                stream.reconfigure(errors="replace")
+        _write_anything()
         words = sys.argv[1:] if argv is None else list(argv)
         options = _read(words)
         ready()
@@ -76,6 +72,13 @@ def main(argv: Sequence[str] | None = None, *, ready: Callable[[], object] = lam
     except Exception as error:  # noqa: BLE001 - 1 and 2, as Python would end, are verdicts
         return _own_error(error)
     return code
+
+
+def _write_anything() -> None:
+    """Have a terminal that cannot show a character show a question mark: no traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def _own_error(error: Exception) -> int:

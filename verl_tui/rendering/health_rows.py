@@ -143,11 +143,8 @@ class FindingWriter:
         when there is.
         """
         if len(findings) == 1:
-            since = self._since(findings[0])
-            row = self._badge(findings[0], self.width - len(since) - 1)
-            gap = self.width - len(since) - sum(cell_len(text) for text, _ in row)
-            return [*row, (" " * gap, ""), (since, "dim")] if since and gap > 0 else row
-        row = []
+            return self._single_badge(findings[0])
+        row: Pieces = []
         used = 0
         for i, finding in enumerate(findings):
             rest = f" +{len(findings) - i - 1}" if i < len(findings) - 1 else ""
@@ -159,6 +156,12 @@ class FindingWriter:
             row += [(" " * gap, ""), *self._badge(finding, room)]
             used += gap + sum(cell_len(text) for text, _ in row[-2:])
         return row
+
+    def _single_badge(self, finding: Finding) -> Pieces:
+        since = self._since(finding)
+        row = self._badge(finding, self.width - len(since) - 1)
+        gap = self.width - len(since) - sum(cell_len(text) for text, _ in row)
+        return [*row, (" " * gap, ""), (since, "dim")] if since and gap > 0 else row
 
     def beginning(self, rows: list[Pieces], count: int) -> list[Pieces]:
         """Return the first rows, the last with an ellipsis if there are more."""

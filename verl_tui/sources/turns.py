@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.sources.files.paths import bytes_of
 from verl_tui.sources.preview import LONG
-from verl_tui.sources.workers import is_away, send
+from verl_tui.sources.workers import away, is_away
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -47,8 +47,7 @@ def in_turn(
         shown: Returns the name of the run that is shown, None where there is none.
     """
     waiting = list(readers)
-    away = send([one for one in waiting if not _stays(one, shown())], workers)
-    try:
+    with away([one for one in waiting if not _stays(one, shown())], workers):
         for number in count(1):
             ended = set()
             for reader in _round(waiting, shown() if number % _ROUNDS else None):
@@ -59,9 +58,6 @@ def in_turn(
             waiting = [one for one in waiting if one not in ended]
             if not waiting:
                 return
-    finally:
-        for worker in away:
-            worker.end()
 
 
 def _stays(reader: SourceReader, shown: str | None) -> bool:

@@ -21,7 +21,7 @@ import os
 import pickle
 import sys
 from collections import deque
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -34,7 +34,7 @@ from verl_tui.sources.source import FileSource
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from verl_tui.records import Record, SourceStatus
     from verl_tui.sources.source import Source
@@ -68,33 +68,44 @@ hold anything.
 """
 
 
-def send(readers: Sequence[SourceReader], most: int | None) -> Sequence[Worker]:
-    """Send sources that have much to read to workers, where that pays; return these, to be ended.
+@contextmanager
+def away(readers: Sequence[SourceReader], most: int | None) -> Iterator[None]:
+    """Have sources that have much to read in workers meanwhile, where that pays.
 
     Args:
         readers: The sources, in the order in which they are asked for.
         most: How many workers there may be, None for what suits the machine.
     """
+    workers = _workers(readers, most)
+    try:
+        yield
+    finally:
+        for worker in workers:
+            worker.end()
+
+
+def is_away(reader: SourceReader) -> bool:
+    """Return whether a source is in a worker now."""
+    return isinstance(reader.source, _AwaySource)
+
+
+def _workers(readers: Sequence[SourceReader], most: int | None) -> Sequence[_Worker]:
+    """Send sources to workers, and return these."""
     sizes = {reader: size for reader in readers if (size := _size(reader)) >= _TRAVELS}
     total = sum(sizes.values())
     if total < LEAST or most == 0:
         return ()
     cores = usable_cores()
     limit = most if most is not None else min(cores, _MOST) if cores > 1 else 0
-    workers: list[Worker] = []
+    workers: list[_Worker] = []
     try:
         # A worker reads its sources in the order in which they are asked for.
         shares = _shares(sizes, min(limit, len(sizes), total // _SHARE))
-        workers.extend(Worker(sorted(share, key=readers.index)) for share in shares)
+        workers.extend(_Worker(sorted(share, key=readers.index)) for share in shares)
     except OSError as error:
         debug_log.note_error("starting a worker", error)
     debug_log.note("workers", started=len(workers))
     return workers
-
-
-def is_away(reader: SourceReader) -> bool:
-    """Return whether a source is in a worker now."""
-    return isinstance(reader.source, _AwaySource)
 
 
 def _shares(sizes: Mapping[SourceReader, int], count: int) -> Sequence[Sequence[SourceReader]]:
@@ -137,7 +148,7 @@ class _Failure(NamedTuple):
     why: str
 
 
-class Worker:
+class _Worker:
     """A worker process, and the sources that are there."""
 
     def __init__(self, readers: Iterable[SourceReader]) -> None:
@@ -206,7 +217,7 @@ class Worker:
 class _AwaySource:
     """Stands in a reader for a source that a worker reads, until it comes home."""
 
-    def __init__(self, reader: SourceReader, worker: Worker, number: int) -> None:
+    def __init__(self, reader: SourceReader, worker: _Worker, number: int) -> None:
         self.path = reader.source.path
         self._reader = reader
         self._source = reader.source
