@@ -387,6 +387,17 @@ async def test_the_palette_is_for_screens_that_have_room_for_it(tmp_path: Path) 
         assert not isinstance(app.screen, CommandPalette)
 
 
+@pytest.mark.parametrize("width", [1, 4, 6])
+async def test_the_palette_in_a_few_columns(tmp_path: Path, width: int) -> None:
+    app = loaded(write_run(tmp_path, "run"))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, "ctrl+p", "a")
+        await pilot.resize_terminal(width, 24)
+        await settle(pilot)
+        await press(pilot, "escape")
+        assert app.screen is dashboard(app)
+
+
 async def test_enter_twice_carries_a_command_of_the_palette_out_once(demo: Monitor) -> None:
     app = showing(demo)
     async with app.run_test(size=(120, 40)) as pilot:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from textual.message import Message
 
 _PAGES = ("page_up", "page_down")
+_LEAST = 8
+"""Columns of the list of actions at least; four of them are blank."""
 ROWS = 5
 """Rows of a terminal without which it has none for what it offers."""
 
@@ -26,6 +28,8 @@ class Palette(ContainedWidget, CommandPalette):
 
     DEFAULT_CSS = f"""
     Palette > Vertical {{ width: {WIDEST}; max-width: 100%; margin-top: 1; }}
+    /* Textual cannot wrap words where there is no column for them. */
+    Palette CommandList {{ min-width: {_LEAST}; }}
     """
 
     def __init__(self) -> None:
