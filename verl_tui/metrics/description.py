@@ -57,7 +57,7 @@ def place(key: str) -> int:
 def describe(key: str) -> Metric:
     """Describe any key: by the tables, else by its family, else as unknown under its own name.
 
-    Units are those of the logged value: a scaled key such as `actor/lr(1e-4)` has the unit `1e-4`.
+    Units are those of the logged value: a scaled key such as `actor/lr(1e-4)` has the unit `×1e-4`.
     """
     if len(key) > LONGEST_KEY:
         return Metric(key, key)
@@ -66,7 +66,7 @@ def describe(key: str) -> Metric:
         return replace(whole, key=key, label=f"{whole.label}, {_QUANTILES.get(match[2], match[2])}")
     found = _known(modern(key)) or Metric(key, key)
     scaled = SCALE.search(key)
-    return replace(found, key=key, unit=scaled[1]) if scaled else replace(found, key=key)
+    return replace(found, key=key, unit=f"×{scaled[1]}") if scaled else replace(found, key=key)
 
 
 def _known(name: str) -> Metric | None:
