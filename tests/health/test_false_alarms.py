@@ -226,6 +226,21 @@ def test_no_signal_does_not_contradict_its_evidence() -> None:
     assert told.message == "all advantages have been 0 for 8 steps"
 
 
+@pytest.mark.parametrize(
+    ("begun", "now", "is_solved"), [(0.5, 2.9, True), (0.5, 2.6, False), (2.4, 2.9, False)]
+)
+def test_no_signal_at_the_top_of_an_unknown_scale_is_a_solved_task(
+    begun: float, now: float, *, is_solved: bool
+) -> None:
+    none = [0.0] * 40
+    rewards = [begun] * 20 + [3.0] + [now] * 19
+    columns = {"critic/score/mean": rewards, "critic/advantages/max": none}
+    told = found(judge(planted({**columns, "critic/advantages/min": none})), "no-signal")
+    assert told is not None
+    assert (told.severity is Severity.INFO) is is_solved
+    assert ("solved" in told.message) is is_solved
+
+
 # -- limits that are not there ---------------------------------------------------------------------
 
 STALE = {"training/off_policy/trajectory_staleness/max": [30.0] * 10}
