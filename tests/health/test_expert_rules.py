@@ -89,6 +89,17 @@ def test_the_same_validation_three_times() -> None:
     assert (found.since_step, found.step, found.key) == (10, 30, CORE)
     assert "0.5178165276724791 to the last digit in 3 validations" in found.message
     assert any("1e-06" in sentence for sentence in found.evidence)
+    assert "other score" not in found.message
+
+
+@pytest.mark.parametrize(
+    ("more", "words"), [(1, "and 1 other score too"), (2, "and 2 other scores too")]
+)
+def test_the_same_validation_of_several_scores(more: int, words: str) -> None:
+    others = {f"val-core/{name}/acc/mean@1": [0.4212345678] * 4 for name in ("math", "aime")[:more]}
+    found = find("weights-not-synced", validated([0.5178165276724791] * 4, more=others))
+    assert found is not None
+    assert words in found.message
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from verl_tui.health.conditions.condition import Breaches
 from verl_tui.health.diagnoses.diagnosis import Diagnosis
 from verl_tui.health.finding import Finding, NotJudged
 from verl_tui.indicators import validation_keys
+from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -131,7 +132,7 @@ class WeightsNotSynced(Diagnosis):
     def _same_finding(
         self, first: _Same, same: Sequence[_Same], last: int, rate: tuple[str, float]
     ) -> Finding:
-        others = f", and {len(same) - 1} other scores too" if len(same) > 1 else ""
+        others = f", and {counted(len(same) - 1, 'other score')} too" if len(same) > 1 else ""
         return Finding(
             self.rule.id,
             self.rule.severity,
