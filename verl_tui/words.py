@@ -7,9 +7,9 @@ from math import floor, isfinite, log10
 _MOST_DECIMALS = 8
 
 
-def counted(count: int, noun: str) -> str:
-    """Write a number of things: `1 run`, `2 runs`."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """Write a number of things: `1 run`, `2 runs`, `1,024 matches`."""
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
 def number(value: float) -> str:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.cells import cell_len
 
 from verl_tui.health.finding import Severity, unjudged, unjudged_rules
-from verl_tui.rendering.text.numbers import counted
 from verl_tui.rendering.text.printable import cut, middle, printable, wrapped
 from verl_tui.runs.views.state import State, is_evaluation, state
+from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -24,6 +24,7 @@ from verl_tui.report.words import (
     sources_table,
     verdict_word,
 )
+from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -155,7 +156,7 @@ def _curves(report: Report, drawn: Sequence[tuple[Chart, Picture | None]]) -> It
             if run.place is not None:
                 yield f"<li>{_name(run, alone=False)}</li>"
         if report.drawn.grey:
-            yield f'<li class="muted">grey: {len(report.drawn.grey)} other runs</li>'
+            yield f'<li class="muted">grey: {counted(len(report.drawn.grey), "other run")}</li>'
         yield "</ul>"
     yield f'<p class="note">{_KEY}</p><div class="charts">'
     for at, (chart, picture) in enumerate(drawn):

@@ -9,6 +9,7 @@ from rich.cells import cell_len
 from verl_tui.rendering.text.block_levels import tall
 from verl_tui.rendering.text.printable import cut, middle, wrapped
 from verl_tui.rendering.text.wrap import ellipsis
+from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,7 +55,7 @@ def processes(
         for process in found[:MOST_PROCESSES]
     ]
     if len(found) > MOST_PROCESSES:
-        more = f"  +{len(found) - MOST_PROCESSES} processes"
+        more = f"  +{counted(len(found) - MOST_PROCESSES, 'process', 'processes')}"
         rows.append([(line, "dim") for line in wrapped(more, width)[:1]])
     return rows
 

@@ -14,8 +14,8 @@ from rich.cells import cell_len
 
 from verl_tui.records import POWER_CAP
 from verl_tui.rendering.gpus.device_rows import FULL_SHARE, HOT_CELSIUS, finite
-from verl_tui.rendering.text.numbers import counted
 from verl_tui.rendering.text.printable import wrapped
+from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

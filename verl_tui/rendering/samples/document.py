@@ -14,8 +14,9 @@ from verl_tui.patterns import pattern
 from verl_tui.rendering.samples import answers, margin, marks
 from verl_tui.rendering.samples.stretches import parse_both
 from verl_tui.rendering.samples.turns import turn_words
-from verl_tui.rendering.text.numbers import compact, counted
+from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.wrap import fit, spans
+from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence

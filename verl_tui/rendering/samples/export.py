@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from verl_tui.exporters.new_file import create, named
-from verl_tui.rendering.text.numbers import counted
+from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -8,8 +8,9 @@ from verl_tui.rendering.samples.panel_rows import group_strip
 from verl_tui.rendering.samples.sample_order import FILE
 from verl_tui.rendering.samples.table import score_words
 from verl_tui.rendering.session.hint_keys import HINT_KEYS
-from verl_tui.rendering.text.numbers import counted, exact_step
+from verl_tui.rendering.text.numbers import exact_step
 from verl_tui.rendering.text.printable import middle
+from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from math import fsum, isfinite, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.rendering.text.numbers import compact, counted
+from verl_tui.rendering.text.numbers import compact
+from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from verl_tui.rendering.session.hint_keys import HINT_KEYS
 from verl_tui.rendering.session.shown_state import Unread, shown_state
-from verl_tui.rendering.text.numbers import counted
 from verl_tui.rendering.text.printable import size_text
 from verl_tui.runs.views.state import State
 from verl_tui.text import one_line
 from verl_tui.times import age
+from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -41,7 +41,8 @@ def nothing_yet(view: View) -> str:
     said = (_so_far(status, view, training=training) for status in statuses[:_MOST_SOURCES])
     lines = [_why_no_chart(run, now), *said]
     if len(statuses) > _MOST_SOURCES:
-        lines.append(f"and {len(statuses) - _MOST_SOURCES} more sources ({view.keys['sources']})")
+        more = counted(len(statuses) - _MOST_SOURCES, "more source")
+        lines.append(f"and {more} ({view.keys['sources']})")
     return "\n".join(lines)
 
 

@@ -50,11 +50,6 @@ def distinct_texts(values: Sequence[float]) -> list[str]:
     return [text if text not in texts[:at] else "" for at, text in enumerate(texts)]
 
 
-def counted(count: int, noun: str, plural: str | None = None) -> str:
-    """Write a number of things: `1 rule`, `2 rules`, `1,024 matches`."""
-    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
-
-
 def percent_done(share: float) -> str:
     """Write the share of a run that is done, never 100% before its end."""
     return f"{min(100, int(100 * share + _ROUNDING))}%"
