@@ -97,7 +97,8 @@ def dashboard(app: App[Any]) -> Dashboard:
 def lines(app: App[Any]) -> list[str]:
     """Return the rows of the screen; each is exactly as wide as the screen."""
     rows = screen_rows(app)
-    assert {cell_len(row) for row in rows} == {app.size.width}
+    widths = {cell_len(row) for row in rows}
+    assert widths == {app.size.width}, f"rows of {sorted(widths)} cells at {app.size}"
     return rows
 
 
@@ -122,7 +123,7 @@ def check_layout(app: App[Any]) -> None:
     lines(app)
     screen = app.screen
     whole = screen.region
-    assert (whole.width, whole.height) == tuple(app.size)
+    assert (whole.width, whole.height) == tuple(app.size), f"a screen of {whole} at {app.size}"
     assert not screen.show_vertical_scrollbar
     assert not screen.show_horizontal_scrollbar
     assert (screen.max_scroll_x, screen.max_scroll_y) == (0, 0)
