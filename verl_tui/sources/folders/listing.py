@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import os
+from math import inf
+from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
 NEWEST = 4
 """Files that may still be growing: these are looked at each time."""
 _OTHERS = 8
 """Older files looked at each time, in turn: a resumed run writes them again."""
+
+
+_SETTLED = 3.0
+"""Seconds after a change in which a further one may leave the directory's times as they are: some
+file systems count whole seconds, FAT two.
+"""
+_AGAIN = 30.0
+"""Seconds after which a directory is listed all the same: some file systems keep no times of
+theirs.
+"""
 
 
 class Stamp(NamedTuple):
@@ -25,10 +37,16 @@ class Stamp(NamedTuple):
 
 
 class Listing:
-    """The steps that have a file, read with few system calls: most files never change again."""
+    """The steps that have a file, read with few system calls: most files never change again, and a
+    directory says when it has got another.
+    """
 
     def __init__(
-        self, directory: Path, step_of: Callable[[str], int | None], only: str | None = None
+        self,
+        directory: Path,
+        step_of: Callable[[str], int | None],
+        only: str | None = None,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
         """List nothing yet.
 
@@ -36,15 +54,25 @@ class Listing:
             directory: Where the files lie.
             step_of: Returns the step in a file's name, None if it names none.
             only: The one file that counts, by its name.
+            clock: Monotonic seconds.
         """
         self.directory = directory
         self.stamps: dict[int, Stamp] = {}
         """Step -> its file as it was when last looked at."""
         self._step_of = step_of
         self._only = only
+        self._clock = clock
         self._names: dict[int, str] = {}
+        self._steps: dict[str, int | None] = {}
+        """The steps in the names that have been seen."""
+        self._known: list[int] = []
+        """Those of `stamps`, newest first."""
         self._turn = 0
         """Index of the older file to check next."""
+        self._state: tuple[int, ...] = ()
+        """Times and inode of the directory when last looked at."""
+        self._changed = self._listed = -inf
+        """When that was seen first, and when the directory was listed last."""
 
     def path(self, step: int) -> Path:
         """Return where the file of a step lies."""
@@ -56,32 +84,56 @@ class Listing:
         Raises:
             OSError: The directory is gone, or may not be read.
         """
-        names = self._list()
-        stamps = self.stamps
-        found: dict[int, Stamp | None] = {step: None for step in stamps if step not in names}
-        self._names |= names
-        for step in self._due(names):
+        names = self._list() if self._is_due() else None
+        found: dict[int, Stamp | None] = {}
+        new: list[int] = []
+        if names is not None:
+            found = {step: None for step in self.stamps if step not in names}
+            new = [step for step in names if step not in self.stamps]
+            self._names |= names
+        for step in (*new, *self._turn_of_known()):
             stamp = _stamp(self.path(step))
-            if stamp != stamps.get(step):
+            if stamp != self.stamps.get(step):
                 found[step] = stamp
-        for step, stamp in found.items():
-            if stamp is None:
-                stamps.pop(step, None)
-            else:
-                stamps[step] = stamp
+        self._note(found)
         return dict(sorted(found.items(), reverse=True))
 
-    def _due(self, names: Iterable[int]) -> list[int]:
-        """Return the steps whose files to check now: new ones, the newest, some of the others."""
-        known = sorted((step for step in names if step in self.stamps), reverse=True)
-        new = [step for step in names if step not in self.stamps]
-        others = known[NEWEST:]
-        self._turn = self._turn + _OTHERS if self._turn + _OTHERS < len(others) else 0
-        return [*new, *known[:NEWEST], *others[self._turn : self._turn + _OTHERS]]
+    def _turn_of_known(self) -> list[int]:
+        """Return which of the known files to check now: the newest, and some of the others."""
+        others = len(self._known) - NEWEST
+        self._turn = self._turn + _OTHERS if self._turn + _OTHERS < others else 0
+        start = NEWEST + self._turn
+        return [*self._known[:NEWEST], *self._known[start : start + _OTHERS]]
+
+    def _note(self, found: Mapping[int, Stamp | None]) -> None:
+        for step, stamp in found.items():
+            if stamp is None:
+                self.stamps.pop(step, None)
+            else:
+                self.stamps[step] = stamp
+        if len(self.stamps) != len(self._known) or any(step not in self.stamps for step in found):
+            self._known = sorted(self.stamps, reverse=True)
+
+    def _is_due(self) -> bool:
+        """Return whether the directory may hold other names than when it was listed.
+
+        Raises:
+            OSError: It is gone.
+        """
+        now, stat = self._clock(), self.directory.stat()
+        state = (stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
+        if state != self._state:
+            self._state, self._changed = state, now
+        if now - self._changed > _SETTLED and now - self._listed < _AGAIN:
+            return False
+        self._listed = now
+        return True
 
     def _list(self) -> dict[int, str]:
         names = [self._only] if self._only is not None else sorted(os.listdir(self.directory))  # noqa: PTH208 - names are enough
-        return {step: name for name in names if (step := self._step_of(name)) is not None}
+        known = self._steps
+        known.update((name, self._step_of(name)) for name in names if name not in known)
+        return {step: name for name in names if (step := known[name]) is not None}
 
 
 def _stamp(path: Path) -> Stamp | None:
