@@ -4,6 +4,7 @@ by name.
 
 from __future__ import annotations
 
+import asyncio
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -161,6 +162,24 @@ async def test_a_size_that_comes_back_at_once_is_painted_anew(
         screen.resize(24, 80)
         app.post_message(Resize(Size(80, 24), Size(80, 24)))  # all that the app hears of it
         await until(pilot, lambda: screen.display[0] == first)
+
+
+async def test_a_size_that_comes_back_before_the_other_is_painted_is_painted_anew(
+    demo: Monitor,
+) -> None:
+    app = showing(demo)
+    async with emulated(app, (80, 24)) as pilot:
+        await press(pilot)
+        await quiet(pilot)
+        screen = emulator(app).screen
+        shown = [*screen.display]
+        screen.resize(12, 40)
+        screen.resize(24, 80)
+        app.post_message(Resize(Size(40, 12), Size(40, 12)))
+        while app.screen.outer_size != Size(40, 12):  # laid out, and nothing more
+            await asyncio.sleep(0)
+        app.post_message(Resize(Size(80, 24), Size(80, 24)))
+        await until(pilot, lambda: [*screen.display] == shown)
 
 
 @pytest.mark.parametrize("keys", [(), ("m",)], ids=["dashboard", "metrics"])

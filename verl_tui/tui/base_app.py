@@ -217,10 +217,13 @@ class TerminalApp(KeyQueue[int]):
         self._repaint_soon()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Paint anew where the screen has this size already: it had another for a moment.
+        """Forget what stands in the terminal; paint anew where the screen has this size already, as
+        Textual sees no change.
 
-        The terminal has lost the cells beyond the smallest of its sizes; Textual sees no change.
+        The terminal has lost the cells beyond the smallest of its sizes, of which not all are heard
+        of, or painted.
         """
+        self.forget_cells()
         if self._has_screen and event.size == self.screen.outer_size:
             self._repaint_soon()
 

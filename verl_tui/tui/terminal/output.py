@@ -67,9 +67,13 @@ class TerminalOutput(App[ReturnType]):
         place = self.screen.outer_size.clamp_offset(self.cursor_position)
         return bool(place != app._previous_cursor_position)
 
-    def write_all_cells(self) -> None:
-        """Write the whole screen again: the terminal may have lost part of it."""
+    def forget_cells(self) -> None:
+        """Have the next frame written whole: the terminal may have lost part of the last one."""
         self._cells.forget()
+
+    def write_all_cells(self) -> None:
+        """Write the whole screen again now."""
+        self.forget_cells()
         self.refresh(repaint=True, layout=True)
 
     def write_sequence(self, sequence: str) -> None:
