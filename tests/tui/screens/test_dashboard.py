@@ -654,3 +654,12 @@ async def test_the_run_that_needs_a_look_is_shown_first_and_never_again(demo: Mo
         app._show()
         await settle(pilot)
         assert app._view(NOW).run.name == next(iter(demo.runs))
+
+
+async def test_samples_that_have_been_read_as_the_app_ends_are_no_error(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await app.query_one(SamplesPanel).remove()
+        app.post_message(app.Read())
+        await pilot.pause()
+        assert app.is_running

@@ -179,19 +179,23 @@ class DashboardLayout(BufferedScreen[None]):
         line.show(*status(view, line.size.width or self.size.width, alone=alone))
 
     def _show_charts(self) -> None:
-        charts = self.query_one(ChartsPanel)
-        if charts.display and self._view is not None:
-            charts.attempt(charts.show, self._view, otherwise=None)
+        if self._view is not None:
+            self._show_panel(ChartsPanel, self._view)
+
+    def _show_panel(self, kind: type[Panel], view: View) -> bool:
+        """Draw one panel; return False where it is not in sight, or gone as the app ends."""
+        for panel in self._panels:
+            if isinstance(panel, kind) and panel.display:
+                panel.attempt(panel.show, view, otherwise=None)
+                return True
+        return False
 
     def show_samples(self, view: View) -> None:
         """Draw the samples alone, of which more have been read; with them they may need more
         room.
         """
-        panel = self.query_one(SamplesPanel)
-        if panel.display:
-            panel.attempt(panel.show, view, otherwise=None)
-            if self._divide(view):
-                self._after_layout()
+        if self._show_panel(SamplesPanel, view) and self._divide(view):
+            self._after_layout()
 
     def welcome(self) -> None:
         """Name the first keys to know, until one has been pressed."""
@@ -322,7 +326,7 @@ class DashboardLayout(BufferedScreen[None]):
     def _divide(self, view: View) -> bool:
         """Give each panel the rows that it needs; return whether any has got others."""
         width, rows = self.size
-        rows -= 1 + self.query_one(Keys).display + self.query_one(Hint).display
+        rows -= 1 + sum(one.display for one in self.children if isinstance(one, Keys | Hint))
         inner = max(1, width - 2)
         needs = {
             panel.id or "": need
