@@ -10,16 +10,23 @@ from hypothesis import strategies as st
 
 from verl_tui.records import Sample
 from verl_tui.rendering.samples.answers import (
+    Comparison,
     compare,
-    compared_row,
+    compared_words,
     differences,
     final_answer,
     find_answers,
     judged,
     truth_marks,
+    truth_row,
 )
 from verl_tui.rendering.samples.stretches import parse
 from verl_tui.text import safe
+
+
+def said(found: Comparison, truth: str) -> str:
+    """What the screen says of an answer beside the ground truth."""
+    return "".join(text for text, _ in compared_words(found, truth))
 
 
 def answer(text: str) -> str | None:
@@ -52,25 +59,25 @@ def test_answers(text: str, expected: str | None) -> None:
 @pytest.mark.parametrize(
     ("given_answer", "truth", "expected"),
     [
-        ("42", "42", "same"),
-        ("1,000", "1000", "equal numbers, written differently (heuristic)"),
-        ("1000.0", "1,000", "equal numbers, written differently (heuristic)"),
-        ("$18", "18", "equal but for the writing (heuristic)"),
-        ("1e3", "1000", "equal numbers, written differently (heuristic)"),
-        (r"\frac{1}{2}", "0.5", "equal numbers, written differently (heuristic)"),
-        (r"\dfrac12", "1/2", "equal numbers, written differently (heuristic)"),
-        ("-0.5", "-1/2", "equal numbers, written differently (heuristic)"),
-        (r"\text{Paris}.", "paris", "equal but for the writing (heuristic)"),
-        (r"x + 1", "$x+1$", "equal but for the writing (heuristic)"),
+        ("42", "42", "agrees"),
+        ("1,000", "1000", "agrees as a number (heuristic)"),
+        ("1000.0", "1,000", "agrees as a number (heuristic)"),
+        ("$18", "18", "agrees but for the writing (heuristic)"),
+        ("1e3", "1000", "agrees as a number (heuristic)"),
+        (r"\frac{1}{2}", "0.5", "agrees as a number (heuristic)"),
+        (r"\dfrac12", "1/2", "agrees as a number (heuristic)"),
+        ("-0.5", "-1/2", "agrees as a number (heuristic)"),
+        (r"\text{Paris}.", "paris", "agrees but for the writing (heuristic)"),
+        (r"x + 1", "$x+1$", "agrees but for the writing (heuristic)"),
         ("41", "42", "differs"),
         ("50%", "50", "differs"),
         ("1,00", "100", "differs"),
-        ("1/0", "1/0", "same"),
+        ("1/0", "1/0", "agrees"),
         ("18 dollars", "18", "differs"),
-        ("he", '{"target": ["she", "he"]}', "same"),
-        ("18", "They sum to 18.\n#### 18", "same"),
-        ("3", r"We find $\boxed{3}$.", "same"),
-        ("18", "18.0", "equal numbers, written differently (heuristic)"),
+        ("he", '{"target": ["she", "he"]}', "agrees"),
+        ("18", "They sum to 18.\n#### 18", "agrees"),
+        ("3", r"We find $\boxed{3}$.", "agrees"),
+        ("18", "18.0", "agrees as a number (heuristic)"),
     ],
 )
 def test_comparisons(given_answer: str, truth: str, expected: str) -> None:
@@ -92,8 +99,26 @@ def test_the_extracted_answer_goes_first() -> None:
     found = judged(sample, parse(sample.response).stretches)
     assert found is not None
     assert (found.name, found.answer, found.words) == ("pred", "4", "differs")
-    assert compared_row(found)[0] == ("pred  ", "dim")
+    assert said(found, "42") == "pred 4 differs"
     assert truth_marks("42", found) == [(1, 2, "differs")]
+
+
+@pytest.mark.parametrize(
+    ("given_answer", "truth", "expected"),
+    [
+        ("42", "42", "42 · the answer agrees"),
+        ("41", "42", "42 · the answer 41 differs"),
+        ("1,000", "1000", "1000 · the answer 1,000 agrees as a number (heuristic)"),
+        ("he", '["she", "he"]', '["she", "he"] · the answer he agrees'),
+    ],
+)
+def test_answer_and_truth_are_one_row(given_answer: str, truth: str, expected: str) -> None:
+    found = compare(given_answer, truth)
+    assert found is not None
+    row = truth_row(truth, found, 80, ascii_only=False)
+    assert row is not None
+    assert "".join(text for text, _ in row) == expected
+    assert truth_row(truth, found, 20, ascii_only=True) is None
 
 
 def test_differences() -> None:
@@ -106,7 +131,7 @@ def test_differences() -> None:
 def test_anything_is_compared(first: str | None, second: str | None) -> None:
     found = compare(first, second)
     if found is not None:
-        assert "".join(text for text, _ in compared_row(found))
+        assert said(found, second or "").endswith(found.words)
 
 
 @pytest.mark.parametrize("piece", [r"\boxed{", "}", "{", r"\boxed{1}", "#### 1\n", "answer: ", "#"])

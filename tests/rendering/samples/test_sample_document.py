@@ -34,7 +34,7 @@ def test_parts_and_their_headings() -> None:
     assert shown(Document(one, 60, 30)) == [
         *("▾ 1 prompt  5 characters", "asked", ""),
         *("▾ 2 response  8 characters", "answered", ""),
-        *("▾ 3 ground truth", "42", "pred  41  differs", ""),
+        *("▾ 3 ground truth", "42 · pred 41 differs", ""),
         *("▾ 4 fields", "acc  1", "pred  41", "ok  True", "group  g"),
     ]
     assert shown(Document(sample(), 60, 10, ascii_only=True)) == [
@@ -91,13 +91,15 @@ def test_kinds_stand_in_the_margin_and_turns_above() -> None:
     assert not any("turn 1" in row or "differs" in row for row in raw[:8])
 
 
-def test_the_answer_stands_below_the_truth() -> None:
+def test_the_answer_stands_beside_the_truth_or_below_it() -> None:
     one = sample(response="So \\boxed{1,000}.", ground_truth="1000")
     rows = shown(Document(one, 80, 10))
-    assert rows[-1] == "answer  1,000  equal numbers, written differently (heuristic)"
+    assert rows[-1] == "1000 · the answer 1,000 agrees as a number (heuristic)"
     other = Document(sample(response="So \\boxed{1001}.", ground_truth="1000"), 80, 10)
-    assert shown(other)[-1] == "answer  1001  differs"
-    assert other.row(len(other) - 2) == [("100", "truth"), ("0", "differs")]
+    assert shown(other)[-1] == "1000 · the answer 1001 differs"
+    assert other.row(len(other) - 1)[:2] == [("100", "truth"), ("0", "differs")]
+    narrow = Document(other.sample, 25, 10)
+    assert shown(narrow)[-2:] == ["1000", "the answer 1001 differs"]
 
 
 def test_hits_are_marked_counted_and_found() -> None:

@@ -87,7 +87,7 @@ def test_header() -> None:
 
 
 def test_samples_of_one_prompt_are_a_group_even_if_the_log_names_none() -> None:
-    group = [sample(1, i, prompt="same") for i in range(3)] + [sample(1, 3, prompt="other")]
+    group = [sample(1, i, prompt="agrees") for i in range(3)] + [sample(1, 3, prompt="other")]
     assert "3/3 in its group" in texts(header(group, 2, 80, 2))[0]
     assert "group" not in texts(header(group, 3, 80, 2))[0]
 
@@ -112,8 +112,7 @@ def test_body() -> None:
         "prompt    one",
         "          two",
         "response  response 1-1",
-        "truth     42",
-        "pred      41  differs",
+        "truth     42 · pred 41 differs",
         "extras    acc 1 · format 0.5",
         "          pred: 41",
     ]
@@ -135,8 +134,7 @@ def test_kinds_are_named_in_the_column_of_labels() -> None:
         "          1+1",
         "          ```",
         "answer    So \\boxed{2}.",
-        "truth     2.0",
-        "answer    2  equal numbers, written differently (heuristic)",
+        "truth     2.0 · the answer 2 agrees as a number (heuristic)",
     ]
     assert rows[1][1] == ("hm", "thought")
     assert ("\\boxed{2}", "answer") in rows[9]
@@ -214,21 +212,21 @@ def test_a_long_response_keeps_its_beginning_and_its_answer_in_sight() -> None:
     assert texts(body_rows(shown, 80, 8)) == [
         "prompt    2+2?",
         "response  line 0",
-        "          … 16 lines, u unfolds",
+        "          … 15 lines, u unfolds",
+        "          line 16",
         "          line 17",
         "          line 18",
         "answer    So \\boxed{4}.",
-        "truth     4",
-        "answer    4  same",
+        "truth     4 · the answer agrees",
     ]
     assert texts(body_rows(shown, 80, 4)) == [
         "prompt    2+2?",
-        "response  … So \\boxed{4}.",
-        "truth     4",
-        "answer    4  same",
+        "response  … line 18",
+        "answer    So \\boxed{4}.",
+        "truth     4 · the answer agrees",
     ]
-    assert texts(body_rows(shown, 30, 4))[1] == "response … So \\boxed{4}."
-    assert len(body_rows(shown, 80, 8, unfolded=True)) == 23
+    assert texts(body_rows(shown, 30, 3))[1] == "response … So \\boxed{4}."
+    assert len(body_rows(shown, 80, 8, unfolded=True)) == 22
 
 
 def test_the_folded_prompt_is_typed() -> None:

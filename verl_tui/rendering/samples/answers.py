@@ -12,6 +12,8 @@ from difflib import SequenceMatcher
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
+from rich.cells import cell_len
+
 from verl_tui.patterns import pattern
 from verl_tui.rendering.samples.marks import pieces
 from verl_tui.rendering.samples.template import ANSWER, ASSISTANT, CODE, THOUGHT
@@ -67,7 +69,7 @@ class Comparison(NamedTuple):
     """The ground truth, of several accepted ones the one that fits."""
     words: str
     same: bool
-    name: str = "answer"
+    name: str = ANSWER
     """The field that it comes from, if the reward function has extracted it."""
 
 
@@ -109,21 +111,41 @@ def judged(sample: Sample, stretches: Sequence[Stretch]) -> Comparison | None:
     """Compare the answer that the reward function extracted, else that of the response."""
     name, answer = next(
         ((name, value) for name in _EXTRACTED if isinstance(value := sample.extras.get(name), str)),
-        ("answer", None),
+        (ANSWER, None),
     )
     if not answer:
-        name, answer = "answer", final_answer(sample.response.strip("\n"), stretches)
+        name, answer = ANSWER, final_answer(sample.response.strip("\n"), stretches)
     found = compare(answer, sample.ground_truth)
     return found._replace(name=name) if found is not None else None
 
 
-def compared_row(compared: Comparison) -> Pieces:
-    """Return a response's answer as a row, its differences from the ground truth marked."""
+def compared_words(compared: Comparison, beside: str) -> Pieces:
+    """Say how a response's answer compares with the ground truth, its differences marked.
+
+    Args:
+        compared: The answer and the ground truth.
+        beside: The ground truth as it stands beside these words: an equal answer is not repeated.
+    """
     answer = one_line(compared.answer)
-    changed = [] if compared.same else differences(answer, one_line(compared.truth))
-    spans = [(start, end, DIFFERS) for start, end in changed]
-    words = [(f"{compared.name}  ", "dim"), *pieces(answer, 0, len(answer), spans, ANSWER)]
-    return [*words, (f"  {compared.words}", "dim")]
+    name = "the answer" if compared.name == ANSWER else compared.name
+    words: Pieces = [(f"{name} ", "dim")]
+    if not compared.same or answer.strip() != one_line(beside).strip():
+        changed = [] if compared.same else differences(answer, one_line(compared.truth))
+        spans = [(start, end, DIFFERS) for start, end in changed]
+        words += [*pieces(answer, 0, len(answer), spans, ANSWER), (" ", "")]
+    return [*words, (compared.words, "dim")]
+
+
+def truth_row(truth: str, compared: Comparison, width: int, *, ascii_only: bool) -> Pieces | None:
+    """Return the ground truth and how the answer compares with it as one row, None where they take
+    more.
+    """
+    if "\n" in truth:
+        return None
+    dot = " | " if ascii_only else " · "
+    marked = pieces(truth, 0, len(truth), truth_marks(truth, compared), "truth")
+    row = [*marked, (dot, "dim"), *compared_words(compared, truth)]
+    return row if sum(cell_len(text) for text, _ in row) <= width else None
 
 
 def truth_marks(text: str, compared: Comparison) -> list[MarkedSpan]:
@@ -209,13 +231,13 @@ def _last_marked(text: str) -> str:
 def _alike(answer: str, truth: str) -> str:
     """Return in which way two answers are alike, empty if they are not."""
     if answer.strip() == truth.strip():
-        return "same"
+        return "agrees"
     plain, expected = _plain(answer), _plain(truth)
     if plain and plain.casefold() == expected.casefold():
-        return "equal but for the writing (heuristic)"
+        return "agrees but for the writing (heuristic)"
     number = _number(plain)
     if number is not None and number == _number(expected):
-        return "equal numbers, written differently (heuristic)"
+        return "agrees as a number (heuristic)"
     return ""
 
 

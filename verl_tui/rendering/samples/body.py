@@ -64,7 +64,7 @@ def body_rows(
         )
         for label, text, found in _both(sample)
     )
-    truth = list(_truth(sample, width))
+    truth = list(_truth(sample, width, ascii_only=ascii_only))
     extras = _extras(sample.extras, ascii_only=ascii_only)
     fields = list(_part("extras", extras, "extras", width)) if extras else []
     if unfolded:
@@ -90,15 +90,24 @@ def _both(sample: Sample) -> Iterator[tuple[str, str, Conversation]]:
     yield from zip(("prompt", "response"), texts, parse_both(*texts), strict=True)
 
 
-def _truth(sample: Sample, width: int) -> Iterator[Pieces]:
+def _truth(sample: Sample, width: int, *, ascii_only: bool) -> Iterator[Pieces]:
     """Yield the ground truth, and how the answer compares with it."""
     if sample.ground_truth is None:
         return
-    yield from _part("truth", sample.ground_truth, "truth", width)
     _, (_, _, answered) = _both(sample)
     compared = answers.judged(sample, answered.stretches)
-    if compared is not None:
-        yield from _compared(compared, width)
+    if compared is None:
+        yield from _part("truth", sample.ground_truth, "truth", width)
+        return
+    truth = sample.ground_truth.strip("\n")
+    labels = _labels(width)
+    label = ("truth".ljust(labels or len("truth ")), "label")
+    row = answers.truth_row(truth, compared, width - len(label[0]), ascii_only=ascii_only)
+    if row is not None:
+        yield [label, *row]
+        return
+    yield from _part("truth", truth, "truth", width)
+    yield cut([(" " * labels, ""), *answers.compared_words(compared, truth)], width)
 
 
 class _Note(NamedTuple):
@@ -215,13 +224,6 @@ def _part(label: str, text: str, role: str, width: int) -> Iterator[Pieces]:
             yield [(line, role)]
     if next(lines, None) is not None:
         yield cut([(" " * labels, ""), ("the rest is not shown", "dim")], width)
-
-
-def _compared(compared: answers.Comparison, width: int) -> Iterator[Pieces]:
-    """Yield the row of the answer below the ground truth."""
-    label, *rest = answers.compared_row(compared)
-    name = label[0].strip()
-    yield cut([(name.ljust(max(_labels(width), len(name) + 1)), "label"), *rest], width)
 
 
 def _extras(extras: Mapping[str, Any], *, ascii_only: bool) -> str:

@@ -168,6 +168,8 @@ class Document:
         if line.end <= line.start:
             return beside
         name, text = self._parts[line.part]
+        if name == "truth" and self._truth_row:
+            return self._truth_row
         found = self._marks_of(line.part)
         if self.here is not None and self.here.part == line.part:
             found = marks.over(found, [(self.here.start, self.here.end, "here")])
@@ -244,8 +246,18 @@ class Document:
         words = f"{rule * 2} {self._turns[self._typed[line.part].turn(line.start)]} "
         return words + rule * max(0, min(self._width, 72) - len(words))
 
+    @cached_property
+    def _truth_row(self) -> Pieces | None:
+        """The ground truth and how the answer compares with it, where one row holds both."""
+        truth = dict(self._parts).get("truth")
+        if truth is None or self._compared is None:
+            return None
+        return answers.truth_row(truth, self._compared, self._width, ascii_only=self._ascii)
+
     def _compared_row(self) -> Pieces:
-        return answers.compared_row(self._compared) if self._compared is not None else []
+        if self._compared is None:
+            return []
+        return answers.compared_words(self._compared, self.sample.ground_truth or "")
 
     # -- layout ------------------------------------------------------------------------------------
 
@@ -260,7 +272,7 @@ class Document:
                 yield from self._folded_lines(at, name, text)
             else:
                 yield from self._text_lines(at, text)
-            if name == "truth" and self._compared is not None:
+            if name == "truth" and self._compared is not None and not self._truth_row:
                 yield _DocumentRow(at, len(text) + 1, len(text) + 1, "compared")
 
     def _text_lines(self, at: int, text: str) -> Iterator[_DocumentRow]:
