@@ -225,14 +225,21 @@ class Monitor:
             most.give_way()
 
     def _show_preview(self, preview: Preview, now: float) -> None:
-        """Show a run as a preview, and judge its end, until all of it has been read."""
+        """Show a run as a preview, or as a fuller one, until all of it has been read; judge its
+        end.
+        """
         name = preview.run
-        if name in self.runs:
+        before = self.runs.get(name)
+        if before is not None and name not in self._behind:
             return
         try:
             shown, end = _previewed(preview, now), _run_of(name, preview.end, now)
         except Exception as error:  # noqa: BLE001 - reading all of it says what is wrong
             debug_log.note_error(f"preview of {name}", error)
+            return
+        if before is not None:
+            shown.revision += before.revision
+            self._show(shown)
             return
         self._behind[name] = Run(name)
         self._show(shown)

@@ -46,8 +46,8 @@ def test_a_preview_finds_what_is_at_the_end_and_says_not_since_when(
     monkeypatch.setattr(preview, "LONG", LONG)
     previews = preview.Previews()
     previews.add("run", FoundFile(path, filelogger), 0)
-    (found,) = previews.take()
-    monitor.apply(found, NOW)
+    for found in previews.take():
+        monitor.apply(found, NOW)
     early = monitor.verdicts["run"]
     assert [(one.id, one.since_step) for one in early.findings] == [("not-finite", None)]
     assert not early.not_judged, "what a part does not tell is no reason"

@@ -19,7 +19,7 @@ from verl_tui.sources.formats.console import decoder as console
 from verl_tui.sources.formats.tensorboard import reader as events
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from verl_tui.runs.run import Run
@@ -90,14 +90,25 @@ def test_a_preview_has_the_end_and_the_shape_until_all_is_read(
 
     previews = preview.Previews()
     previews.add(feed.names[0], FoundFile(path, format), 0)
-    (found,) = previews.take()
-    monitor.apply(found, NOW)
+    end, whole = previews.take()
+    monitor.apply(end, NOW)
+    (shown,) = monitor.runs.values()
+    newest = _points(shown)
+    assert shown.preview
+    assert shown.step == _steps()[-1]
+    assert min(newest) > _steps()[-1] // 2
+    judged, revision = monitor.verdicts[shown.name], shown.revision
+
+    monitor.apply(whole, NOW)
     (shown,) = monitor.runs.values()
     early = _points(shown)
     assert shown.preview
+    assert shown.revision > revision
+    assert monitor.verdicts[shown.name] is judged
     assert monitor.loaded() < 0.9
     assert shown.step == _steps()[-1]
     assert len(early) > 100
+    assert newest.items() <= early.items()
     assert min(early) < _steps()[-1] // 20
 
     run, plain = _read(monitor, feed), _read(other, again)
@@ -117,8 +128,8 @@ def test_event_files_are_previewed_though_each_number_is_a_record_of_its_own(
     monitor.apply(feed.scan(), NOW)
     previews = preview.Previews()
     previews.add(feed.names[0], FoundFile(path, events), 0)
-    (found,) = previews.take()
-    monitor.apply(found, NOW)
+    for found in previews.take():
+        monitor.apply(found, NOW)
     (shown,) = monitor.runs.values()
     early = _points(shown, "actor/ppo_kl")
     assert shown.step == 9_999
@@ -137,19 +148,23 @@ def test_event_files_are_previewed_though_each_number_is_a_record_of_its_own(
 def test_a_log_that_cannot_be_previewed_costs_no_other_run_its_preview(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    attempt = preview.preview
+    attempt = preview.previews
 
-    def failing(run: str, files: Sequence[preview.PreviewedFile]) -> preview.Preview | None:
+    def failing(run: str, files: Sequence[preview.PreviewedFile]) -> Iterator[preview.Preview]:
         if run == "broken":
             raise OSError(5, "Input/output error")
         return attempt(run, files)
 
-    monkeypatch.setattr(preview, "preview", failing)
+    monkeypatch.setattr(preview, "previews", failing)
     file = FoundFile(_file_logger(tmp_path / "run.jsonl"), filelogger)
     previews = preview.Previews()
     previews.add("broken", file, 0)
     previews.add("readable", file, 0)
-    assert [one.run for one in previews.take()] == ["readable"]
+    previews.add("another", file, 0)
+    found = [(one.run, bool(one.between)) for one in previews.take()]
+    ends, wholes = found[:2], found[2:]
+    assert sorted(ends) == [("another", False), ("readable", False)]
+    assert sorted(wholes) == [("another", True), ("readable", True)]
 
 
 def test_a_short_log_and_one_that_only_counts_its_steps_have_no_preview(tmp_path: Path) -> None:

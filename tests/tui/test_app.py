@@ -35,6 +35,8 @@ from watching import (
 
 from verl_tui.config import Config
 from verl_tui.records import Batch, SourceStatus
+from verl_tui.sources.discovery.finder import Discovery
+from verl_tui.sources.preview import Preview
 from verl_tui.tui import monitor_app
 from verl_tui.tui.app import VerlApp
 from verl_tui.tui.panels.charts import ChartsPanel
@@ -50,9 +52,11 @@ from verl_tui.tui.widgets.plot import Plot
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from verl_tui.monitor import Monitor
+    from verl_tui.monitor import Monitor, News
+    from verl_tui.reading import NewsSource
 
 BINDINGS = [
     binding
@@ -530,6 +534,42 @@ async def test_a_half_written_line_does_not_keep_the_screen_loading(tmp_path: Pa
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: "step 30" in text(app) and "nothing found" in text(app))
         await until(pilot, lambda: "reading" not in text(app))  # neither the log nor the GPUs
+
+
+class _OnlyPreviewed:
+    """A reading that has come no further than a log's end."""
+
+    def __init__(self, notify: Callable[[], object]) -> None:
+        self._notify = notify
+        self._news: list[News] = []
+
+    def start(self) -> None:
+        (batch,) = _batches("long", 48_001, 2.5)
+        end = replace(batch, status=replace(batch.status, bytes_read=10, size=10_000), live=False)
+        self._news = [Discovery((), (), ()), Preview("long", (end,))]
+        self._notify()
+
+    def stop(self) -> None:
+        pass
+
+    def take(self) -> Iterator[News]:
+        while self._news:
+            yield self._news.pop(0)
+
+    @property
+    def waiting(self) -> bool:
+        return bool(self._news)
+
+
+class _PreviewingApp(VerlApp):
+    def new_reading(self) -> NewsSource:
+        return _OnlyPreviewed(lambda: self.post_message(self.News()))
+
+
+async def test_the_end_of_a_long_log_is_drawn_without_a_wait() -> None:
+    app = _PreviewingApp([], Config(refresh=3600.0))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: "step 48001" in text(app))
 
 
 async def test_r_reads_everything_again(tmp_path: Path) -> None:

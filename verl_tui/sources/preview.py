@@ -1,16 +1,16 @@
 """A preview of a run with long logs, long before they have been read whole.
 
-Of each long log its beginning is read, half a megabyte at its end, and blocks at strides over all
-of it: the state, the last steps and the shape of the curves are there after the same time for a
-gigabyte as for a megabyte. The exact reading goes on behind it and takes nothing from it, so that
-a run that was previewed comes out as any other.
+Of each long log its beginning is read and half a megabyte at its end, and shown: the state and the
+last steps are there after the same time for a gigabyte as for a megabyte. Then blocks at strides
+over all of it show the shape of the curves. The exact reading goes on behind it and takes nothing
+from it, so that a run that was previewed comes out as any other.
 """
 
 from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass, replace
-from itertools import compress
+from itertools import chain, compress, islice
 from typing import TYPE_CHECKING
 
 from verl_tui import debug_log
@@ -23,7 +23,7 @@ from verl_tui.sources.source_reader import source_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from verl_tui.records import Record
+    from verl_tui.records import Record, SourceStatus
     from verl_tui.sources.discovery.found import FoundFile
     from verl_tui.sources.parts import LogParts
     from verl_tui.sources.source import Source
@@ -48,8 +48,8 @@ class Preview:
     """Name of the run."""
     end: tuple[Batch, ...]
     """The beginnings and ends of its logs."""
-    between: tuple[Batch, ...]
-    """Rows at strides over what lies between."""
+    between: tuple[Batch, ...] = ()
+    """Rows at strides over what lies between, once they have been read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,29 +71,31 @@ class Previews:
         self._files.setdefault(run, []).append(PreviewedFile(file, ordinal))
 
     def take(self) -> Iterator[Preview]:
-        """Yield a preview of each run with a long log, the one written last first.
+        """Yield previews of each run with a long log, the one written last first: of all of them
+        their ends, then with what lies between.
 
         A log that cannot be previewed is read as any other.
         """
         noted, self._files = self._files, {}
         long = [run for run, files in noted.items() if any(_is_long(one.file) for one in files)]
-        for run in sorted(long, key=lambda run: max(map(_modified, noted[run])), reverse=True):
-            if (found := _attempted(run, noted[run])) is not None:
-                yield found
+        long.sort(key=lambda run: max(map(_modified, noted[run])), reverse=True)
+        attempts = [_attempted(run, noted[run]) for run in long]
+        for one in chain(attempts, attempts):
+            yield from islice(one, 1)
 
 
-def _attempted(run: str, files: Sequence[PreviewedFile]) -> Preview | None:
-    """Return a preview of a run; an error costs the preview alone."""
+def _attempted(run: str, files: Sequence[PreviewedFile]) -> Iterator[Preview]:
+    """Yield the previews of a run; an error costs those that were still to come."""
     try:
-        return preview(run, files)
+        yield from previews(run, files)
     except Exception as error:  # noqa: BLE001 - a net at the border
         debug_log.note_error(f"preview of {run}", error)
-        return None
 
 
-def preview(run: str, files: Sequence[PreviewedFile]) -> Preview | None:
-    """Return a preview of a run, None where the ends of its logs do not tell its steps, or where
-    all rows between tell which of several event files holds at a step.
+def previews(run: str, files: Sequence[PreviewedFile]) -> Iterator[Preview]:
+    """Yield a preview of a run's ends, and one with what lies between; none where the ends of its
+    logs do not tell its steps, or where all rows between tell which of several event files holds at
+    a step.
 
     The status of each source says how much of it has been read.
 
@@ -101,23 +103,25 @@ def preview(run: str, files: Sequence[PreviewedFile]) -> Preview | None:
         OSError: A log cannot be read.
     """
     if sum(map(_is_long_by_time, files)) > 1:
-        return None
+        return
     ends: list[Batch] = []
-    between: list[Batch] = []
+    later: list[tuple[EndSource, Batch]] = []
+    """Those with something between."""
     for one in files:
         file = one.file
         if has_parts(file.format, file.path):
             source = EndSource(file.path, file.format, one.ordinal, _END)
             end = _read(run, source)
             if not _tells_steps(source):
-                return None
+                return
             if source.start:
-                earlier, end = _parts(end, source)
-                between.append(earlier)
+                later.append((source, end))
+                end = _in_place(end, source)
             ends.append(end)
         elif bytes_of(file.path) <= _END:
             ends.append(_read(run, source_of(file, one.ordinal)))
-    return Preview(run, tuple(ends), tuple(between))
+    yield Preview(run, tuple(ends))
+    yield Preview(run, tuple(ends), tuple([_between(end, source) for source, end in later]))
 
 
 def _tells_steps(source: EndSource) -> bool:
@@ -127,12 +131,20 @@ def _tells_steps(source: EndSource) -> bool:
     return not source.needs_beginning and source.complete_from is not None
 
 
-def _parts(end: Batch, source: EndSource) -> tuple[Batch, Batch]:
-    """Return rows at strides over what lies before the end of a log, and the end in its place."""
-    rows = tuple(_earlier(_Blocks(source, end.records).read(), source.complete_from or 0))
-    status = replace(end.status, bytes_read=min(source.cost, source.start))
+def _in_place(end: Batch, source: EndSource) -> Batch:
+    """Return the end of a log with its place in it, and with how much has been read."""
     placed = tuple(_placed(source.parts, end.records, source.start))
-    return Batch(end.run, status, rows), Batch(end.run, status, placed)
+    return Batch(end.run, _status(end, source), placed)
+
+
+def _between(end: Batch, source: EndSource) -> Batch:
+    """Return rows at strides over what lies before the end of a log."""
+    rows = tuple(_earlier(_joined(_Blocks(source, end.records).read()), source.complete_from or 0))
+    return Batch(end.run, _status(end, source), rows)
+
+
+def _status(end: Batch, source: EndSource) -> SourceStatus:
+    return replace(end.status, bytes_read=min(source.cost, source.start))
 
 
 def _read(run: str, source: Source) -> Batch:
@@ -178,6 +190,24 @@ def _training_rows(records: Iterable[Record]) -> Iterator[MetricRows]:
             continue
         if record.progress:
             yield record
+
+
+def _joined(rows: Iterable[MetricRows]) -> Iterator[MetricRows]:
+    """Yield the rows of all blocks with the same keys as one record: event files have one for each
+    tag in each block.
+    """
+    alike: dict[tuple[tuple[str, ...], bool], list[MetricRows]] = {}
+    for one in rows:
+        alike.setdefault((one.keys, bool(one.times)), []).append(one)
+    for found in alike.values():
+        columns = zip(*[one.columns for one in found], strict=True)
+        yield replace(
+            found[0],
+            steps=array("q", chain.from_iterable([one.steps for one in found])),
+            columns=tuple([array("d", chain.from_iterable(parts)) for parts in columns]),
+            orders=[order for one in found for order in one.orders],
+            times=[time for one in found for time in one.times],
+        )
 
 
 def _earlier(rows: Iterable[MetricRows], end: int) -> Iterator[MetricRows]:

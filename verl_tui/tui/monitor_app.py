@@ -7,7 +7,7 @@ import os
 from abc import abstractmethod
 from threading import Thread
 from time import monotonic, time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from textual import on
 from textual.message import Message
@@ -22,6 +22,7 @@ from verl_tui.rendering.session.acknowledgements import Acknowledgements
 from verl_tui.rendering.session.snapshot import Trouble
 from verl_tui.runs.views.state import State, state
 from verl_tui.sources import pipe
+from verl_tui.sources.preview import Preview
 from verl_tui.text import one_line
 from verl_tui.tui.base_app import TerminalApp
 from verl_tui.tui.notifications import notices
@@ -52,6 +53,17 @@ _SPARE = 1.0
 """Seconds after loading until work that can wait is done."""
 _SWEEP = 60.0
 """Seconds between two searches for garbage among all objects."""
+
+
+class _Taken(NamedTuple):
+    """What kinds of news have been taken in."""
+
+    logs: bool
+    """Of logs."""
+    gpus: bool
+    """A reading of the GPUs."""
+    shown_preview: bool
+    """A preview of the run that is shown."""
 
 
 class MonitorApp(TerminalApp):
@@ -143,26 +155,22 @@ class MonitorApp(TerminalApp):
         self._taking = False
         if self._reading is None:
             return
-        logs, gpus = self._take_in(self._reading, monotonic() + _BUDGET)
+        taken = self._take_in(self._reading, monotonic() + _BUDGET)
         complete = self._complete()
         if self._reading.waiting and not self._taking:
             self._taking = True
             self.post_message(self.News())
-        if complete and self._monitor.runs and not self._paused:
-            self._paint()  # a small log is seen without a wait
-        elif logs:
+        if (complete or taken.shown_preview) and not self._paused:
+            self._paint()  # a small log is seen without a wait, and so is the end of a long one
+        elif taken.logs:
             self._soon()
-        elif gpus and not self._paused:  # each delivery sends a message, and the first takes all
+        elif taken.gpus and not self._paused:  # the first of several messages takes all there is
             self._show()
 
-    def _take_in(self, reading: NewsSource, until: float) -> tuple[bool, bool]:
-        """Apply what waits to the monitor, until a monotonic time.
-
-        Returns:
-            True if there was news of logs; true if there was a reading of GPUs.
-        """
+    def _take_in(self, reading: NewsSource, until: float) -> _Taken:
+        """Apply what waits to the monitor, until a monotonic time; return what kinds there were."""
         now = self._clock()
-        logs = gpus = False
+        logs = gpus = shown_preview = False
         for news in reading.take():
             self.attempt(self._monitor.apply, news, now, otherwise=None)
             if isinstance(news, Batch) and not news.live:
@@ -171,18 +179,20 @@ class MonitorApp(TerminalApp):
                 gpus = True
             else:
                 logs = True
+            if isinstance(news, Preview) and self._picked in (None, news.run):
+                shown_preview = True
             if monotonic() > until:
                 break
-        return logs, gpus
+        return _Taken(logs, gpus, shown_preview)
 
     def _complete(self) -> bool:
-        """Note how far loading is; return True if it has just ended."""
+        """Note how far loading is; return True if it has just ended, with something to show."""
         was_loading, self._loading = self._loading, self._monitor.loaded() < 1.0
         if was_loading and not self._loading:
             # What was read stays: with many runs, a search for garbage in it delays a key by 50 ms.
             gc.freeze()
             self.set_timer(_SPARE, self._after_loading)
-        return was_loading and not self._loading
+        return was_loading and not self._loading and bool(self._monitor.runs)
 
     def _after_loading(self) -> None:
         """Do once what could wait until everything had been read."""
