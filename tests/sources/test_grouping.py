@@ -263,6 +263,17 @@ def test_what_wandb_writes_of_itself_is_no_log(tree):
     assert list(tree(files).values()) == [[f"{run}/run-abc.wandb"]]
 
 
+def test_a_wandb_run_that_was_copied_through_the_link_to_the_newest_one_is_one_run(tree):
+    files = {
+        "latest-run/run-abc.wandb": kept("letters"),
+        "latest-run/files/output.log": CONSOLE,
+        "latest-run/logs/debug-internal.log": CONSOLE,
+    }
+    assert list(tree(files).values()) == [
+        ["latest-run/files/output.log", "latest-run/run-abc.wandb"]
+    ]
+
+
 def test_a_tree_without_end_is_left_after_many_directories(tmp_path, monkeypatch):
     monkeypatch.setattr("verl_tui.sources.discovery.directory_walk.MOST_DIRECTORIES", 5)
     for n in range(9):

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 WANDB = "wandb"
 """The directory in which W&B keeps its runs."""
 _WANDB_RUN = pattern(r"^(?:offline-)?run-\d{8}_\d{6}-(.+)$")
+_LATEST = "latest-run"
+"""W&B's link to the directory of the newest run; a copy made through it has no other name."""
 _HPARAMS = pattern(r"\d{10}\.\d+")
 """A folder in which torch's `SummaryWriter.add_hparams` puts an event file of its own, named by the
 time.
@@ -83,9 +85,17 @@ class Folder:
 
 def wandb_id(path: Path) -> str | None:
     """Return the id of the W&B run whose directory a path lies in, None outside of any."""
-    return next(
-        (found.group(1) for part in reversed(path.parts) if (found := _WANDB_RUN.match(part))), None
-    )
+    for below, part in enumerate(reversed(path.parts)):
+        if (found := _WANDB_RUN.match(part)) is not None:
+            return found.group(1)
+        if part == _LATEST:
+            return _id_in(path.parents[below - 1] if below else path)
+    return None
+
+
+def _id_in(directory: Path) -> str:
+    logs = (log.stem.removeprefix("run-") for log in directory.glob("run-*.wandb"))
+    return min(logs, default=_LATEST)
 
 
 def is_events(path: Path) -> bool:
