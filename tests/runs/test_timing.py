@@ -57,7 +57,7 @@ def test_parts_and_what_nobody_times() -> None:
     ]
     assert (found.step, found.whole, found.key) == (40.0, 40.0, "timing_s/step")
     assert found.rest == pytest.approx(1.0)
-    assert found.share_of("nothing", "gen") == 0.5
+    assert found.parts[0].share == 0.5
     assert not found.overlaps
 
 
@@ -192,7 +192,7 @@ def test_without_a_time_of_the_whole_step_shares_are_of_the_parts() -> None:
     found = breakdown(training({"timing_s/gen": [3.0] * 4, "timing_s/adv": [1.0] * 4}))
     assert found is not None
     assert (found.key, found.whole, found.rest) == ("", 4.0, 0.0)
-    assert found.share_of("gen") == 0.75
+    assert (found.parts[0].name, found.parts[0].share) == ("gen", 0.75)
 
 
 def test_nothing_timed() -> None:

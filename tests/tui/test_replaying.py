@@ -26,7 +26,7 @@ from verl_tui.replay import Playback, Recording
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.health import HealthPanel
 from verl_tui.tui.panels.runs import RunsPanel
-from verl_tui.tui.replay_app import ReplayApp, at_moment
+from verl_tui.tui.replay_app import ReplayApp
 from verl_tui.tui.screens.dashboard import Dashboard
 from verl_tui.tui.widgets.rows import Rows
 
@@ -229,16 +229,6 @@ def test_keys_of_the_replay_are_no_others(tmp_path):
             key for one in place.BINDINGS if isinstance(one, Binding) for key in one.key.split(",")
         }
         assert not own & taken, place
-
-
-async def test_a_picture_of_a_step_needs_no_player(tmp_path):
-    recording = Recording.read([str(write_run(tmp_path, "run_7"))])
-    moment = recording.when(12)
-    assert moment is not None
-    app = at_moment(recording, Config(), moment)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await press(pilot)
-        assert "running  step 12" in text(app)
 
 
 def newest(app: ReplayApp) -> int:

@@ -208,13 +208,10 @@ def ranks(values: Sequence[float]) -> tuple[int, ...]:
     return tuple(found)
 
 
-def spearman(xs: Sequence[float], ys: Sequence[float]) -> float | None:
-    """Return the rank correlation of pairs, from -1 to 1; None where one side is all the same."""
-    return rank_correlation(ranks(xs), ranks(ys))
-
-
 def rank_correlation(xs: tuple[int, ...], ys: tuple[int, ...]) -> float | None:
-    """Return the correlation of two rows of ranks, None where one is all the same."""
+    """Return Spearman's correlation, from -1 to 1, of two rows of ranks; None where one is all the
+    same.
+    """
     (first, one), (second, other) = _moments(xs), _moments(ys)
     if not one or not other:
         return None

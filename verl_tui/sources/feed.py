@@ -366,11 +366,6 @@ def _is_text(path: Path) -> bool:
     return not any("\ud800" <= sign <= "\udfff" for sign in str(path))
 
 
-def explain(discovery: Discovery) -> str:
-    """Return what was not found and what is waited for, a sentence a line."""
-    return one_line("; ".join((*discovery.problems, *discovery.pending)), 2000)
-
-
 def _is_due(at: float, now: float) -> bool:
     """Return whether a search is due; a clock that was set back puts it off no further."""
     return not now < at <= now + _RESCAN

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from verl_tui.config import Config
     from verl_tui.reading import NewsSource
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.replay import Playback, Recording
+    from verl_tui.replay import Playback
 
 _BEAT = 0.1
 """Seconds between looks at whether something has happened."""
@@ -200,17 +200,3 @@ class ReplayApp(VerlApp):
             self._painted = monotonic()  # the way there is drawn only if it takes long
         else:
             self.call_later(self._paint)
-
-
-def at_moment(recording: Recording, config: Config, moment: float, **options: Any) -> VerlApp:
-    """Return the app as it was at a moment; it stands still, for pictures.
-
-    Args:
-        recording: The recorded run.
-        config: The user's configuration.
-        moment: For example `recording.when(512)`.
-        options: As for the app that watches.
-    """
-    return VerlApp(
-        (), config, monitor=recording.monitor(config, moment), clock=lambda: moment, **options
-    )

@@ -79,12 +79,6 @@ class Breakdown(NamedTuple):
         """True if the parts together take longer than the step: some run at the same time."""
         return self.rest < -_OVERLAP * self.whole
 
-    def share_of(self, *names: str) -> float | None:
-        """Return the share of the first of these parts that there is."""
-        return next(
-            (part.share for name in names for part in self.parts if part.name == name), None
-        )
-
 
 def breakdown(run: Run, window: int = WINDOW) -> Breakdown | None:
     """Return how the time of recent steps was spent, None where the log has no timers."""
