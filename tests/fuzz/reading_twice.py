@@ -11,10 +11,12 @@ from verl_tui.monitor import Monitor
 from verl_tui.sources.feed import Feed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from fuzz.damaged import Case
 
+    from verl_tui.monitor import News
     from verl_tui.runs.run import Run
 
 
@@ -22,30 +24,45 @@ class BrokenError(Exception):
     """Something that must always hold does not."""
 
 
-class _Watch:
+class Watch:
     """Reads what is below a directory, as often as it is told to."""
 
     def __init__(self, spec: Path) -> None:
         self._feed = Feed([str(spec)])
-        self._monitor = Monitor(Config())
+        self.monitor = Monitor(Config())
 
-    def look(self) -> None:
-        self._monitor.apply(self._feed.scan(), NOW)
-        for news in (*self._feed.reread, *self._feed.read()):
-            self._monitor.apply(news, NOW)
+    def look(self, *, search: bool = True) -> list[News]:
+        """Read what is new, and return it.
 
-    def found(self) -> dict[str, Any]:
-        """Return all that was read in the end; an error of a reader is none of a log."""
-        for news in self._feed.finish():
-            self._monitor.apply(news, NOW)
-        said = self._monitor.problems
-        for run in self._monitor.runs.values():
-            said += tuple(one.status.problem or "" for one in run.sources.values())
-        if wrong := [one for one in said if "any further" in one or "could not be examined" in one]:
-            raise BrokenError(wrong[0])
-        return {name: _described(run) for name, run in self._monitor.runs.items()} | {
-            "": sorted((one.path, one.reason) for one in self._monitor.passed)
-        }
+        Args:
+            search: Whether to look for new files, too.
+        """
+        found: list[News] = [self._feed.scan(), *self._feed.reread] if search else []
+        return self._taken((*found, *self._feed.read()))
+
+    def finish(self) -> list[News]:
+        """Read lines without an end, and return what they say."""
+        return self._taken(self._feed.finish())
+
+    def _taken(self, news: Iterable[News]) -> list[News]:
+        taken = list(news)
+        for one in taken:
+            self.monitor.apply(one, NOW)
+        return taken
+
+
+def _found(watch: Watch) -> dict[str, Any]:
+    """Return all that was read in the end; an error of a reader is none of a log."""
+    watch.finish()
+    monitor = watch.monitor
+    said = monitor.problems
+    for run in monitor.runs.values():
+        said += tuple(one.status.problem or "" for one in run.sources.values())
+    if wrong := [one for one in said if "any further" in one or "could not be examined" in one]:
+        raise BrokenError(wrong[0])
+    return {name: _described(run) for name, run in monitor.runs.items()} | {
+        "": sorted((one.path, one.reason) for one in monitor.passed)
+    }
 
 
 def _described(run: Run) -> dict[str, Any]:
@@ -76,14 +93,14 @@ def difference(case: Case, directory: Path, *, named: bool = False) -> str | Non
     """
     path = directory / case.name
     path.write_bytes(b"")
-    watch = _Watch(path if named else directory)
+    watch = Watch(path if named else directory)
     for look in case.looks:
         with path.open("ab") as file:
             file.write(case.data[path.stat().st_size : look])
         watch.look()
-    at_once = _Watch(path if named else directory)
+    at_once = Watch(path if named else directory)
     at_once.look()
-    grown, whole = watch.found(), at_once.found()
+    grown, whole = _found(watch), _found(at_once)
     for name in sorted(grown.keys() | whole.keys()):
         if name not in grown or name not in whole:
             return f"run {name!r} is only there {'as it grows' if name in grown else 'at once'}"

@@ -98,9 +98,12 @@ def test_a_log_that_is_written_anew_keeps_its_format(tmp_path: Path, named: bool
     log.write_text(ROWS)
     watch = Watch(log if named else tmp_path)
     watch.look()
-    log.write_text("WARNING the disk was full\n")
-    assert watch.look() == []
-    log.write_text('WARNING the disk was full\n{"step":3,"data":{"a":9}}\n')
+    begin = "WARNING the disk was full\n"
+    for _ in range(3):
+        log.write_text(begin)
+        assert watch.look() == []
+        begin += "WARNING it was full once more\n"
+    log.write_text(begin + '{"step":3,"data":{"a":9}}\n')
     assert watch.look() == []
     assert watch.formats == {"verl file logger"}
     (run,) = watch.monitor.runs.values()

@@ -40,6 +40,10 @@ class _Look(NamedTuple):
     first: bytes
     """Its first bytes."""
     format: Format | None
+    inherited: bool = False
+    """True if that is the format of what stood there before: the file has been written anew, and
+    has not said yet what it is.
+    """
 
 
 class NamedFiles:
@@ -65,33 +69,35 @@ class NamedFiles:
             return Named(None, "empty so far", wait=True)
         format = next((one for one in FORMATS if one.matches(plain(path), begin)), None)
         look = _Look(status, begin[:_FIRST], format)
-        if format is None and (b"\0" not in begin.strip(b"\0") or self._is_anew(path, look)):
-            look = look._replace(format=self._assumed(path, look))
+        if format is None and (before := self._before(path, look)) is not None:
+            look = look._replace(format=before, inherited=True)
+        elif format is None and b"\0" not in begin.strip(b"\0"):
+            look = look._replace(format=_assumed(path))
         format = look.format
         self._note(path, look)
         if format is None:
             return Named(None, "is a binary file, not a log")
         return Named(FoundFile(path, format, title=naming.title(begin)))
 
-    def _assumed(self, path: Path, look: _Look) -> Format:
-        """Return how a file is read whose beginning fits no format yet: one that was cut or
-        replaced is read on as what it was.
+    def _before(self, path: Path, look: _Look) -> Format | None:
+        """Return the format of a file before it was cut or replaced, None if it has only grown: it
+        is read on as that until it says what it is.
         """
         before = self._looks.get(path)
-        if before is not None and before.format is not None and not _grown(before, look):
-            return before.format
-        return tutorial if plain(path).suffix in (".jsonl", ".json") else console
-
-    def _is_anew(self, path: Path, look: _Look) -> bool:
-        """Return whether a file that had a format is another one now, or was cut."""
-        before = self._looks.get(path)
-        return before is not None and before.format is not None and not _grown(before, look)
+        if before is None or (_grown(before, look) and not before.inherited):
+            return None
+        return before.format
 
     def _note(self, path: Path, look: _Look) -> None:
         before = self._looks.get(path)
         if before is not None and before.format is not look.format:
             self.changed.add(path)
         self._looks[path] = look
+
+
+def _assumed(path: Path) -> Format:
+    """Return how a text is read whose beginning fits no format yet."""
+    return tutorial if plain(path).suffix in (".jsonl", ".json") else console
 
 
 def _grown(before: _Look, now: _Look) -> bool:

@@ -83,6 +83,10 @@ class _Inspection:
     at: int = 0
     """Bytes from its beginning that hold no mark of a console."""
     known: Recognised | None = None
+    inherited: bool = False
+    """True if that is the format of what stood there before: the file has been written anew, and
+    has not said yet what it is.
+    """
     binary: bool = False
 
     @property
@@ -93,7 +97,8 @@ class _Inspection:
     @property
     def is_provisional(self) -> bool:
         """True if it is a log by the little that was there of it."""
-        return not self.begun and self.known is not None and self.known.sure
+        by_content = self.known is not None and self.known.sure and not self.inherited
+        return by_content and not self.begun
 
     def note(self, known: Recognised | None, status: os.stat_result, first: bytes) -> None:
         """Note what a look has shown."""
@@ -239,7 +244,8 @@ class Probe:
         if not inspection.begun or not continued:
             known = self._by_beginning(path, inspection, begin, called)
         known = known or self._as_console(path, inspection, status.st_size, called)
-        inspection.note(known if known is not None or drops else before, status, first)
+        inspection.inherited = known is None and before is not None and not drops
+        inspection.note(before if inspection.inherited else known, status, first)
         if before is not None and _format(inspection.known) is not before.format:
             self.changed.add(path)
 
