@@ -182,13 +182,12 @@ def _step(field: str) -> int | None:
 
 def _number(field: str) -> float | None:
     """Return a value; None for an empty field and for words."""
-    text = field.strip()
-    if not text:
+    if not field:
         return None
     try:
-        return float(text)
+        return float(field)
     except ValueError:
-        return _TRUTH.get(text.lower())
+        return _TRUTH.get(field.strip().lower())
 
 
 class _CsvParts(LineParts):

@@ -202,15 +202,19 @@ class ConsoleDecoder:
         """Return the records of complete lines; those within a sample are taken at once."""
         out: list[MetricRow | Record] = []
         at = 0
+        idle = self._is_idle(number)
         while at < len(text):
             end = text.index(b"\n", at)
             line = text[at:end]
-            out.extend(self.decode(line, number))
             at, number = end + 1, number + 1
+            if idle and self._noise.has(line):
+                continue  # nothing has changed
+            out.extend(self._decode(line, number - 1))
             if self._sample.holds(self._prefix) and not self._blank:
                 end = self._take_sample(text, at, line)
                 number += text.count(b"\n", at, end)
                 at = end
+            idle = self._is_idle(number)
         return out
 
     def _take_sample(self, text: bytes, at: int, line: bytes) -> int:
@@ -225,6 +229,9 @@ class ConsoleDecoder:
         """Return the records of one line, or of the part of it behind a bar."""
         if self._is_idle(number) and self._noise.has(line):
             return ()
+        return self._decode(line, number)
+
+    def _decode(self, line: bytes, number: int) -> Sequence[MetricRow | Record]:
         out: list[MetricRow | Record] = []
         line = _without_hole(strip_ansi(line))
         if b"\r" in line or self._blank or number == self._number:

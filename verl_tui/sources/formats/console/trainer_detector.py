@@ -47,11 +47,20 @@ _NAMES = {
 """Trainers by the groups of `_MENTIONED`; those that build on others come before these."""
 _ON_TRANSFORMERS = (SWIFT, FACTORY, TRL)
 """Trainers that print the dicts of transformers' trainer."""
-_WORDS = (
-    b"verl", b"actor_rollout_ref", b" pid=", b"ray init", b"validation generation", b"swift",
-    b"llamafactory", b"llmtuner", b"openrlhf", b"slime", b"nemo_rl", b"prime_rl", b"trl",
-    b"transformers", b"Running training",
-)  # fmt: skip
+_WORDS = {
+    VERL: (b"verl", b"actor_rollout_ref", b" pid=", b"ray init", b"validation generation"),
+    SWIFT: (b"swift",),
+    FACTORY: (b"llamafactory", b"llmtuner"),
+    OPENRLHF: (b"openrlhf",),
+    SLIME: (b"slime",),
+    NEMO: (b"nemo_rl",),
+    PRIME: (b"prime_rl",),
+    TRL: (b"trl",),
+    OTHER: (b"transformers", b"Running training"),
+}
+"""What a line that mentions a trainer has in it at least: a quick test, since most lines mention
+none.
+"""
 _SWIFT_KEY = "global_step/max_steps"
 _TRL_KEYS = (
     # GRPO, RLOO
@@ -72,6 +81,8 @@ class TrainerDetector:
         self._likely: str | None = None
         """By the keys of dicts."""
         self._mentioned: set[str] = set()
+        self._words = [word for words in _WORDS.values() for word in words]
+        """What lines have in them that mention one of the others."""
 
     @property
     def name(self) -> str | None:
@@ -92,10 +103,16 @@ class TrainerDetector:
         line = prefix + part
         if (signed := _SIGNED.search(line)) is not None:
             self._signed = SWIFT if signed["swift"] else FACTORY
-        elif any(word in line for word in _WORDS):
+        elif any(map(line.__contains__, self._words)):
             self._mentioned.update(
                 _NAMES[found.lastgroup] for found in _MENTIONED.finditer(line) if found.lastgroup
             )
+            self._words = [
+                word
+                for name, words in _WORDS.items()
+                if name not in self._mentioned
+                for word in words
+            ]
 
     def metrics(self, trainer: str) -> None:
         """Note that there are metrics as only one trainer writes them."""
