@@ -178,6 +178,13 @@ def test_a_directory_without_a_log_tells_what_was_looked_at(tmp_path):
     )
 
 
+def test_a_file_that_is_passed_over_is_told_once(tmp_path):
+    (tmp_path / "train.log").write_text("loading the model\n")
+    discovery = Finder([str(tmp_path)]).scan()
+    assert discovery.passed == (PassedOver(f"{tmp_path}/train.log", "of no known format"),)
+    assert discovery.waiting == (f"{tmp_path}: no log in this directory yet",)
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_a_directory_that_may_not_be_read(tmp_path):
     tmp_path.chmod(0)
@@ -244,9 +251,7 @@ def test_a_directory_of_which_nothing_may_be_read(tree, close):
     close(top / "train.log")
     discovery = Finder([str(top)]).scan()
     assert discovery.passed == (PassedOver(f"{top}/train.log", "permission denied"),)
-    assert discovery.waiting == (
-        f"{top}: no log in this directory yet: train.log could not be read",
-    )
+    assert discovery.waiting == (f"{top}: no log in this directory yet",)
 
 
 def test_whatever_goes_wrong_with_a_file_costs_that_file_alone(tree, monkeypatch):

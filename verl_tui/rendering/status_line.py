@@ -38,11 +38,13 @@ def status(view: View, width: int, *, alone: bool = False) -> tuple[list[Piece],
     room = width - sum(cell_len(words) for words, _ in (*left, *right)) - (1 if right else 0)
     if view.run is not None:
         left += one_row(view, room, alone=alone)
-    elif view.monitor.sentences:
+    elif alone and view.monitor.sentences:
         sentence = one_line("; ".join(view.monitor.sentences), 400)
         left.append((middle(sentence, max(8, room), ascii_only=view.ascii_only), "warning"))
     elif view.loading:
         left.append(("looking for logs …", "dim"))
+    else:
+        left.append(("no run yet", "dim"))
     if view.run is None and view.paused:
         right.append((f" PAUSED, {view.keys['pause']} goes on ", "warning"))
     return left, right

@@ -229,7 +229,7 @@ def empty_chart(view: View, filter_: str) -> ChartData:
     if filter_:
         way_on = f"{view.keys['back']} clears the filter"
         return ChartData("", label=f"no metric matches “{filter_}”", empty=way_on)
-    name = "charts" if view.run is None else view.run.name
+    name = "" if view.run is None else view.run.name
     return ChartData("", label=name, empty=nothing_yet(view))
 
 

@@ -29,7 +29,7 @@ from verl_tui.sources.discovery.grouping import named_runs
 from verl_tui.sources.discovery.name_classes import NameClass, classify_name
 from verl_tui.sources.discovery.named_files import NamedFiles
 from verl_tui.sources.discovery.page_runs import PageRuns
-from verl_tui.sources.discovery.passed_over import PassedOver, some
+from verl_tui.sources.discovery.passed_over import UNKNOWN, PassedOver, some
 from verl_tui.sources.discovery.probing import MOST_ODD, Probe, reason_of
 from verl_tui.sources.discovery.trackio_runs import RunNames
 from verl_tui.sources.discovery.wandb_copies import WandbCopies
@@ -41,7 +41,7 @@ from verl_tui.sources.folders.setting_files import NAMES as SETTINGS
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from verl_tui.sources.http.addresses import Unreached
 
@@ -208,17 +208,18 @@ class Finder:
             if naming.is_generic(path.resolve().name):
                 self._homes += [CheckpointHome(home, path) for home in homes_around(path.resolve())]
         else:
-            self._add_bare_homes(path, walk.homes)
+            self._add_bare_homes(path, walk)
         return walk
 
-    def _add_bare_homes(self, path: Path, found: list[CheckpointHome]) -> None:
+    def _add_bare_homes(self, path: Path, walk: DirectoryWalk) -> None:
         """Add the checkpoints in a directory without logs: their run may lie at another path."""
+        found = walk.homes
         if path.name in HOMES or checkpoint_step(path.name) is not None:
             home = path if path.name in HOMES else path.parent
             found = [*found, *(CheckpointHome(one, path) for one in homes(home))]
         self._homes += [home._replace(given=True) for home in found]
         if not found or len(self.specs) == 1:
-            self._waiting.append(f"{one_line(str(path))}: {self._no_log(path)}")
+            self._waiting.append(f"{one_line(str(path))}: {self._no_log(path, walk.unknown)}")
 
     def _pass_over(self, found: Iterable[tuple[Path, str]]) -> None:
         for path, reason in found:
@@ -229,24 +230,22 @@ class Finder:
         for path in sorted(self._probe.crowded & walk.walked.keys()):
             yield path, f"only {MOST_ODD} of its files of unknown kinds were looked at"
 
-    def _no_log(self, top: Path) -> str:
-        """Return that a directory holds no log yet, and which of its files were opened."""
+    def _no_log(self, top: Path, told: Collection[Path]) -> str:
+        """Return that a directory holds no log yet, and which of its files were opened.
+
+        Args:
+            top: The directory.
+            told: Files that are named among those passed over.
+        """
         empty: list[str] = []
         unknown: list[str] = []
         for path, size in self._probe.sizes(top).items():
-            if classify_name(path.name) is NameClass.LOG:
+            if path not in told and classify_name(path.name) is NameClass.LOG:
                 (unknown if size else empty).append(one_line(str(path.relative_to(top))))
-        closed = [
-            one_line(str(path.relative_to(top)))
-            for path in self._probe.closed
-            if top in path.parents
-        ]
-        parts = [_are(empty, "empty so far"), _are(unknown, "of no known format")]
-        if closed:
-            parts.append(f"{some(sorted(closed))} could not be read")
-        return "no log in this directory yet: " + (
-            ", ".join(filter(None, parts)) or "looking for *.jsonl, *.log, *.out, *.txt, *.csv"
-        )
+        why = ", ".join(filter(None, (_are(empty, "empty so far"), _are(unknown, UNKNOWN))))
+        if not (why or told or self._probe.closed):
+            why = "looking for *.jsonl, *.log, *.out, *.txt, *.csv"
+        return "no log in this directory yet" + (f": {why}" if why else "")
 
     def _beside(self, file: FoundFile) -> list[FoundFile]:
         """Return settings, and dumps if there is no other log, beside a file the user named."""
