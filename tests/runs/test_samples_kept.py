@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from verl_tui.config import Config
 from verl_tui.monitor import Monitor
 from verl_tui.records import Batch, Dump, Sample, SourceStatus
 from verl_tui.runs.samples import Place, Samples
+
+if TYPE_CHECKING:
+    from verl_tui.runs.run import Run
 
 NOW = 1_800_000_000.0
 TRAINED, VALIDATED = Place(3, validation=False), Place(3, validation=True)
@@ -19,6 +24,14 @@ def dump(
     step: int, size: int = 10, *, validation: bool = False, removed: bool = False, path: str = ""
 ) -> Dump:
     return Dump(step, path or f"/dumps/{step}.jsonl", validation, size, removed)
+
+
+def loaded_run(*sources: tuple[str, str, Sample]) -> Run:
+    """Return a run with samples of several sources: path, format and sample of each."""
+    monitor = Monitor(Config())
+    for path, format_name, one in sources:
+        monitor.apply(Batch("run", SourceStatus(path, format_name), (one,)), NOW)
+    return monitor.runs["run"]
 
 
 def test_samples_lie_at_their_place() -> None:
@@ -69,6 +82,37 @@ def test_runs_with_many_samples_give_way_before_those_with_few(monkeypatch) -> N
     assert many.dropped
     assert more.dropped
     assert many.steps[-1] == more.steps[-1] == 10
+
+
+def test_samples_that_several_formats_have_are_shown_once_from_the_fullest() -> None:
+    samples = Samples()
+    for format_name, texts in (
+        ("console", ["the answ…", "yes"]),
+        ("completions", ["the answer is", "yes"]),
+        ("W&B table", ["the answer is"]),
+    ):
+        for text in texts:
+            samples.add(sample(3, text), 3, format_name)
+    assert [one.response for one in samples.kept(TRAINED)] == ["the answer is", "yes"]
+    assert len(samples) == 2
+    samples.forget(3, validation=False, format_name="completions")
+    assert [one.response for one in samples.kept(TRAINED)] == ["the answ…", "yes"]
+
+
+def test_what_two_files_of_one_format_have_is_all_of_a_step() -> None:
+    run = loaded_run(
+        ("/rank0.jsonl", "rollouts", sample(3, "a")), ("/rank1.jsonl", "rollouts", sample(3, "b"))
+    )
+    assert [one.response for one in run.samples.kept(TRAINED)] == ["a", "b"]
+
+
+def test_the_oldest_that_several_formats_have_count_once() -> None:
+    samples = Samples(budget=3000)
+    for step in (1, 2, 3):
+        for format_name in ("console", "completions"):
+            samples.add(sample(step, "x" * 600), step, format_name)
+    assert samples.dropped == 3 - len(samples.steps)
+    assert samples.dropped
 
 
 def test_what_is_forgotten_is_of_one_kind() -> None:

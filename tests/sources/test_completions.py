@@ -64,6 +64,12 @@ def test_ms_swifts_completions(tmp_path: Path) -> None:
     assert not any("advantage" in key for key in run.keys), "an advantage is no part of the reward"
 
 
+def test_a_last_line_that_is_written_once_more_is_read_once(tmp_path: Path) -> None:
+    path = tmp_path / "completions.jsonl"
+    path.write_bytes(LINES + LINES.splitlines(keepends=True)[-1])
+    assert [sample.step for sample in samples_in(path, completions)] == [1, 1, 2, 2, 3, 3]
+
+
 def test_a_first_line_longer_than_what_is_looked_at_is_recognised() -> None:
     line = json.dumps(columns(1, prompt=["x" * 90_000] * 2)).encode()
     assert completions.matches(Path("completions.jsonl"), line[: 128 * 1024])

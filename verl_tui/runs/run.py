@@ -304,11 +304,13 @@ class Run(LoggedMetrics):
         if restart.step is None:
             state.begin_anew(restart.reason)
         else:
-            self.samples.forget(restart.step, validation=restart.validation)
+            self.samples.forget(
+                restart.step, validation=restart.validation, format_name=state.status.format
+            )
 
     def _apply_sample(self, state: SourceState, sample: Sample, arrival: float | None) -> None:
         step = sample.step if sample.step is not None else (state.step or self._reached() or 0)
-        self.samples.add(sample, step)
+        self.samples.add(sample, step, state.status.format)
         state.life.progress(arrival, None, state.status.modified)
 
     def _apply_progress(

@@ -1,11 +1,16 @@
 """The samples a run has shown, by step: what logs print is kept within a budget of memory, dumps
 stay on disk.
+
+Trainers write the same samples in several ways: TRL prints them, cut to the width of a table, and
+writes them into Parquet files and a table of W&B. What two formats say of a step is taken for the
+same samples, and those of the fuller one are shown; files of one format are parts.
 """
 
 from __future__ import annotations
 
 import sys
 from bisect import bisect_left, insort
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -25,6 +30,25 @@ class Place(NamedTuple):
     validation: bool
 
 
+@dataclass(slots=True)
+class _Version:
+    """The samples of a place as the files of one format have them."""
+
+    samples: list[Sample] = field(default_factory=list)
+    size: int = 0
+    """Bytes that they take in memory."""
+    length: int = 0
+    """Characters of their prompts and responses."""
+
+    def add(self, sample: Sample) -> int:
+        """Take in a sample; return the bytes that it takes."""
+        size = _size(sample)
+        self.samples.append(sample)
+        self.size += size
+        self.length += len(sample.prompt) + len(sample.response)
+        return size
+
+
 class Samples:
     """Samples grouped by place, newest step last; of those in memory the oldest give way when the
     budget is spent.
@@ -41,33 +65,34 @@ class Samples:
         """Samples given up to stay within the budget."""
         self.revision = 0
         """Grows with every change."""
-        self._kept: dict[Place, list[Sample]] = {}
+        self._kept: dict[Place, dict[str, _Version]] = {}
+        """By place and format."""
         self._kept_places: list[Place] = []
         """Those that have samples in memory, ascending."""
-        self._sizes: dict[Place, int] = {}
-        """Bytes that the samples of each place take."""
         self._dumps: dict[Place, Dump] = {}
 
     def __len__(self) -> int:
-        return sum(map(len, self._kept.values()))
+        return sum(len(self.kept(place)) for place in self._kept)
 
     @property
     def steps(self) -> list[int]:
         """Steps that have samples in memory, ascending."""
         return list(dict.fromkeys(place.step for place in self._kept_places))
 
-    def add(self, sample: Sample, step: int) -> None:
-        """Keep a sample under a step."""
+    def add(self, sample: Sample, step: int, format_name: str = "") -> None:
+        """Keep a sample under a step.
+
+        Args:
+            sample: The sample.
+            step: Its step, which logs may state elsewhere.
+            format_name: The format of its source.
+        """
         place = Place(step, sample.validation)
         if place not in self._kept:
-            self._kept[place] = []
-            self._sizes[place] = 0
+            self._kept[place] = {}
             insort(self._kept_places, place)
             self._appear(place)
-        self._kept[place].append(sample)
-        size = _size(sample)
-        self.size += size
-        self._sizes[place] += size
+        self.size += self._kept[place].setdefault(format_name, _Version()).add(sample)
         self.revision += 1
         while self.size > self.budget and self.spare:
             self.give_way()
@@ -75,11 +100,16 @@ class Samples:
     @property
     def spare(self) -> int:
         """Bytes that all but the newest samples take."""
-        return self.size - self._sizes[self._kept_places[-1]] if self._kept_places else 0
+        return self.size - self._size_at(self._kept_places[-1]) if self._kept_places else 0
+
+    def _size_at(self, place: Place) -> int:
+        return sum(version.size for version in self._kept[place].values())
 
     def give_way(self) -> None:
         """Give up the oldest samples in memory."""
-        self.dropped += self._drop(self._kept_places[0])
+        oldest = self._kept_places[0]
+        self.dropped += len(self.kept(oldest))
+        self._drop(oldest)
 
     def add_dump(self, dump: Dump) -> None:
         """Take note of a dump, that it has changed, or that it is gone."""
@@ -96,8 +126,14 @@ class Samples:
         self.revision += 1
 
     def kept(self, place: Place) -> Sequence[Sample]:
-        """Return the samples in memory of a place, in the order of the log."""
-        return tuple(self._kept.get(place, ()))
+        """Return the samples in memory of a place, in the order of the log: of several formats
+        those of the one that has most, and of these the longest texts.
+        """
+        versions = self._kept.get(place)
+        if versions is None:
+            return ()
+        fullest = max(versions.values(), key=lambda one: (len(one.samples), one.length))
+        return tuple(fullest.samples)
 
     def dump(self, place: Place) -> Dump | None:
         """Return the dump of a place, None where there is none."""
@@ -132,20 +168,23 @@ class Samples:
             default=None,
         )
 
-    def forget(self, step: int, *, validation: bool) -> None:
-        """Drop the samples in memory of one step and kind: their file is being written anew."""
+    def forget(self, step: int, *, validation: bool, format_name: str = "") -> None:
+        """Drop the samples in memory of one step, kind and format: they are being written anew."""
         place = Place(step, validation)
-        if place in self._kept:
+        version = self._kept.get(place, {}).pop(format_name, None)
+        if version is None:
+            return
+        self.size -= version.size
+        self.revision += 1
+        if not self._kept[place]:
             self._drop(place)
-            self.revision += 1
 
-    def _drop(self, place: Place) -> int:
-        """Drop the samples in memory of a place; return how many they were."""
-        gone = self._kept.pop(place)
+    def _drop(self, place: Place) -> None:
+        """Drop the samples in memory of a place."""
+        self.size -= self._size_at(place)
+        del self._kept[place]
         self._kept_places.remove(place)
-        self.size -= self._sizes.pop(place)
         self._vanish(place)
-        return len(gone)
 
     def _appear(self, place: Place) -> None:
         at = bisect_left(self.places, place)

@@ -47,12 +47,18 @@ def reader(path: Path) -> LineReader:
 
 
 class CompletionsDecoder(JsonDecoder):
-    """Decodes the samples of a line; a step that returns after others was trained again."""
+    """Decodes the samples of a line; a step that returns after others was trained again.
+
+    ms-swift writes its last line once more as it ends: a line that only repeats the one before is
+    read once.
+    """
 
     def __init__(self, path: Path | None = None) -> None:
         self._rewards = RewardSum(path=path)
         self._seen: set[int] = set()
         self._step: int | None = None
+        self._before: dict[str, Any] = {}
+        """The line before."""
 
     @property
     def note(self) -> str | None:
@@ -61,13 +67,16 @@ class CompletionsDecoder(JsonDecoder):
 
     def restart(self) -> Iterable[MetricRow | Record]:  # type: ignore[override]
         """Forget the steps so far."""
-        self._seen, self._step = set(), None
+        self._seen, self._step, self._before = set(), None, {}
         return ()
 
     def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record]:
         """Return the samples of one object."""
         if _length(record) is None:
             raise ValueError("no columns of prompts and completions")
+        if record == self._before:
+            return
+        self._before = record
         for sample in samples_of(record, self._rewards):
             if sample.step is not None and sample.step != self._step:
                 if sample.step in self._seen:
