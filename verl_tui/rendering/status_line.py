@@ -38,16 +38,19 @@ def status(view: View, width: int, *, alone: bool = False) -> tuple[list[Piece],
     room = width - sum(cell_len(words) for words, _ in (*left, *right)) - (1 if right else 0)
     if view.run is not None:
         left += one_row(view, room, alone=alone)
-    elif alone and view.monitor.sentences:
-        sentence = one_line("; ".join(view.monitor.sentences), 400)
-        left.append((middle(sentence, max(8, room), ascii_only=view.ascii_only), "warning"))
-    elif view.loading:
-        left.append(("looking for logs …", "dim"))
     else:
-        left.append(("no run yet", "dim"))
+        left.append(_no_run(view, room, alone=alone))
     if view.run is None and view.paused:
         right.append((f" PAUSED, {view.keys['pause']} goes on ", "warning"))
     return left, right
+
+
+def _no_run(view: View, room: int, *, alone: bool) -> Piece:
+    """Say that there is no run, and why where nothing else in sight does."""
+    if alone and view.monitor.sentences:
+        sentence = one_line("; ".join(view.monitor.sentences), 400)
+        return middle(sentence, max(8, room), ascii_only=view.ascii_only), "warning"
+    return "looking for logs …" if view.loading else "no run yet", "dim"
 
 
 def _troubles(view: View, width: int) -> Iterator[Piece]:
