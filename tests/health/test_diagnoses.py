@@ -311,3 +311,11 @@ def test_the_history_tells_a_crash_and_a_hang_in_whole_sentences() -> None:
     assert [one.message for one in judge(crashed).history if one.id == "crash"] == [
         "the run crashed at step 3: boom"
     ]
+
+
+def test_why_a_run_died_is_told_before_what_else_is_as_bad() -> None:
+    run = planted({"ppo/kl_div": [0.03] * 20 + [0.3] * 40}, TUTORIAL)
+    run.apply(batch(Event(EventKind.FATAL, "ValueError: boom", 61)), now=0.0)
+    found = judge(run).findings
+    assert [one.id for one in found][:2] == ["crash", "circuit-breaker-kl"]
+    assert found[0].severity == found[1].severity

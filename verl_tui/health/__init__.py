@@ -184,13 +184,16 @@ def _diagnoses(guide: Guide) -> Sequence[Diagnosis]:
     return [DIAGNOSES[rule.name](rule) for rule in guide.rules if rule.condition == "diagnosis"]
 
 
+_STANDSTILL = frozenset({"crash", "hang"})
 _DIAGNOSED = frozenset(name.partition("/")[0] for name in DIAGNOSES)
 
 
-def _weight(finding: Finding) -> tuple[int, bool, int]:
-    """Worst first; of these, diagnoses before the symptoms that they explain, then the earliest."""
+def _weight(finding: Finding) -> tuple[int, bool, bool, int]:
+    """Worst first; of these, why nothing goes on, then diagnoses before the symptoms that they
+    explain, then the earliest.
+    """
     since = finding.since_step if finding.since_step is not None else -1
-    return -finding.severity, finding.id not in _DIAGNOSED, since
+    return -finding.severity, finding.id not in _STANDSTILL, finding.id not in _DIAGNOSED, since
 
 
 def _merge(id: str, variants: list[_Result]) -> Sequence[Finding | NotJudged]:
