@@ -10,7 +10,7 @@ import shutil
 import pytest
 from log_reading import drain, read_runs, values
 
-from verl_tui.records import MetricRows
+from verl_tui.records import MetricRows, Restart
 from verl_tui.sources.discovery.finder import Finder
 from verl_tui.sources.files.rotated import base, parts
 from verl_tui.sources.formats import filelogger
@@ -153,6 +153,23 @@ def test_a_file_that_begins_anew_beside_older_parts_is_still_a_restart(tmp_path)
     assert steps(drain(log.source)) == list(range(1, 9))
     log.path.write_text(lines(1))
     assert any("file was" in getattr(record, "reason", "") for record in drain(log.source))
+
+
+def test_a_copy_of_a_file_that_begins_as_its_older_part_does_is_no_rotation(tmp_path):
+    log = Rotating(tmp_path)
+    opening = '{"note":"the configuration"}\n'
+    log.path.write_text(opening)
+    log.write(3)
+    log.rename()
+    found = drain(log.source)
+    log.path.write_text(opening)
+    found += drain(log.source)
+    shutil.copy(log.path, tmp_path / "copy")
+    (tmp_path / "copy").rename(log.path)
+    log.write(2)
+    found += drain(log.source)
+    assert steps(found) == [1, 2, 3, 4, 5]
+    assert not any(isinstance(record, Restart) for record in found)
 
 
 def test_the_moment_between_rename_and_the_new_file_makes_no_second_run(tmp_path):

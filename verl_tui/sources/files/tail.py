@@ -111,6 +111,14 @@ class Tail:
             return False
         return (known.st_dev, known.st_ino) == self.identity and known.st_size >= self.offset
 
+    def has_become(self, path: Path) -> bool:
+        """Return whether the file that has been read is the one that lies at another path now."""
+        try:
+            known = path.stat()
+        except OSError:
+            return False
+        return (known.st_dev, known.st_ino) == self.identity
+
     def is_continued_by(self, path: Path) -> bool:
         """Return whether another file is the one that has been read, or a copy of it.
 
