@@ -80,19 +80,18 @@ class BlockHistory(Sequence[Block]):
         places = range(len(self))[at]
         if isinstance(places, int):
             return self._block(places)
-        picked, count = BlockHistory(), self._metrics
-        picked._metrics = count
-        stretches = (
-            [slice(places.start, places.stop)]
-            if places.step == 1
-            else [slice(place, place + 1) for place in places]
-        )
-        for one in stretches:
-            picked._steps += self._steps[3 * one.start : 3 * one.stop]
-            levels = slice(count * one.start, count * one.stop)
-            picked._levels += self._levels[levels]
-            picked._errors += self._errors[levels]
-        return picked
+        if places.step == 1:
+            return self._stretch(places.start, places.stop)
+        return BlockHistory(map(self._block, places))
+
+    def _stretch(self, start: int, stop: int) -> BlockHistory:
+        """Return the blocks from one place up to another."""
+        found, count = BlockHistory(), self._metrics
+        found._metrics = count
+        found._steps = self._steps[3 * start : 3 * stop]
+        found._levels = self._levels[count * start : count * stop]
+        found._errors = self._errors[count * start : count * stop]
+        return found
 
     def _block(self, i: int) -> Block:
         first, last, settled = self._steps[3 * i : 3 * i + 3]

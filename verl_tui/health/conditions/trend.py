@@ -41,8 +41,8 @@ def trend(values: Sequence[float]) -> Trend:
         return Trend(line.change * size, line.t)
     middle, mean = (count - 1) / 2, fmean(values)
     spread = count * (count * count - 1) / 12
-    slope = sum((i - middle) * value for i, value in enumerate(values)) / spread
-    rest = sum((value - mean - slope * (i - middle)) ** 2 for i, value in enumerate(values))
+    slope = sum([(i - middle) * value for i, value in enumerate(values)]) / spread
+    rest = sum([(value - mean - slope * (i - middle)) ** 2 for i, value in enumerate(values)])
     error = math.sqrt(rest / (count - 2) / spread)
     # A perfect line has no error: any slope is then beyond chance, none is none. Rounding leaves a
     # trace of both.

@@ -167,11 +167,10 @@ def _find(
     now, step = min(levels), newest.levels(0)[-1]
     # Most phases are too short to matter, or no slower than they ever were: that is quickly seen.
     matters = now >= _SHARE * step and now >= _SLOWER * lowest
+    # More than the whole step is no part of it: a sum over workers, or another unit.
+    matters = matters and not levels[-1] > _WHOLE * step
     usual = _usual(map(BlockHistory.levels, past, repeat(i))) if matters else None
     if usual is None or not now >= _SLOWER * usual or not now - usual >= _SHARE * step:
-        return None
-    # More than the whole step is no part of it: a sum over workers, or another unit.
-    if levels[-1] > _WHOLE * step:
         return None
     # Longer responses take longer: that is no fault of the phase.
     each = _usual(_per_token(stretch, i) for stretch in past)
