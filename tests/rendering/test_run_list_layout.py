@@ -70,6 +70,15 @@ def test_rows_of_another_width_that_are_written_late_change_no_others() -> None:
     assert "a-run-with-quite-a-long-name-1" in words(wide)[1]
 
 
+@pytest.mark.parametrize("width", [24, 77])
+def test_rows_of_a_run_that_is_gone_may_still_be_written(width: int) -> None:
+    listed = [make_run(f"run-{at}") for at in range(2)]
+    view = make_view(*listed)
+    rows = RunListLayout().lay_out(view, listed, ListRoom(width, 2))
+    view.monitor.runs.clear()
+    assert "run-1" in words(rows)[1]
+
+
 def test_the_reading_of_logs_stands_above_the_runs() -> None:
     rows = laid_out(2, ListRoom(40, 9), loading=True)
     assert words(rows)[0].startswith("reading 45%")

@@ -145,10 +145,12 @@ class RunListLayout:
             ascii_only=view.ascii_only,
         )
 
-        def write(entry: RunEntry) -> list[Pieces]:
-            return [laid.row(entry, figures(view, view.monitor.runs[entry.name]))]
+        by_name = {run.name: run for run in runs}
 
-        return laid.heading, self._remembering(view, laid.look, write)
+        def write(entry: RunEntry) -> list[Pieces]:
+            return [laid.row(entry, figures(view, by_name[entry.name]))]
+
+        return laid.heading, self._remembering(view, runs, laid.look, write)
 
     def _writer(
         self, view: View, runs: Sequence[Run], entry_at: EntryAt, tall: int, width: int
@@ -167,18 +169,23 @@ class RunListLayout:
             )
             names = tuple(run.name for run in runs)
             write = singles(names, columns, ascii_only=view.ascii_only)
-            return self._remembering(view, (names, columns, view.ascii_only), write)
+            return self._remembering(view, runs, (names, columns, view.ascii_only), write)
         entries = [entry_at(at) for at in range(len(runs))]
         return (triples if tall == 3 else pairs)(entries, width, ascii_only=view.ascii_only)
 
-    def _remembering(self, view: View, look: object, write: EntryWriter) -> EntryWriter:
-        """Return a function that writes the rows of a run unless they are known."""
+    def _remembering(
+        self, view: View, runs: Sequence[Run], look: object, write: EntryWriter
+    ) -> EntryWriter:
+        """Return a function that writes the rows of a run unless they are known; also where the run
+        has gone since.
+        """
         if look != self._look or len(self._written) > _KEPT:
             self._look, self._written = look, {}
         written = self._written  # rows of another look may still be written, at another width
+        by_name = {run.name: run for run in runs}
 
         def rows(entry: RunEntry) -> list[Pieces]:
-            key = (entry, view.monitor.runs[entry.name].revision, view.acknowledgements.revision)
+            key = (entry, by_name[entry.name].revision, view.acknowledgements.revision)
             if key not in written:
                 written[key] = write(entry)
             return written[key]
