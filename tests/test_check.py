@@ -88,7 +88,7 @@ def test_the_schema_to_the_letter(tmp_path: Path) -> None:
             "indicators",
             "findings",
         ),
-        *("not_judged", "sources", "best", "targets", "history", "identity"),
+        *("not_judged", "sources", "best", "targets", "history", "identity", "losses"),
     ]
     assert list(run["identity"]) == [
         "project",
@@ -545,3 +545,18 @@ def test_a_file_without_a_line_of_a_training_is_said_to_have_none(tmp_path: Path
     assert said.startswith("INDEX: no training found in it\n")
     assert "plain text, 0 records" in said
     assert "verl console" not in said
+
+
+def test_a_training_without_rewards_tells_its_losses(tmp_path: Path) -> None:
+    lines = [{"step": step, "loss": 4.0 / step, "eval_loss": 5.0 / step} for step in (1, 2, 4)]
+    (tmp_path / "trainer_state.json").write_text(
+        json.dumps({"global_step": 4, "max_steps": 4, "log_history": lines})
+    )
+    found, _ = look(tmp_path)
+    assert found["runs"][0]["losses"] == {
+        "loss": {"value": 1.0, "step": 4},
+        "eval_loss": {"value": 1.25, "step": 4},
+    }
+    assert "  loss             1     loss, step 4\n  validation loss  1.25  eval_loss" in note(
+        tmp_path
+    )

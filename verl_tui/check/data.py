@@ -12,6 +12,7 @@ from verl_tui.indicators import INDICATORS, factor
 from verl_tui.runs.views.best import BestBy, best
 from verl_tui.runs.views.checkpoints import called_best
 from verl_tui.runs.views.identity import as_data, identity
+from verl_tui.runs.views.losses import losses
 from verl_tui.runs.views.state import silence, state
 from verl_tui.runs.views.targets import targets_of
 from verl_tui.sources.formats import FORMATS
@@ -104,6 +105,7 @@ def _run(run: Run, monitor: Monitor, now: float, by: BestBy) -> dict[str, Any]:
         "targets": [_target(target) for target in targets_of(run, monitor.config.targets)],
         "history": [_episode(episode) for episode in verdict.history],
         "identity": dict(as_data(identity(run))),
+        "losses": _losses(run),
     }
 
 
@@ -126,6 +128,16 @@ def _source(status: SourceStatus) -> dict[str, Any]:
         "records": status.records,
         "unreadable": status.unreadable,
         "note": status.note,
+    }
+
+
+def _losses(run: Run) -> dict[str, dict[str, Any]]:
+    """Return the newest losses of a training without rewards, by key."""
+    newest = {key: run.present(key) for key in losses(run)}
+    return {
+        key: {**_value(last.value, 1), "step": last.step}
+        for key, series in newest.items()
+        if series is not None and (last := series.last) is not None
     }
 
 

@@ -115,7 +115,7 @@ def _note(
     if described["state"] == State.NO_TRAINING.value:
         yield from _read(described["sources"], run, "plain text")
         return
-    yield from _measured(described["indicators"])
+    yield from _measured(described)
     if described["best"] is not None:
         yield from (_NoteLine(2, Text(sentence)) for sentence in _best_sentences(described["best"]))
     yield from (_NoteLine(2, Text(_target_sentence(target))) for target in described["targets"])
@@ -124,22 +124,24 @@ def _note(
     yield from _read(described["sources"], run)
 
 
-def _measured(indicators: Mapping[str, Mapping[str, Any]]) -> Iterator[_NoteLine]:
+def _measured(described: Mapping[str, Any]) -> Iterator[_NoteLine]:
     rows = []
-    for id, shown in indicators.items():
+    for key, shown in described["losses"].items():
+        metric = describe(key)
+        rows.append((metric.label, _with_unit(shown["value"], metric.unit), {**shown, "key": key}))
+    for id, shown in described["indicators"].items():
         unit = INDICATORS[id].unit or describe(shown["key"]).unit
-        finite = (
-            f"{number(shown['value'])} {_UNITS.get(unit, unit)}".rstrip()
-            if shown["value"] is not None
-            else None
-        )
-        rows.append((INDICATORS[id].label, finite or "not finite", shown))
+        rows.append((INDICATORS[id].label, _with_unit(shown["value"], unit), shown))
     label = max((len(row[0]) for row in rows), default=0)
     value = max((len(row[1]) for row in rows), default=0)
     for name, text, shown in rows:
         style = "bold red" if shown["value"] is None else ""
         origin = (f"  {shown['key']}, step {shown['step']}", "dim")
         yield _NoteLine(2, Text.assemble(f"{name:<{label}}  ", (f"{text:<{value}}", style), origin))
+
+
+def _with_unit(value: float | None, unit: str) -> str:
+    return "not finite" if value is None else f"{number(value)} {_UNITS.get(unit, unit)}".rstrip()
 
 
 _UNITS: Mapping[str, str] = {"percent": "%", "share": ""}

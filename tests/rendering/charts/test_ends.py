@@ -8,11 +8,17 @@ from math import nan
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from run_views import make_run
 from test_braille import Column
 
+from verl_tui.config import Config
+from verl_tui.monitor import Monitor
 from verl_tui.rendering.charts.best_value import best_point
 from verl_tui.rendering.charts.chart_data import Alarm, ChartData, ChartLine
+from verl_tui.rendering.charts.plan import ChartLook, single_metric
+from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.rendering.charts.renderer import ChartRenderer
+from verl_tui.rendering.session.snapshot import View
 
 
 @given(st.lists(st.floats(), max_size=300), st.booleans())
@@ -55,3 +61,21 @@ def test_the_end_is_the_last_number():
 
 def test_the_best_value_out_of_sight_is_not_marked():
     assert signs(replace(DATA, best="highest", first_step=3, last_step=5), "★") == []
+
+
+@pytest.mark.parametrize(
+    ("key", "best"),
+    [
+        ("critic/score/mean", "highest"),
+        ("eval_loss", "lowest"),
+        ("eval_accuracy", "highest"),
+        ("eval_runtime", ""),
+        ("eval_num_tokens", ""),
+        ("actor/pg_loss", ""),
+    ],
+)
+def test_the_best_is_marked_where_more_or_less_is_better(key, best):
+    run, monitor = make_run(steps=4, columns={key: [0.1, 0.3, 0.2, 0.2]}), Monitor(Config())
+    monitor.runs[run.name] = run
+    found = chart_data(single_metric(run, key), View(monitor, run, 0.0), ChartLook())
+    assert found.best == best

@@ -10,6 +10,7 @@ from verl_tui.indicators import INDICATORS, validation_keys
 from verl_tui.metrics import describe, family, place, shown
 from verl_tui.rendering.charts.validation import score_beside
 from verl_tui.rendering.charts.x_axes import AXES, kl_key, on_axis
+from verl_tui.runs.views.losses import losses
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -127,19 +128,11 @@ def plan_charts(
     """
     named = {key: name for name, key in run.indicators.items()} if pins else {}
     plans = _ChartPlanner(run)
-    usual = (*_losses(run), *DEFAULT_ORDER)
+    usual = (*losses(run), *DEFAULT_ORDER)
     for name in (*(named.get(key, key) for key in pins), *(wanted or usual)):
         plans.add_named(name)
     plans.add_others()
     return tuple(plan for plan in plans.made if not filter_ or plan.matches(filter_))
-
-
-def _losses(run: Run) -> tuple[str, ...]:
-    """Return the losses that tell of learning where there are no rewards, validation's behind."""
-    if (loss := run.loss_alone) is None:
-        return ()
-    held_out = (key for key in run.metrics if describe(key).group == "validation")
-    return (loss, *(key for key in held_out if key.endswith("loss")))
 
 
 class _ChartPlanner:

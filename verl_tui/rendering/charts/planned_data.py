@@ -84,8 +84,12 @@ def _lines(found: PlannedChart, run: Run, axis: XAxis) -> Iterator[ChartLine]:
 
 
 def _best(found: PlannedChart) -> Literal["", "highest", "lowest"]:
-    """Return which value of a metric is marked as its best: of rewards and validation."""
-    if found.indicator != "reward" and describe(found.key).group != "validation":
+    """Return which value of a metric is marked as its best: of rewards, and of validations where
+    more or less is better.
+    """
+    metric = describe(found.key)
+    scored = metric.group == "validation" and metric.direction in ("up", "down")
+    if found.indicator != "reward" and not scored:
         return ""
     return "lowest" if is_better_low(found.indicator or found.key, found.key) else "highest"
 

@@ -1,0 +1,20 @@
+"""The losses that tell of learning where there are no rewards."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from verl_tui.metrics import describe
+
+if TYPE_CHECKING:
+    from verl_tui.runs.run import Run
+
+
+def losses(run: Run) -> tuple[str, ...]:
+    """Return the keys of a supervised training's losses, those of its validations last; none where
+    there are rewards: then a loss is a policy's.
+    """
+    if (loss := run.loss_alone) is None:
+        return ()
+    held_out = (key for key in run.metrics if describe(key).group == "validation")
+    return (loss, *(key for key in held_out if key.endswith("loss")))
