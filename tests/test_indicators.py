@@ -394,6 +394,14 @@ def test_validation_scores_come_best_first() -> None:
             ["eval/aime24", "eval/loss", "eval/reward", "eval/avg_response_length"],
             ["eval/reward", "eval/aime24"],
         ),
+        (
+            [
+                *("eval_logits/chosen", "eval_logps/rejected", "eval_rewards/chosen"),
+                *("eval_mean_token_accuracy", "eval_rewards/accuracies", "eval_rewards/margins"),
+            ],
+            ["eval_rewards/accuracies"],
+        ),
+        (["eval/logps/chosen", "eval/rewards/rejected"], []),
         (["avg_reward"], []),
         (["validation/off_policy/evicted_samples", "validation/filter_groups/evicted_samples"], []),
         (["validation/rollout_failure/evicted_samples", "validation/gsm8k"], ["validation/gsm8k"]),

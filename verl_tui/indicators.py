@@ -48,7 +48,7 @@ class Indicator:
 # ones must do.
 _SCORE = r"(?:acc|accuracy|reward|rewards|score|scores|avg_reward|success|success_rate|pass@\d+)"
 _NO_SCORE = (
-    r"(?!.*(?<![a-z])(?:loss|runtime|per_second|lengths?|len|kl|entropy|logp|clip|clipped|truncated|frac|time|epoch"
+    r"(?!.*(?<![a-z])(?:loss|runtime|per_second|lengths?|len|kl|entropy|logps?|logits|chosen|rejected|clip|clipped|truncated|frac|time|epoch"
     r"|steps?|turns|tokens|std)(?![a-z])|validation/(?:off_policy|filter_groups|rollout_failure)/)"
 )
 _CORE: tuple[re.Pattern[str], ...] = tuple(
@@ -59,6 +59,7 @@ _CORE: tuple[re.Pattern[str], ...] = tuple(
         r"val-core/.+/mean@\d+",
         r"val-core/.+",
         rf"(?!val_samples/)(?:eval|evaluation|evaluator|validation|val)[/_](?:.+/)?{_SCORE}(?:/mean)?",
+        r"(?:eval|validation)[/_]rewards/accuracies",  # of preferences, by TRL
         rf"{_NO_SCORE}(?:eval|evaluation|evaluator|validation|val)/.+",
     )
 )
