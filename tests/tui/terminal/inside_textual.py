@@ -6,6 +6,8 @@ touches any.
   Here they wait until the loop has nothing to do, and no longer.
 * `textual.screen.UPDATE_PERIOD`, `Screen._on_timer_update`: screens are painted 60 times a second,
   in more frames the slower the machine is. Here they are painted once there is nothing else to do.
+* `Screen._compositor_refresh`: each layout is painted, five of them before an app has started, and
+  nobody looks at a frame of a terminal that is none. Here one frame shows all that a wait brought.
 * `Stylesheet._parse_rules`, `Stylesheet._variables`: each app parses the same stylesheets, and
   works out the same styles from them.
 * `App._display`, `App._driver`: what is written, and to which terminal.
@@ -21,7 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from time import process_time
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 import pytest
 import textual.app
@@ -31,6 +33,7 @@ from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual._context import active_app
 from textual.app import ScreenStackError
 from textual.css.stylesheet import Stylesheet
+from textual.screen import Screen
 
 from verl_tui.tui.terminal import styles
 from verl_tui.tui.terminal.output import TerminalOutput
@@ -40,7 +43,6 @@ if TYPE_CHECKING:
 
     from textual.app import App
     from textual.driver import Driver
-    from textual.screen import Screen
     from textual.strip import Strip
 
 __all__ = ["ChopsUpdate", "LayoutUpdate"]
@@ -56,6 +58,9 @@ MOST = 10.0
 """Seconds of waiting while something goes on and on."""
 _THREADS = threading.active_count()
 """Threads that are no test's: the runner's own."""
+_PAINT: Any = Screen._compositor_refresh
+_UNPAINTED: WeakSet[Screen[Any]] = WeakSet()
+"""Screens that are painted with the end of the wait."""
 
 
 async def wait_until_idle(min_sleep: float = 0.0, max_sleep: float = MOST) -> None:
@@ -71,15 +76,16 @@ async def wait_until_idle(min_sleep: float = 0.0, max_sleep: float = MOST) -> No
     while loop.time() < end:
         await asyncio.sleep(0)
         await asyncio.sleep(0)  # what other threads asked for is heard of here
-        if loop._ready or _painted():
+        if loop._ready or _laid_out():
             continue
         due = min((one.when() for one in loop._scheduled if not one.cancelled()), default=end)
         if due - loop.time() < SOON:
             await asyncio.sleep(max(0.0, due - loop.time()))
         elif not await _threads_work():
-            if layouts == 0 or not _laid_out_behind():
+            if layouts > 0 and _laid_out_behind():
+                layouts -= 1
+            elif not _painted():
                 break
-            layouts -= 1
 
 
 def _laid_out_behind() -> bool:
@@ -97,10 +103,38 @@ def _laid_out_behind() -> bool:
 
 
 def _painted() -> bool:
-    """Paint the screen in front if it waits for that; return whether it did."""
+    """Paint the screen in front if any of it has not been painted; return whether it did."""
+    screen = _screen_in_front()
+    if screen not in _UNPAINTED:
+        return False
+    _UNPAINTED.discard(screen)
+    _PAINT(screen)
+    return True
+
+
+def _paint_later(screen: Any) -> None:
+    """Paint a screen with the end of a wait, if no terminal shows it and no test counts frames."""
+    app = screen.app
+    if app.is_headless and screen is app.screen:
+        screen._dirty_widgets.clear()
+        app._update_mouse_over(screen)
+        _UNPAINTED.add(screen)
+    else:
+        _PAINT(screen)
+
+
+def _screen_in_front() -> Any:
+    """Return the screen in front of the app that is open, None where none is open any more."""
     try:
-        screen: Any = active_app.get().screen
-    except (LookupError, ScreenStackError):  # no app is open any more
+        return active_app.get().screen
+    except (LookupError, ScreenStackError):
+        return None
+
+
+def _laid_out() -> bool:
+    """Lay out the screen in front if it waits for that; return whether it did."""
+    screen = _screen_in_front()
+    if screen is None:
         return False
     waits = screen._scroll_required or screen._repaint_required or _waits(screen)
     if waits and screen.is_current and screen.is_running:
@@ -173,6 +207,7 @@ def quick_pilots() -> Iterator[None]:
         patch.setattr(textual.app, "wait_for_idle", wait_until_idle)
         patch.setattr(textual.pilot, "wait_for_idle", wait_until_idle)
         patch.setattr(textual.screen, "UPDATE_PERIOD", FRAME)
+        patch.setattr(Screen, "_compositor_refresh", _paint_later)
         yield
 
 
@@ -194,14 +229,19 @@ def driver_of(app: App[Any]) -> Driver | None:
 def on_frame(
     monkeypatch: pytest.MonkeyPatch, seen: Callable[[Any, Screen[object], object], object]
 ) -> None:
-    """Call a function with app, screen and frame before a frame is written; None is no frame."""
+    """Call a function with app, screen and frame before a frame is written; None is no frame.
+
+    From now on everything is painted when the app would.
+    """
     display = TerminalOutput._display
 
     def displayed(app: Any, screen: Screen[object], frame: Any) -> None:
         seen(app, screen, frame)
         display(app, screen, frame)
 
+    _painted()  # what has been waiting is no frame that follows
     monkeypatch.setattr(TerminalOutput, "_display", displayed)
+    monkeypatch.setattr(Screen, "_compositor_refresh", _PAINT)
 
 
 def count_frames(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
