@@ -4,12 +4,15 @@ app as it is.
 
 from __future__ import annotations
 
+import importlib
 import re
-import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+from inside_textual import quick_pilots
 
 from verl_tui.cli import build_parser
 from verl_tui.health import load_guide
@@ -18,6 +21,9 @@ from verl_tui.runs.views.state import State
 from verl_tui.sources.formats import FORMATS
 from verl_tui.tui.panels.catalog import PANELS
 from verl_tui.tui.screens.catalog import SCREENS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[1]
 PAGES = {
@@ -121,11 +127,21 @@ def test_the_recording_is_small_and_plays_without_scripts():
 
 @pytest.mark.pictures
 @pytest.mark.timeout(600)
-def test_pictures_are_not_stale():
-    made = subprocess.run(
-        [sys.executable, ROOT / "screenshots" / "make.py", "--check"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert made.returncode == 0, made.stdout + made.stderr
+def test_pictures_are_not_stale(
+    in_utc: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.syspath_prepend(ROOT / "screenshots")
+    monkeypatch.setattr(sys, "argv", ["make.py", "--check"])
+    with quick_pilots():
+        code = importlib.import_module("make").main()
+    assert code == 0, capsys.readouterr().out
+
+
+@pytest.fixture
+def in_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Have the time zone of the pictures, which else lasts until the tests end."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "UTC")
+        time.tzset()
+        yield
+    time.tzset()

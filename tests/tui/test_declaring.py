@@ -41,7 +41,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
         assert not target.exists(), "nothing that is there is changed"
         target.parent.mkdir(exist_ok=True)
         shutil.copy(path, target)
-    places = os.pathsep.join(map(str, (folder, HERE, HERE.parent)))
+    places = os.pathsep.join(map(str, (folder, HERE, HERE / "terminal", HERE.parent)))
     environment = {**os.environ, "PYTHONPATH": places, "VERL_TUI_STATE": "", "TERM": "xterm"}
 
     def python(*words: str | Path) -> str:

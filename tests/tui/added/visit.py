@@ -7,6 +7,7 @@ import json
 import sys
 from pathlib import Path
 
+from inside_textual import quick_pilots
 from watching import in_sight, loaded, press, settle, text, write_run
 
 from verl_tui.tui.keys.kinds import names
@@ -51,4 +52,5 @@ async def visit(log):
     return seen
 
 
-print(json.dumps(asyncio.run(visit(write_run(Path(sys.argv[1]), "run")))))
+with quick_pilots():
+    print(json.dumps(asyncio.run(visit(write_run(Path(sys.argv[1]), "run")))))
