@@ -6,8 +6,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 import pytest
-from rich.color import Color as RichColor
-from rich.color import ColorSystem
+from inside_textual import screen_strips
 from textual.color import Color
 from textual.theme import BUILTIN_THEMES
 from watching import press, settle, showing
@@ -19,6 +18,7 @@ from verl_tui.rendering.text.family_colours import FAMILIES
 from verl_tui.tui.terminal import themes
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from textual.theme import Theme
@@ -27,6 +27,12 @@ if TYPE_CHECKING:
     from verl_tui.tui.app import VerlApp
 
 ALL = (*BUILTIN_THEMES.values(), *themes.OURS)
+MOST_USED = [
+    BUILTIN_THEMES["textual-dark"],
+    BUILTIN_THEMES["textual-light"],
+    themes.DARK,
+    themes.LIGHT,
+]
 MEANINGS = (
     "text-success",
     "text-warning",
@@ -63,6 +69,9 @@ APART = 15.0
 across a screen.
 """
 
+SEEN = 6.0
+"""Least distance of a row's ground to that of the screen."""
+
 
 def lab(colour: Color, sight: str) -> tuple[float, float, float]:
     linear = [
@@ -86,8 +95,8 @@ def distance(one: str, other: str, sight: str) -> float:
     return sum((a - b) ** 2 for a, b in pair) ** 0.5
 
 
-def variables(theme: Theme) -> dict[str, str]:
-    return themes.readable({**theme.to_color_system().generate(), **theme.variables})
+def variables(theme: Theme, shown: Callable[[Color], Color] = themes.exactly) -> dict[str, str]:
+    return themes.readable({**theme.to_color_system().generate(), **theme.variables}, shown)
 
 
 @pytest.mark.parametrize("sight", SIGHTS)
@@ -105,25 +114,77 @@ def test_the_usual_theme_would_not_do() -> None:
     assert min(distance(shown[a], shown[b], sight) for a, b in pairs for sight in SIGHTS) < APART
 
 
-def test_everything_can_be_read_in_every_theme() -> None:
-    for theme in ALL:
-        shown = variables(theme)
-        if theme.ansi:
-            assert shown["text-error"] != shown["text-warning"] != shown["text-success"]
-            continue  # the terminal's own colours: what they look like is the user's
-        base = Color.parse(shown["background"])
-        for ground in (base + Color.parse(shown[name]) for name in themes.GROUNDS):
-            for role in themes.TEXT_ROLES:
-                look = themes.seen(shown[role], ground)
-                assert look is not None
-                assert themes.contrast(look, ground) >= themes.LEAST_OF_TEXT, (role, ground)
-        frame = themes.seen(shown[themes.FRAME], base)
-        assert frame is not None
-        assert themes.contrast(frame, base) >= themes.LEAST_OF_FRAMES
-        below = base + Color.parse(shown["block-cursor-background"])
-        ink = themes.seen(shown["block-cursor-foreground"], below)
-        assert ink is not None
-        assert themes.contrast(ink, below) >= themes.LEAST
+def grounds_of(theme: Theme, shown: Callable[[Color], Color]) -> list[Color]:
+    """What a terminal shows of a theme's grounds, the first that of the whole screen."""
+    known = variables(theme, shown)
+    base = Color.parse(known["background"])
+    return [shown(base + Color.parse(known[name])) for name in themes.GROUNDS]
+
+
+def texts_of(theme: Theme, ground: Color, shown: Callable[[Color], Color]) -> dict[str, Color]:
+    """What a terminal shows of a theme's texts on a ground, by role."""
+    known = variables(theme, shown)
+    looks = {role: themes.seen(known[role], ground) for role in themes.TEXT_ROLES}
+    return {role: shown(look) for role, look in looks.items() if look is not None}
+
+
+@pytest.mark.parametrize(
+    ("theme", "shown"),
+    [*((theme, themes.exactly) for theme in ALL), *((theme, themes.of_256) for theme in MOST_USED)],
+)
+def test_everything_can_be_read_in_every_theme(
+    theme: Theme, shown: Callable[[Color], Color]
+) -> None:
+    known = variables(theme, shown)
+    if theme.ansi:
+        assert known["text-error"] != known["text-warning"] != known["text-success"]
+        return  # the terminal's own colours: what they look like is the user's
+    grounds = grounds_of(theme, shown)
+    base = Color.parse(known["background"])
+    rows = [shown(Color.parse(known[row])) for row in (themes.HERE, themes.CHOSEN)]
+    for row in rows:  # it is wide, and what is in front of it is bold
+        assert distance(row.hex, grounds[0].hex, "usual") >= SEEN
+    for ground in grounds:
+        texts = texts_of(theme, ground, shown)
+        assert len(texts) == len(themes.TEXT_ROLES)
+        for role, look in texts.items():
+            for below in (ground, *rows):
+                assert themes.contrast(look, below) >= themes.LEAST_OF_TEXT, (role, below)
+    frame = themes.seen(known[themes.FRAME], grounds[0])
+    assert frame is not None
+    assert themes.contrast(shown(frame), grounds[0]) >= themes.LEAST_OF_FRAMES
+    below = shown(base + Color.parse(known["block-cursor-background"]))
+    ink = themes.seen(known["block-cursor-foreground"], below)
+    assert ink is not None
+    assert themes.contrast(shown(ink), below) >= themes.LEAST
+
+
+@pytest.mark.parametrize("theme", ["textual-light", "textual-dark"])
+async def test_every_word_on_the_screen_can_be_read(demo: Monitor, theme: str) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot)
+        app.theme = theme
+        await settle(pilot)
+        for keys in ["f4", "f2 space", "escape m v", "escape o", "escape c"]:
+            await press(pilot, *keys.split())
+            assert not set(unread(app)), keys
+
+
+def unread(app: VerlApp) -> Iterator[tuple[str, float]]:
+    """Yield the words on the screen whose contrast is too low, and how low it is."""
+    for strip in screen_strips(app):
+        for text, style, _ in strip:
+            if style is None or style.color is None or style.bgcolor is None or not words(text):
+                continue
+            ink, ground = (Color.from_rich_color(one) for one in (style.color, style.bgcolor))
+            if (apart := themes.contrast(ink, ground)) < themes.LEAST_OF_TEXT:
+                yield text, round(apart, 2)
+
+
+def words(text: str) -> bool:
+    """Whether there is more than the letter of a run, whose colour is that of its curve."""
+    return sum(sign.isalnum() for sign in text) > 1
 
 
 def test_curves_of_several_runs_can_be_seen_in_every_theme() -> None:
@@ -162,12 +223,6 @@ def test_critical_is_red_warnings_are_amber_and_no_family_is_either() -> None:
 
 SEVERITIES = ("text-error", "text-warning", "text-primary")
 """Critical, warning, info."""
-MOST_USED = [
-    BUILTIN_THEMES["textual-dark"],
-    BUILTIN_THEMES["textual-light"],
-    themes.DARK,
-    themes.LIGHT,
-]
 HUES_APART, SEVERITY_APART = 13.0, 10.0
 """Least distances of families, and of families and runs to severities: there are more of them than
 of the meanings above, and each has its name beside it.
@@ -180,7 +235,7 @@ def hues(theme: Theme) -> dict[str, str]:
 
 def of_256(colour: str) -> str:
     """Return what a terminal of 256 colours shows."""
-    return RichColor.parse(colour).downgrade(ColorSystem.EIGHT_BIT).get_truecolor().hex
+    return themes.of_256(Color.parse(colour)).hex
 
 
 @pytest.mark.parametrize("sight", ["usual", "protan", "deutan"])
@@ -225,6 +280,8 @@ def test_what_can_be_read_is_left_alone() -> None:
         "text-error",
         "text-disabled",
         "text-secondary",
+        themes.HERE,
+        themes.CHOSEN,
     }
 
 

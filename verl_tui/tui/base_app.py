@@ -125,7 +125,9 @@ class TerminalApp(KeyQueue[int]):
 
     def get_css_variables(self) -> dict[str, str]:
         """Return the theme's colours, changed where text would be hard to read."""
-        self.theme_variables = themes.readable(super().get_css_variables())
+        few = not self.is_headless and self.console.color_system == "256"
+        shown = themes.of_256 if few else themes.exactly
+        self.theme_variables = themes.readable(super().get_css_variables(), shown)
         return self.theme_variables
 
     @property

@@ -49,8 +49,8 @@ class Panel(Part, Container):
         &.-ascii { border: ascii $panel-lighten-2; }
         &.-ascii.-focused { border: ascii $accent; }
         &.-bare { border: none; padding: 0 1; }
-        &.-bare.-focused { background: $accent; }
-        &.-bare.-zoomed { border: round $accent; padding: 0; background: transparent; }
+        &.-bare.-focused { border-left: thick $accent; border-right: thick $accent; padding: 0; }
+        &.-bare.-zoomed { border: round $accent; padding: 0; }
         &.-bare.-zoomed.-ascii { border: ascii $accent; }
         &:nocolor.-focused { border-title-style: bold reverse; }
     }

@@ -97,7 +97,7 @@ class SamplesPanel(Panel, RoleStyled):
         & > .samples--code { color: $text-accent; }
         & > .samples--answer { color: $text-primary; text-style: bold; }
         & > .samples--differs { color: $text-accent; text-style: bold underline; }
-        & > .samples--token { color: $text-disabled; text-style: dim; }
+        & > .samples--token { color: $text-disabled; }
         & > .samples--tag { color: $text-muted; text-style: italic; }
         & > .samples--here-good { color: $text-success; text-style: bold reverse; }
         & > .samples--here-warning { color: $text-warning; text-style: bold reverse; }

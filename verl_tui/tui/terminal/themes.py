@@ -11,13 +11,16 @@ Model for Simulation of Color Vision Deficiency", IEEE TVCG 15, 2009.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from typing import TYPE_CHECKING
 
+from rich.color import Color as RichColor
+from rich.color import ColorSystem
 from textual.color import BLACK, WHITE, Color, ColorParseError
 from textual.theme import Theme
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from verl_tui.rendering.session.preferences import UserState
 
@@ -44,12 +47,20 @@ _REDS, _AMBERS = (-12.0, 28.0), (28.0, 57.0)
 _RED, _AMBER = ("#FF6B63", "#B3160F"), ("#FFB938", "#8A5200")
 """What stands for them where a theme has others: on dark grounds, on light ones."""
 _VIVID = 0.45
-"""Least saturation of these: paler red is pink."""
+"""Least saturation of these, and of a row's ground: paler red is pink."""
+_CALM = 0.75
+"""Most saturation of a row's ground."""
 FRAME = "panel-lighten-2"
 """Variable that colours the edges of panels; lighter than a light background they would vanish."""
 LEAST_OF_FRAMES = 1.3
+HERE, CHOSEN = "primary-muted", "block-cursor-blurred-background"
+"""Variables of the ground of the row that the keys are at, and of a chosen one elsewhere."""
+_OF_CHOSEN = (0.6, 0.8)
+"""How much of the former the latter has, as far as a terminal can show that."""
 _CURSOR = ("block-cursor-foreground", "block-cursor-background")
 _STEP = 0.05
+_SHADES = 40
+"""Shades of the cursor's colour that are tried."""
 
 
 def _theme(
@@ -155,24 +166,78 @@ def chosen(state: UserState, *, name: str, configured: str) -> UserState:
     return replace(state, theme=name, theme_instead_of=configured)
 
 
-def readable(variables: Mapping[str, str]) -> dict[str, str]:
+def exactly(colour: Color) -> Color:
+    """Return what a terminal of all colours shows."""
+    return colour
+
+
+def of_256(colour: Color) -> Color:
+    """Return what a terminal of 256 colours shows."""
+    red, green, blue = colour.rgb
+    known = RichColor.from_rgb(red, green, blue).downgrade(ColorSystem.EIGHT_BIT)
+    return Color(*known.get_truecolor())
+
+
+def readable(
+    variables: Mapping[str, str], shown: Callable[[Color], Color] = exactly
+) -> dict[str, str]:
     """Return a theme's variables with every role as far from its grounds as it takes to be read.
 
     What a theme says is kept as far as that allows. The terminal's own colours are as they are.
+
+    Args:
+        variables: Those of the theme.
+        shown: What the terminal makes of a colour.
     """
     changed = dict(variables)
-    grounds = _grounds(variables)
+    grounds = [shown(ground) for ground in _grounds(variables)]
     if not grounds:
         return changed
     changed |= _severities(variables, grounds)
     for role in TEXT_ROLES:
-        changed[role] = _contrasting(changed[role], grounds, LEAST_OF_TEXT)
-    changed[FRAME] = _contrasting(variables[FRAME], grounds[:1], LEAST_OF_FRAMES)
+        changed[role] = _contrasting(changed[role], grounds, LEAST_OF_TEXT, shown)
+    changed[FRAME] = _contrasting(variables[FRAME], grounds[:1], LEAST_OF_FRAMES, shown)
     ink, ground = _CURSOR
     below = _opaque(variables[ground], grounds[0])
     if below is not None:
-        changed[ink] = _contrasting(variables[ink], [below])
-    return changed
+        changed[ink] = _contrasting(variables[ink], [shown(below)], LEAST, shown)
+    return changed | _row_grounds(changed, grounds, shown)
+
+
+def _row_grounds(
+    variables: Mapping[str, str], grounds: list[Color], shown: Callable[[Color], Color]
+) -> dict[str, str]:
+    """Return the cursor's hue as light or dark as it takes to read every text on it, and weaker."""
+    texts = [shown(look) for look in _texts(variables, grounds)]
+    cursor = _opaque(variables[_CURSOR[1]], grounds[0]) or grounds[0]
+    here = _first_read(texts, map(shown, _shades(cursor, grounds[0]))) or grounds[0]
+    weaker = (shown(grounds[0].blend(here, share, 1.0)) for share in _OF_CHOSEN)
+    apart = (one for one in weaker if one != grounds[0])
+    return {HERE: here.hex, CHOSEN: (_first_read(texts, apart) or here).hex}
+
+
+def _texts(variables: Mapping[str, str], grounds: list[Color]) -> Iterator[Color]:
+    """Yield the colour of every text on each ground."""
+    for role, ground in product(TEXT_ROLES, grounds):
+        if (look := seen(variables[role], ground)) is not None:
+            yield look
+
+
+def _shades(cursor: Color, ground: Color) -> Iterator[Color]:
+    """Yield a colour ever darker on a dark ground, ever lighter on a light one."""
+    hue, own, lightness = cursor.hsl
+    saturation = min(max(own, _VIVID), _CALM)
+    pole = 0.0 if contrast(ground, WHITE) > contrast(ground, BLACK) else 1.0
+    for step in range(_SHADES):
+        yield Color.from_hsl(hue, saturation, lightness + (pole - lightness) * step / _SHADES)
+
+
+def _first_read(texts: Collection[Color], grounds: Iterable[Color]) -> Color | None:
+    """Return the first ground that all texts can be read on."""
+    for ground in grounds:
+        if all(contrast(text, ground) >= LEAST_OF_TEXT for text in texts):
+            return ground
+    return None
 
 
 def _severities(variables: Mapping[str, str], grounds: list[Color]) -> dict[str, str]:
@@ -222,11 +287,13 @@ def _opaque(value: str, ground: Color) -> Color | None:
     return None if colour.ansi is not None else ground + colour
 
 
-def _contrasting(value: str, grounds: list[Color], least: float = LEAST) -> str:
+def _contrasting(
+    value: str, grounds: list[Color], least: float, shown: Callable[[Color], Color]
+) -> str:
     """Return a colour, moved towards white or black until each ground is far enough from it."""
     looks = [seen(value, ground) for ground in grounds]
     if any(
-        look is None or contrast(look, ground) < least
+        look is None or contrast(shown(look), ground) < least
         for look, ground in zip(looks, grounds, strict=True)
     ):
         first = looks[0]
@@ -236,7 +303,7 @@ def _contrasting(value: str, grounds: list[Color], least: float = LEAST) -> str:
         share = 0.0
         while share < 1.0:
             share += _STEP
-            moved = first.blend(pole, min(1.0, share), 1.0)
+            moved = shown(first.blend(pole, min(1.0, share), 1.0))
             if all(contrast(moved, ground) >= least for ground in grounds):
                 return moved.hex
     return value

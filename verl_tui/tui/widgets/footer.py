@@ -66,7 +66,7 @@ class Keys(RoleStyled, can_focus=False):
         & > .keys--does {
             color: $footer-description-foreground; background: $footer-description-background;
         }
-        & > .keys--off { color: $footer-description-foreground; text-style: dim; }
+        & > .keys--off { color: $text-disabled; }
     }
     """
 

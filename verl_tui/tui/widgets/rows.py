@@ -40,7 +40,7 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
         scrollbar-size-vertical: 1;
         overflow-x: hidden;
         overflow-y: auto;
-        & > .rows--here { background: $block-cursor-background 40%; text-style: bold; }
+        & > .rows--here { background: $primary-muted; text-style: bold; }
         & > .rows--chosen { background: $block-cursor-blurred-background; }
         /* The terminal's own colours: nobody knows which grounds its text can be read on. */
         &:ansi > .rows--chosen { background: transparent; text-style: bold; }

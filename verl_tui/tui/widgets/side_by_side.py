@@ -70,7 +70,7 @@ class SideBySide(Horizontal, RoleStyled):
         & > .browse--warning { color: $text-warning; }
         & > .browse--critical { color: $text-error; }
         & > .browse--even { color: $text-muted; }
-        & > .browse--token { color: $text-disabled; text-style: dim; }
+        & > .browse--token { color: $text-disabled; }
         & > .browse--tag { color: $text-muted; text-style: italic; }
         & > .browse--repeated { color: $text-warning; text-style: underline; }
         & > .browse--system { color: $text-muted; }
