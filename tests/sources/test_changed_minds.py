@@ -75,6 +75,17 @@ def test_what_is_no_log_after_all_is_no_run(tmp_path: Path) -> None:
     assert watch.monitor.runs == watch.monitor.verdicts == {}
 
 
+def test_what_turns_out_to_be_no_text_is_no_run(tmp_path: Path) -> None:
+    log, bar = tmp_path / "train.log", b"  11%|#  | 1/9 [01:00<09:00, 60.0s/it]\r"
+    log.write_bytes(bar)
+    watch = Watch(tmp_path)
+    watch.look()
+    assert list(watch.monitor.runs) == [tmp_path.name]
+    log.write_bytes(bar + b"\0\1" * 4000)
+    assert watch.look() == [Reread(tmp_path.name, left=False)]
+    assert [one.path for one in watch.monitor.passed] == [str(log)]
+
+
 def test_other_runs_and_other_files_stay(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()

@@ -100,9 +100,20 @@ class _Inspection:
         by_content = self.known is not None and self.known.sure and not self.inherited
         return by_content and not self.begun
 
-    def note(self, known: Recognised | None, status: os.stat_result, first: bytes) -> None:
-        """Note what a look has shown."""
-        self.known, self.first = known, first
+    def note(
+        self, known: Recognised | None, status: os.stat_result, first: bytes, *, drops: bool
+    ) -> None:
+        """Note what a look has shown.
+
+        Args:
+            known: The format that the file shows.
+            status: The file's status.
+            first: Its first bytes.
+            drops: Whether a file that shows none has none; else it keeps the one it had.
+        """
+        self.inherited = known is None and self.known is not None and not drops
+        self.known = self.known if self.inherited else known
+        self.first = first
         self.size, self.inode = status.st_size, status.st_ino
 
     def is_continued(self, status: os.stat_result, first: bytes) -> bool:
@@ -238,14 +249,14 @@ class Probe:
         before, begin = inspection.known, head(path, _START)
         first = begin[:_FIRST]
         continued = inspection.is_continued(status, first)
-        # What was known by its bar, or is written anew, remains a log until it says more.
-        drops = continued and inspection.is_provisional
+        provisional = inspection.is_provisional
         known = None
         if not inspection.begun or not continued:
             known = self._by_beginning(path, inspection, begin, called)
         known = known or self._as_console(path, inspection, status.st_size, called)
-        inspection.inherited = known is None and before is not None and not drops
-        inspection.note(before if inspection.inherited else known, status, first)
+        # What was known by its bar, or is written anew, remains a log until it says more.
+        drops = continued and (provisional or inspection.binary)
+        inspection.note(known, status, first, drops=drops)
         if before is not None and _format(inspection.known) is not before.format:
             self.changed.add(path)
 
