@@ -111,6 +111,13 @@ def test_limits_lie_within_the_values(values, positive):
         assert all(map(isfinite, usual))
 
 
+def test_values_above_zero_are_those_between_the_steps_alone():
+    points = Column(range(300), [-1.0] * 200 + [0.5] * 50 + [2.0] * 50)
+    assert value_range(points, 0, 199, positive=True) is None
+    assert value_range(points, 0, 249, positive=True) == (0.5, 0.5)
+    assert value_range(points, 0, 299, positive=True) == (0.5, 2.0)
+
+
 def test_limits_on_a_logarithmic_axis_count_decades():
     points = Column(range(100), [10.0 ** (i % 3) for i in range(99)] + [1e9])
     low, high = usual_range(points, 0, 100, positive=True)

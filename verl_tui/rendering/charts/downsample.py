@@ -197,9 +197,12 @@ def value_range(
     bounds = points.pyramid.bounds(first, last)
     if bounds is None or not positive or bounds[0] > 0:
         return bounds
-    lows, highs, _ = points.pyramid.query(first, max(1, (last - first) // _COARSE), _COARSE + 2)
+    if bounds[1] <= 0:
+        return None
+    width = max(1, (last - first) // _COARSE)
+    lows, highs, _ = points.pyramid.query(first, width, (last - first) // width + 1)
     above = [v for v in lows + highs if v is not None and v > 0]
-    return (min(above), bounds[1]) if above else None
+    return min(above), bounds[1]
 
 
 def usual_range(
