@@ -55,7 +55,8 @@ def _no_run(view: View, room: int, *, alone: bool) -> Piece:
 
 def _troubles(view: View, width: int) -> Iterator[Piece]:
     for one in view.troubles:
-        yield f" {one.long if width >= _ROOMY else one.short}", "warning"
+        words = one.long if width >= _ROOMY else one.short
+        yield f" {words}", "dim" if one.over else "warning"
 
 
 def _replay_pieces(view: View, width: int) -> Iterator[Piece]:

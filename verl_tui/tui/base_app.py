@@ -19,10 +19,11 @@ from verl_tui.tui.keys.keymap import keymap
 from verl_tui.tui.keys.kinds import names
 from verl_tui.tui.terminal import themes
 from verl_tui.tui.terminal.key_queue import KeyQueue
+from verl_tui.tui.terminal.net import Part
 from verl_tui.tui.toast import toast
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from textual import events
     from textual.command import Provider
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from verl_tui.config import Config
     from verl_tui.failures import Failure
     from verl_tui.tui.screens.palette.commands import Command
-    from verl_tui.tui.terminal.net import Part
 
 _TEXTUALS = {"Theme": "other colours"}
 """Textual's own commands that are offered: help, zoom, pictures and quitting are ours."""
@@ -80,6 +80,8 @@ class TerminalApp(KeyQueue[int]):
         self._has_screen = False
         self._told: dict[str, float] = {}
         """Monotonic seconds at which an error outside of all parts was said last."""
+        self._failed_elsewhere = False
+        """True if one came outside of all parts since a report was copied."""
         self._reported = 0
         """Errors of our own that the user has copied a report of."""
 
@@ -153,7 +155,7 @@ class TerminalApp(KeyQueue[int]):
 
     def sentence(self, failure: Failure, part: Part) -> str:
         """Return what a panel shows, or a screen over the dashboard, that has failed."""
-        self._note_trouble()
+        self._show_soon()
         copies = f"{self._report_key} copies a report"
         if isinstance(part, Screen):
             return f"This screen has failed: {failure.words}. esc leaves it, {copies}."
@@ -161,7 +163,9 @@ class TerminalApp(KeyQueue[int]):
 
     def tell(self, failure: Failure) -> None:
         """Say over the screen that something has failed, again once in a while."""
-        self._note_trouble()
+        if not self._failed_elsewhere:  # once: what fails may be the drawing
+            self._failed_elsewhere = True
+            self._show_soon()
         now = monotonic()
         if now - self._told.get(failure.words, -_AGAIN) >= _AGAIN:
             self._told[failure.words] = now
@@ -170,13 +174,26 @@ class TerminalApp(KeyQueue[int]):
     @property
     def troubles(self) -> tuple[Trouble, ...]:
         """Errors of our own that nobody has copied a report of."""
-        new = self.failures.count > self._reported
-        return (Trouble("error", f"error: {self._report_key}"),) if new else ()
+        if self.failures.count == self._reported:
+            return ()
+        if self._failed_elsewhere or any(part.failed for part in self._parts()):
+            return (Trouble("error", f"error: {self._report_key}"),)
+        return (Trouble("error over", f"error, over now: {self._report_key}", over=True),)
 
-    def _note_trouble(self) -> None:
-        """Have the first line say so, once: what fails may be the drawing."""
-        if self.failures.count == self._reported + 1:
-            self.call_later(self.call_later, self.show_troubles)  # once the part is blank
+    def _parts(self) -> Iterator[Part]:
+        """Yield the parts of all screens that are open."""
+        for screen in self.screen_stack:
+            if isinstance(screen, Part):
+                yield screen
+            yield from (one for one in screen.query("*") if isinstance(one, Part))
+
+    def tried_again(self) -> None:
+        """Say so in the first line once nothing has failed any more."""
+        self._show_soon()
+
+    def _show_soon(self) -> None:
+        """Have the first line say what has failed, once the part is blank."""
+        self.call_later(self.call_later, self.show_troubles)
 
     def show_troubles(self) -> None:
         """Draw what does not work, and what works again."""
@@ -189,7 +206,7 @@ class TerminalApp(KeyQueue[int]):
         """Copy what is known of errors of our own."""
         if report := self.failures.report(own_mask()):
             copy_text(self, report)
-            self._reported = self.failures.count
+            self._reported, self._failed_elsewhere = self.failures.count, False
             self.show_troubles()
         else:
             toast(self, "no error to report")

@@ -25,6 +25,8 @@ class Trouble(NamedTuple):
 
     short: str
     long: str
+    over: bool = False
+    """True if it works again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,6 +123,8 @@ class Part(ContainedWidget):
         for one, displayed in self._hidden:
             one.styles.display = displayed
         self._show_change()
+        if isinstance(self.app, ContainedApp):
+            self.app.tried_again()
         return True
 
     def _show_change(self) -> None:
@@ -149,6 +151,10 @@ class ContainedApp(Contained, TerminalOutput[ReturnType]):
     @abstractmethod
     def tell(self, failure: Failure) -> None:
         """Say that something outside of all parts has failed."""
+
+    @abstractmethod
+    def tried_again(self) -> None:
+        """Say how it goes with a part that had failed and is drawn again."""
 
     @abstractmethod
     def sentence(self, failure: Failure, part: Part) -> str:
