@@ -24,6 +24,7 @@ from watching import (
     loaded,
     names,
     press,
+    quiet,
     records,
     settle,
     showing,
@@ -371,6 +372,7 @@ async def test_nothing_new_draws_nothing(
     app = showing(demo)
     async with app.run_test(size=size) as pilot:
         await start(pilot)
+        await quiet(pilot)
         assert frames["frames"] > 0
         frames.clear()
         for _ in range(3):
@@ -398,7 +400,7 @@ async def test_nothing_new_draws_nothing_on_any_screen(
     async with app.run_test(size=(120, 40)) as pilot:
         await press(pilot, key)
         app._tick()
-        await settle(pilot)
+        await quiet(pilot)
         frames.clear()
         for _ in range(3):
             app._tick()
