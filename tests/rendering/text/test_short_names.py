@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 
-from verl_tui.rendering.text.short_names import SharedEnds, shared, short_name
+from verl_tui.rendering.text.short_names import SharedEnds, shared, short_name, short_names
 
 SWEEP = [f"exp{number:03}_grpo_gsm8k_lr1e-6" for number in range(200)]
 
@@ -35,3 +35,15 @@ def test_any_names_in_any_room(cells: int) -> None:
     names = ["数学强化学习" * 3 + "a", "数学强化学习" * 3 + "b", "数学\n👍🏽"]
     for name in names:
         assert cell_len(short_name(name, cells, shared(names))) <= cells
+
+
+def test_names_that_share_more_with_each_other_than_with_all_still_differ() -> None:
+    names = (
+        "nq-search-r1-grpo-qwen2.5-3b-instruct-em",
+        "nq-search-r1-ppo-qwen2.5-3b-instruct-em",
+        "gsm8k",
+    )
+    found = short_names(names, 21)
+    assert len(set(found.values())) == 3
+    assert all(cell_len(name) <= 21 for name in found.values())
+    assert "gr" in found[names[0]]

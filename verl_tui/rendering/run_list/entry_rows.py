@@ -12,7 +12,7 @@ from verl_tui.rendering.charts.sparkline import BROKEN, gauge, sparkline
 from verl_tui.rendering.text.numbers import percent_done
 from verl_tui.rendering.text.piece import Pieces
 from verl_tui.rendering.text.run_colours import RUNS
-from verl_tui.rendering.text.short_names import shared, short_name
+from verl_tui.rendering.text.short_names import short_names
 from verl_tui.runs.views.state import State
 
 if TYPE_CHECKING:
@@ -131,8 +131,8 @@ NameWriter = Callable[["RunEntry", int], str]
 
 def naming(names: Sequence[str], *, ascii_only: bool) -> NameWriter:
     """Return a function that writes the names of runs."""
-    alike = shared(names)
-    return lambda entry, cells: short_name(entry.name, cells, alike, ascii_only=ascii_only)
+    every = tuple(names)
+    return lambda entry, cells: short_names(every, cells, ascii_only=ascii_only)[entry.name]
 
 
 def pairs(entries: Sequence[RunEntry], width: int, *, ascii_only: bool) -> EntryWriter:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from os.path import commonprefix
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,7 +12,7 @@ from verl_tui.rendering.text.printable import middle, printable
 from verl_tui.rendering.text.wrap import ellipsis, fit, fit_left
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 
 _LEAST_HEAD = 3
@@ -50,18 +51,40 @@ def short_name(name: str, cells: int, alike: SharedEnds, *, ascii_only: bool = F
     return middle("".join(parts), cells, ascii_only=ascii_only)
 
 
+@lru_cache(8)
+def short_names(
+    names: tuple[str, ...], cells: int, *, ascii_only: bool = False
+) -> Mapping[str, str]:
+    """Return each of the names of runs in at most so many cells: cut in the parts that all share,
+    and where two would look alike then, in those that these share.
+    """
+    found = _shortened(names, cells, ascii_only=ascii_only)
+    for group in _looking_alike(found):
+        found |= _shortened(group, cells, ascii_only=ascii_only)
+    return found
+
+
+def _shortened(names: Sequence[str], cells: int, *, ascii_only: bool) -> dict[str, str]:
+    alike = shared(names)
+    return {name: short_name(name, cells, alike, ascii_only=ascii_only) for name in names}
+
+
+def _looking_alike(short: Mapping[str, str]) -> list[list[str]]:
+    """Return the names, in groups, that were cut to the same text."""
+    groups: dict[str, list[str]] = {}
+    for name, text in short.items():
+        groups.setdefault(text, []).append(name)
+    return [group for group in groups.values() if len(group) > 1]
+
+
 def distinct_names(names: Sequence[str], cells: int, *, ascii_only: bool = False) -> dict[str, str]:
     """Return each name in at most so many cells; those that would look alike lose the words that
     they share, as far as they then differ.
     """
     short = {name: _plain_cut(name, cells, ascii_only=ascii_only) for name in names}
-    alike: dict[str, list[str]] = {}
-    for name, text in short.items():
-        alike.setdefault(text, []).append(name)
     mark = ellipsis(ascii_only=ascii_only)
-    for group in alike.values():
-        if len(group) > 1:
-            short |= _without_shared_start(group, cells, mark)
+    for group in _looking_alike(short):
+        short |= _without_shared_start(group, cells, mark)
     return short
 
 

@@ -16,7 +16,7 @@ from verl_tui.rendering.charts.second_axis import second_metric
 from verl_tui.rendering.charts.values import in_sight, reading
 from verl_tui.rendering.charts.x_axes import on_axis
 from verl_tui.rendering.text.numbers import exact_step
-from verl_tui.rendering.text.short_names import shared, short_name
+from verl_tui.rendering.text.short_names import short_names
 from verl_tui.runs.views.provenance import words
 from verl_tui.tui.export import take_table
 from verl_tui.tui.keys.chart_keys import KEYS, TABLE, look_after, step_at, with_step_in_sight
@@ -149,11 +149,12 @@ class ZoomScreen(BufferedScreen[ChartLook]):
 
     def _whose(self) -> str:
         """Return the name of the run, short in what it shares with the others."""
-        if self._view.run is None:
+        view = self._view
+        if view.run is None:
             return ""
-        alike = shared(list(self._view.monitor.runs))
+        names = tuple(dict.fromkeys((*view.monitor.runs, view.run.name)))  # it may be gone
         room = max(_LEAST_NAME, self.size.width // 3)
-        return short_name(self._view.run.name, room, alike, ascii_only=self._view.ascii_only)
+        return short_names(names, room, ascii_only=view.ascii_only)[view.run.name]
 
     def _write_below(self) -> None:
         if not self._reading.is_attached:
