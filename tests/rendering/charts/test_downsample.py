@@ -43,6 +43,13 @@ def test_an_average_of_numbers_lies_between_them(values: list[float]) -> None:
     assert all(isfinite(one) for one in average.values)
 
 
+def test_no_arrow_rises_beside_a_value_that_has_collapsed() -> None:
+    risen = [0.02 * at for at in range(30)]
+    assert trend([*risen, 0.0]) == 1  # one may be an outlier
+    assert trend([*risen, 0.0, 0.0]) == -1
+    assert trend([0.6 - value for value in [*risen, 0.0, 0.0]]) == 1
+
+
 def test_the_trend_of_huge_values_is_that_of_small_ones() -> None:
     assert trend([LARGEST] * 8) == 0
     assert trend([LARGEST / 20 * at for at in range(1, 21)]) == 1

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 TREND_POINTS = 40
 """Values that a trend is of."""
+_NEWEST = 3
+"""Values of which one alone turns no trend."""
 _COARSE = 128
 _HUGE = sys.float_info.max
 _SETTLED = 1 - 1e-15
@@ -276,16 +278,21 @@ def trend(values: Sequence[float]) -> int | None:
     they are too few.
 
     Compares the medians of the newer and the older half of the last `TREND_POINTS` values with how
-    much neighbours differ, so that neither one outlier nor ordinary noise turns the arrow.
+    much neighbours differ, so that neither one outlier nor ordinary noise turns the arrow. Where the
+    very last ones lie clearly on the other side of the older half, that has turned since: they
+    count.
     """
     # Quarters, because sums and differences of the largest numbers would overflow.
     values = [v / 4 for v in values[-TREND_POINTS:] if isfinite(v)]
     if len(values) < 4:
         return None
     half = len(values) // 2
-    change = median(values[half:]) - median(values[:half])
+    older = median(values[:half])
+    change, since = median(values[half:]) - older, median(values[-_NEWEST:]) - older
     noise = median(map(abs, map(sub, values[1:], values)))
     floor = max(map(abs, values)) * 2e-6
+    if change * since < 0 and abs(since) > max(noise * 2, floor):
+        change = since
     if abs(change) <= max(noise * 0.7, floor):
         return 0
     return 1 if change > 0 else -1
