@@ -278,9 +278,9 @@ def trend(values: Sequence[float]) -> int | None:
     they are too few.
 
     Compares the medians of the newer and the older half of the last `TREND_POINTS` values with how
-    much neighbours differ, so that neither one outlier nor ordinary noise turns the arrow. Where the
-    very last ones lie clearly on the other side of the older half, that has turned since: they
-    count.
+    much neighbours differ, so that neither one outlier nor ordinary noise turns the arrow. The very
+    last values count instead where they lie clearly on the other side of the older half: the newer
+    half holds what was before a collapse.
     """
     # Quarters, because sums and differences of the largest numbers would overflow.
     values = [v / 4 for v in values[-TREND_POINTS:] if isfinite(v)]
