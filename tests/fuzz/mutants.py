@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from coverage import CoverageData
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 ROOT = Path(__file__).resolve().parents[2]
 _COMPARED = {
@@ -111,11 +111,15 @@ class Copy:
         }
 
     def tests_of(self, mutant: Mutant) -> list[str]:
-        """Return the tests that reach a changed line."""
+        """Return the tests that reach a changed line; of one that only an import runs, or none,
+        those that reach its file.
+        """
         file = self._files.get(str(mutant.path))
-        contexts = self._covered.contexts_by_lineno(file) if file is not None else {}
-        reach = (one.partition("|")[0] for one in contexts.get(mutant.line, ()))
-        return sorted({one for one in reach if one})
+        if file is None:
+            return []
+        contexts = self._covered.contexts_by_lineno(file)
+        everywhere = [one for some in contexts.values() for one in some]
+        return _names(contexts.get(mutant.line, ())) or _names(everywhere)
 
     def survives(self, mutant: Mutant, tests: Sequence[str], seed: int) -> bool:
         """Return whether all these tests pass over a change."""
@@ -131,6 +135,10 @@ class Copy:
             )
         finally:
             path.write_bytes(source)
+
+
+def _names(contexts: Iterable[str]) -> list[str]:
+    return sorted({one.rpartition("|")[0] for one in contexts} - {""})
 
 
 def pytest(root: Path, words: Sequence[str], patience: float | None = None) -> int:

@@ -110,6 +110,12 @@ def test_a_bomb_is_read_little_by_little(tmp_path: Path) -> None:
     assert sum(len(tail.read(1 << 20).data) for _ in range(40)) >= 29_000_000
 
 
+def test_no_more_of_a_beginning_is_read_than_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl.gz"
+    path.write_bytes(gzip.compress(PLAIN[:60_000]) + gzip.compress(PLAIN[60_000:]))
+    assert compressed.head(path, 70_000) == PLAIN[:70_000]
+
+
 def test_a_file_that_grows(tmp_path: Path) -> None:
     path = tmp_path / "a.gz"
     packed = gzip.compress(PLAIN)

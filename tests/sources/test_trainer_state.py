@@ -137,6 +137,13 @@ def test_values_that_are_none(tmp_path: Path) -> None:
     assert run.total_steps is None
 
 
+def test_an_entry_without_a_step_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "trainer_state.json"
+    path.write_text(json.dumps({"global_step": 2, "log_history": [{"loss": 1.0}]}))
+    told = [one for one in drain(FileSource(path, trainer_state)) if isinstance(one, Unreadable)]
+    assert told == [Unreadable(1, 'no "step" in an entry of "log_history"', "")]
+
+
 def test_a_document_written_anew_tells_only_what_is_new(tmp_path: Path) -> None:
     path = write(tmp_path / "trainer_state.json", text(8))
     source = FileSource(path, trainer_state)
