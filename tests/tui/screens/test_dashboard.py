@@ -527,17 +527,9 @@ async def test_says_what_is_waited_for(
         await settle(pilot)
         told = (*app._monitor.waiting, *app._monitor.problems)
         assert told
-        begin, end = (
-            lines(app)[0]
-            .removeprefix(" verl-tui")
-            .replace("? help", "")
-            .strip()
-            .partition("…")[::2]
-        )
-        assert told[0].startswith(begin)
-        assert told[-1].endswith(end)
-        assert len(begin + end) >= min(len(told[0]), size[0] - 25)
-        assert "no run yet" in text(app)
+        shown = "".join(text(app).replace("│", "").split())  # however it is wrapped
+        assert all("".join(sentence.split()) in shown for sentence in told)
+        assert "no run yet" in lines(app)[0]
         for keys in (
             ["e", "enter", "z"],
             ["escape", "right_square_bracket", "1"],
