@@ -13,7 +13,7 @@ from verl_tui.rendering.text.hues import Hue
 
 DARK = ("#A8E4F0", "#8490FC", "#3CC090", "#D878B4", "#B4C018", "#F0FCF0")
 """Sky blue, periwinkle, bluish green, pink, lime, white: for dark grounds."""
-LIGHT = ("#0064B8", "#4830A8", "#006C40", "#843078", "#606830", "#242424")
+LIGHT = ("#0C6CC0", "#4830A8", "#006C40", "#843078", "#6C7830", "#242424")
 """Blue, indigo, bluish green, plum, olive, black: for light grounds."""
 ANSI = (
     "ansi_cyan",
