@@ -633,8 +633,8 @@ async def test_a_run_that_is_deleted_while_shown_says_so_and_goes_when_all_is_re
 async def test_an_empty_directory_says_what_is_looked_for_and_what_to_do(tmp_path: Path) -> None:
     app = live(tmp_path)
     async with app.run_test(size=(140, 40)) as pilot:
+        await until(pilot, lambda: "no run yet" in lines(app)[0])
         await until(pilot, lambda: "looking for *.jsonl" in text(app))
-        assert "no run yet" in text(app)
         assert "a run appears here as soon as it writes a log" in text(app)
         write_run(tmp_path, "run_a", 30)
         await until(pilot, lambda: "step 30" in lines(app)[0])

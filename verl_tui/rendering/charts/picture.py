@@ -278,26 +278,35 @@ class Picture:
         self, line: ChartLine, text: str, beside: int, cache: ChartCache | None = None
     ) -> None:
         """Put a sign so many dot columns beside the last number in the window, if it is among the
-        last points.
+        last points; on it none where an arrow says that it lies beyond the edge.
         """
-        steps, values, window, scale = (
-            line.points.steps,
-            line.points.values,
-            self._window,
-            self._scales[line.right],
-        )
+        end, scale = self._end_of(line, cache), self._scales[line.right]
+        if end is None or scale is None:
+            return
+        dot = scale.dots([end[1]], self._dots)[0] or 0
+        column = min(self._size[0] * 2 - 1, self._window.column(end[0]) + beside)
+        if beside:
+            self._put(dot, column, Glyph(text, line.role))
+        elif not self._is_arrow(dot, column):
+            self._put(dot, column, Glyph(text, self._style_at(dot, column) or line.role))
+
+    def _end_of(self, line: ChartLine, cache: ChartCache | None) -> tuple[int, float] | None:
+        """Return step and value of the last number in the window, smoothed if a cache is given."""
+        steps, values, window = line.points.steps, line.points.values, self._window
         if cache is not None and 0 < self._data.smoothing < 1:
             average = cache.smoothed(line.points, self._data.smoothing)
             average.pyramid  # noqa: B018 - it reads what has come since
             values = average.values
         stop = min(bisect_right(steps, window.end), len(values))
         for i in range(stop - 1, max(0, stop - _LOOK_BACK) - 1, -1):
-            if scale and isfinite(values[i]) and steps[i] >= window.start:
-                dot = scale.dots([values[i]], self._dots)[0] or 0
-                column = min(self._size[0] * 2 - 1, window.column(steps[i]) + beside)
-                own = line.role if beside else self._style_at(dot, column) or line.role
-                self._put(dot, column, Glyph(text, own))
-                return
+            if isfinite(values[i]) and steps[i] >= window.start:
+                return steps[i], values[i]
+        return None
+
+    def _is_arrow(self, dot: int, column: int) -> bool:
+        """Return whether a cell says that there is something beyond the edge."""
+        there = self._glyphs.get(dot // 4, {}).get(column // 2)
+        return there is not None and there.text in (self._symbols.rising, self._symbols.falling)
 
     def _style_at(self, dot: int, column: int) -> str:
         """Return the style of the nearest dots in a cell, which a finding may have coloured."""
