@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.cells import cell_len
 
 from verl_tui.health.finding import Severity, unjudged, unjudged_rules
+from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.printable import cut, middle, printable, wrapped
 from verl_tui.runs.views.state import State, is_evaluation, state
 from verl_tui.words import counted
@@ -85,7 +86,7 @@ class FindingWriter:
         fold = self.symbols.open if unfolded else self.symbols.closed
         since = self._since(finding)
         badge = self._badge(finding, self.width - 2 - len(since) - 2)
-        gap = self.width - 2 - len(since) - sum(cell_len(text) for text, _ in badge)
+        gap = self.width - 2 - len(since) - cells_of(badge)
         return [*badge, (" " * gap, ""), (f"{since} {fold}", "dim")] if gap > 0 else badge
 
     def _since(self, finding: Finding) -> str:
@@ -154,13 +155,13 @@ class FindingWriter:
                 row.append((f" +{len(findings) - i}", "dim"))
                 break
             row += [(" " * gap, ""), *self._badge(finding, room)]
-            used += gap + sum(cell_len(text) for text, _ in row[-2:])
+            used += gap + cells_of(row[-2:])
         return row
 
     def _single_badge(self, finding: Finding) -> Pieces:
         since = self._since(finding)
         row = self._badge(finding, self.width - len(since) - 1)
-        gap = self.width - len(since) - sum(cell_len(text) for text, _ in row)
+        gap = self.width - len(since) - cells_of(row)
         return [*row, (" " * gap, ""), (since, "dim")] if since and gap > 0 else row
 
     def beginning(self, rows: list[Pieces], count: int) -> list[Pieces]:
@@ -203,7 +204,7 @@ class FindingWriter:
             return row
         counts = ", ".join(unjudged_rules([rule.reason for rule in rules]))
         more = f"{self.symbols.dot}{counts} ({view.keys['health.not_judged']}: why)"
-        fits = sum(cell_len(text) for text, _ in row) + cell_len(more) <= self.width
+        fits = cells_of(row) + cell_len(more) <= self.width
         return [*row, (more, "dim")] if fits else row
 
     def not_judged(self, view: View, *, reasons: bool) -> list[Pieces]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
-from rich.cells import cell_len
-
 from verl_tui.health.finding import Severity
 from verl_tui.rendering.charts.downsample import TREND_POINTS, trend
 from verl_tui.rendering.charts.sparkline import sparkline
@@ -16,6 +14,7 @@ from verl_tui.rendering.session.shown_state import Unread, shown_state
 from verl_tui.rendering.session.source_status import not_reached, passed_over, source_pieces
 from verl_tui.rendering.text.family_colours import family_role
 from verl_tui.rendering.text.numbers import compact, exact_step, percent_done
+from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.printable import middle
 from verl_tui.runs.time.rates import steps_per_minute
 from verl_tui.runs.views.state import State, is_evaluation, remaining, silence
@@ -58,7 +57,7 @@ class Variant(NamedTuple):
     @property
     def width(self) -> int:
         """Width in cells."""
-        return sum(cell_len(text) for text, _ in self.pieces)
+        return cells_of(self.pieces)
 
 
 Part = list[Variant]

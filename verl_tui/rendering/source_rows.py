@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
+from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.printable import cut, size_text
 from verl_tui.rendering.text.wrap import fit, fit_left, wrap
 from verl_tui.runs.views.provenance import leading
@@ -209,7 +210,7 @@ def _stacked(facts: Sequence[str], width: int) -> Iterator[Pieces]:
     words += [(read, "dim"), (f"changed {changed}", "dim")]
     row: Pieces = [("  " + state, "up" if state.endswith("up") else "down")]
     for word, role in words:
-        if sum(cell_len(text) for text, _ in row) + 2 + len(word) > width:
+        if cells_of(row) + 2 + len(word) > width:
             yield cut(row, width, "…")
             row = []
         row.append(("  " + word, role))

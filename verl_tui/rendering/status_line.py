@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.cells import cell_len
-
 from verl_tui.rendering.one_row import one_row
+from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.printable import middle
 from verl_tui.text import one_line
 
@@ -35,7 +34,7 @@ def status(view: View, width: int, *, alone: bool = False) -> tuple[list[Piece],
     if width >= _BRANDED and not alone:
         left.append(("verl-tui ", "dim"))
         right.append((f" {view.keys['help']} help", "dim"))
-    room = width - sum(cell_len(words) for words, _ in (*left, *right)) - (1 if right else 0)
+    room = width - cells_of((*left, *right)) - (1 if right else 0)
     if view.run is not None:
         left += one_row(view, room, alone=alone)
     else:

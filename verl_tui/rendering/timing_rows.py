@@ -11,6 +11,7 @@ from rich.cells import cell_len
 from verl_tui.rendering.session.shown_state import shown_state
 from verl_tui.rendering.text.numbers import compact, percent_done
 from verl_tui.rendering.text.part_colours import PARTS
+from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.printable import cut, printable, wrapped
 from verl_tui.rendering.text.wrap import ellipsis, fit
 from verl_tui.runs.time.forecast import (
@@ -203,7 +204,7 @@ def _table_row(line: _PartRow, name: int, most: float, width: int, *, ascii_only
         return [*row, (share, "value")]
     row += [(_seconds(line.seconds).rjust(8), "value"), (share.rjust(5), "value"), (" ", "")]
     trend, tone = _trend(line.trend, ascii_only=ascii_only)
-    room = width - sum(cell_len(text) for text, _ in row) - 8
+    room = width - cells_of(row) - 8
     bar = max(0, min(24, room // 2 if width >= _WIDE else room))
     filled = min(bar, max(1, round(line.share / most * bar))) if line.sign.strip() else 0
     row += [
@@ -211,7 +212,7 @@ def _table_row(line: _PartRow, name: int, most: float, width: int, *, ascii_only
         (" " * (bar - filled), ""),
         (f" {trend}".ljust(8), tone),
     ]
-    left = width - sum(cell_len(text) for text, _ in row)
+    left = width - cells_of(row)
     if width >= _WIDE:
         row.append((fit(line.note, left, ellipsis(ascii_only=ascii_only)), "dim"))
     return row
@@ -369,7 +370,7 @@ def _figures(
                 if figure.label.startswith("MFU") and figure.value == 0
                 else printable(figure.key)
             )
-            left = width - sum(cell_len(text) for text, _ in row) - 2
+            left = width - cells_of(row) - 2
             row.append((f"  {fit(note, left, '~' if ascii_only else '…')}", "dim"))
         yield row
 

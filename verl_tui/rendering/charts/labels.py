@@ -18,6 +18,7 @@ from verl_tui.rendering.charts.sparkline import BROKEN, spark_column, sparkline
 from verl_tui.rendering.charts.symbols import ASCII, Symbols, fit
 from verl_tui.rendering.charts.validation import score_beside_curve
 from verl_tui.rendering.text.numbers import compact
+from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.printable import middle, wrapped
 
 if TYPE_CHECKING:
@@ -66,10 +67,10 @@ def title_row(
     reading, side = _runs_at_cursor(data, width - len(mark), cursor, symbols)
     reading = reading or _fitting(data, width, cursor, symbols)
     parts = _named_reading(data, width, mark, reading, symbols)
-    room = width - _cells(parts)
+    room = width - cells_of(parts)
     for aside in [side] if side else _sides(data, cursor, symbols, room - 2):
-        if _cells(aside) + 2 <= room:
-            parts += [(" " * (room - _cells(aside)), ""), *aside]
+        if cells_of(aside) + 2 <= room:
+            parts += [(" " * (room - cells_of(aside)), ""), *aside]
             break
     if room < 0:
         parts = [(fit("".join(text for text, _ in parts), width, symbols), "value")]
@@ -80,7 +81,7 @@ def _named_reading(
     data: ChartData, width: int, mark: str, reading: _Parts, symbols: Symbols
 ) -> _Parts:
     """Write the chart's name, its run where there is room, and the value."""
-    used = _cells(reading)
+    used = cells_of(reading)
     room = max(0, width - used - len(mark) - (2 if used else 0))
     name = mark + fit(data.title, room, symbols)
     parts = [(name, "focused" if mark else "title")]
@@ -97,9 +98,9 @@ def _sides(data: ChartData, cursor: int | None, symbols: Symbols, room: int) -> 
     """Yield what may stand at the right, from what is wanted most to what needs the least room."""
     beside = score_beside_curve(data, cursor, symbols)
     for words in beside:
-        left = room - _cells(words) - 2
+        left = room - cells_of(words) - 2
         asides = _asides(data, cursor, symbols, left)
-        yield from ([*words, _GAP, *aside] for aside in asides if _cells(aside) <= left)
+        yield from ([*words, _GAP, *aside] for aside in asides if cells_of(aside) <= left)
         if not _smoothed(data):  # how it is smoothed is said before all else
             yield words
     yield from _asides(data, cursor, symbols, room)
@@ -118,7 +119,7 @@ def _asides(data: ChartData, cursor: int | None, symbols: Symbols, room: int) ->
         yield from _behind(note, smooth[-1:])
     yield from smooth
     for note in notes[:1]:
-        left = room - _cells([note]) - 2
+        left = room - cells_of([note]) - 2
         yield from _behind(note, _named(data, cursor, symbols, _ENOUGH, left))
     yield from ([note] for note in notes)
     yield from _named(data, cursor, symbols, _LEAST_LETTERS, room)
@@ -129,7 +130,7 @@ def _legend_smoothed(
 ) -> Iterator[_Parts]:
     """Yield the legend of runs over each other and how all of them are smoothed."""
     for how in _smoothed(data)[1:] if _several(data) else ():
-        left = room - _cells(how) - len(_GAP[0])
+        left = room - cells_of(how) - len(_GAP[0])
         yield from (
             [*named, _GAP, *how] for named in _named(data, cursor, symbols, _LEAST_LETTERS, left)
         )
@@ -159,7 +160,9 @@ def _named(
         return [[(fit(data.key, len(data.key), symbols), "key")]] if data.title != data.key else []
     longest = max(cell_len(line.label) for line in data.all_lines)
     sizes = range(max(longest, least), least - 1, -1)
-    at = bisect_left(sizes, -room, key=lambda cells: -_cells(_legend(data, cursor, symbols, cells)))
+    at = bisect_left(
+        sizes, -room, key=lambda cells: -cells_of(_legend(data, cursor, symbols, cells))
+    )
     return [_legend(data, cursor, symbols, cells) for cells in sizes[at : at + 1]]
 
 
@@ -177,7 +180,7 @@ def _runs_at_cursor(
     runs.sort(key=lambda line: line.sign)
     own = value_at(main.points, cursor)
     at = [(f"@ {data.axis.read(own[0] if own else cursor)}", "cursor")]
-    room = width - cell_len(data.title) - _cells(at) - 4
+    room = width - cell_len(data.title) - cells_of(at) - 4
     side = _fitting_values(data, runs, main, cursor, room, symbols)
     return (at, side) if side else ([], [])
 
@@ -197,7 +200,7 @@ def _fitting_values(
         for count in range(len(runs), 0, -1)
         for gap in ("  ", " ")
     )
-    return next((side for side in chain(named, lettered) if _cells(side) <= room), [])
+    return next((side for side in chain(named, lettered) if cells_of(side) <= room), [])
 
 
 def _values(
@@ -223,10 +226,6 @@ def _of_run(data: ChartData, room: int, symbols: Symbols) -> str:
     return _OF + middle(data.run, cells, ascii_only=symbols is ASCII)
 
 
-def _cells(parts: Iterable[tuple[str, str]]) -> int:
-    return sum([cell_len(text) for text, _ in parts])
-
-
 def name_cells(width: int) -> int:
     """Return how many cells the name takes in a chart of one row."""
     return min(18, width // 3)
@@ -244,17 +243,17 @@ def one_line(
         (fit(data.empty, width // 2, symbols), "key")
     ]
     name_width = name_cells(width)
-    room = width - name_width - max(_READING, _cells(reading)) - 2
+    room = width - name_width - max(_READING, cells_of(reading)) - 2
     if room < 4:
         return title_row(data, width, cursor, symbols, focus=focus)
     name = _name(data, name_width, symbols, focus=focus)
     title = (set_cell_size(name, name_width + 1), "focused" if focus else "title")
     score = score_beside_curve(data, cursor, symbols)[-1:]
-    score = [[*words, _GAP] for words in score if room - _cells(words) - len(_GAP[0]) >= _SPARK]
+    score = [[*words, _GAP] for words in score if room - cells_of(words) - len(_GAP[0]) >= _SPARK]
     if not score and (close := _beside_short_spark(data, width, cursor, symbols, reading)):
         return (title, *close)
-    spark = spark_row(data, room - sum(map(_cells, score)), symbols)
-    gap = width - name_width - 1 - room - _cells(reading)
+    spark = spark_row(data, room - sum(map(cells_of, score)), symbols)
+    gap = width - name_width - 1 - room - cells_of(reading)
     return (title, *spark, (" " * gap, ""), *chain(*score), *reading)
 
 
@@ -276,11 +275,11 @@ def _beside_short_spark(
     if words is None:
         return ()
     score = [(text.removeprefix(f"{symbols.points[0]} "), role) for text, role in words]
-    kept, held = max(_LEAST_SCORE, _cells(score)), max(_LEAST_READING, _cells(reading))
+    kept, held = max(_LEAST_SCORE, cells_of(score)), max(_LEAST_READING, cells_of(reading))
     room = width - name_cells(width) - 1 - kept - held - 2
     if room < _LEAST_SPARK:
         return ()
-    before, between = 1 + kept - _cells(score), 1 + held - _cells(reading)
+    before, between = 1 + kept - cells_of(score), 1 + held - cells_of(reading)
     return (
         *spark_row(data, room, symbols),
         (" " * before, ""),
@@ -367,7 +366,7 @@ def _fitting(data: ChartData, width: int, cursor: int | None, symbols: Symbols) 
         return whole
     bare = _reading(replace(data, unit=""), cursor, symbols)
     room = width - cell_len(data.title) - 2
-    least, most = room - _cells(whole), room - _cells(bare)
+    least, most = room - cells_of(whole), room - cells_of(bare)
     said = [*data.notes, *(text for ((text, _),) in _smoothed(data))]
     note = min(map(len, said), default=-2) + 2
     return bare if least < 2 or least < note <= most else whole

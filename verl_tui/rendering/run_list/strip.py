@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 
 from verl_tui.rendering.run_list.entry_rows import glyph, naming, state_word
+from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.printable import cut
 from verl_tui.rendering.text.wrap import ellipsis
 from verl_tui.runs.views.state import State
@@ -47,15 +48,15 @@ def strip(
         return _run(entry_at(at), named, marked=at == shown, ascii_only=ascii_only)
 
     parts = {shown: written(shown)}
-    used, first, last = _cells(parts[shown]), shown, shown
+    used, first, last = cells_of(parts[shown]), shown, shown
     # Those behind the shown run first: where all have room they are in their order anyway.
     for way in (1, -1):
         at = shown + way
         while 0 <= at < len(names):
             part = written(at)
-            if used + _GAP + _cells(part) > width - 2 * _MORE:
+            if used + _GAP + cells_of(part) > width - 2 * _MORE:
                 break
-            parts[at], used = part, used + _GAP + _cells(part)
+            parts[at], used = part, used + _GAP + cells_of(part)
             first, last = min(first, at), max(last, at)
             at += way
     return cut(
@@ -84,7 +85,3 @@ def _run(entry: RunEntry, named: NameWriter, *, marked: bool, ascii_only: bool) 
         (" ", ""),
         word,
     ]
-
-
-def _cells(row: Pieces) -> int:
-    return sum(cell_len(text) for text, _ in row)

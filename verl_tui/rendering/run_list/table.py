@@ -9,6 +9,7 @@ from rich.cells import cell_len
 
 from verl_tui.patterns import pattern
 from verl_tui.rendering.run_list.entry_rows import bar_of, head_of, naming, spark_of, state_word
+from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.printable import middle
 from verl_tui.rendering.text.wrap import ellipsis, fit
 
@@ -182,7 +183,7 @@ def _value(
 
 def _sized(pieces: Pieces, cells: int, right: bool) -> Pieces:
     """Pad a value to the width of its column."""
-    space = (" " * max(0, cells - sum(cell_len(text) for text, _ in pieces)), "")
+    space = (" " * max(0, cells - cells_of(pieces)), "")
     return [space, *pieces] if right else [*pieces, space]
 
 

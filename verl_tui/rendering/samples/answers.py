@@ -12,11 +12,10 @@ from difflib import SequenceMatcher
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
-from rich.cells import cell_len
-
 from verl_tui.patterns import pattern
 from verl_tui.rendering.samples.marks import pieces
 from verl_tui.rendering.samples.template import ANSWER, ASSISTANT, CODE, THOUGHT
+from verl_tui.rendering.text.piece import cells_of
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -145,7 +144,7 @@ def truth_row(truth: str, compared: Comparison, width: int, *, ascii_only: bool)
     dot = " | " if ascii_only else " · "
     marked = pieces(truth, 0, len(truth), truth_marks(truth, compared), "truth")
     row = [*marked, (dot, "dim"), *compared_words(compared, truth)]
-    return row if sum(cell_len(text) for text, _ in row) <= width else None
+    return row if cells_of(row) <= width else None
 
 
 def truth_marks(text: str, compared: Comparison) -> list[MarkedSpan]:

@@ -7,10 +7,9 @@ from difflib import SequenceMatcher
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
-from rich.cells import cell_len
-
 from verl_tui.patterns import pattern
 from verl_tui.rendering.samples import marks
+from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.wrap import fit, spans
 
 if TYPE_CHECKING:
@@ -110,5 +109,5 @@ def _column(side: Side, changed: Sequence[tuple[int, int]], width: int) -> list[
 
 
 def _padded(row: Pieces, width: int) -> Pieces:
-    missing = width - sum(cell_len(text) for text, _ in row)
+    missing = width - cells_of(row)
     return [*row, (" " * missing, "")] if missing > 0 else row

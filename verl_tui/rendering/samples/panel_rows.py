@@ -11,6 +11,7 @@ from rich.cells import cell_len
 
 from verl_tui.rendering.samples import answers, margin, marks
 from verl_tui.rendering.text.numbers import compact, exact_step
+from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.wrap import ellipsis, fit, wrap
 from verl_tui.text import one_line
 
@@ -85,11 +86,11 @@ def header_rows(
     )
     if rows > 1:
         return [facts, _glyph_row(listing, index, width, ascii_only=ascii_only)]
-    taken = _cells(facts)
+    taken = cells_of(facts)
     if width < _ONE_ROW or width - taken < 12:
         return [facts]
     strip = _glyph_row(listing, index, width - taken - 3, ascii_only=ascii_only)
-    return [[*facts, (" " * (width - taken - _cells(strip)), ""), *strip]]
+    return [[*facts, (" " * (width - taken - cells_of(strip)), ""), *strip]]
 
 
 def _facts(
@@ -119,7 +120,7 @@ def _facts(
     ]
     for words in (long, long[:6], short, short[:4], short[:3]):
         row = _joined(words, ascii_only=ascii_only)
-        if _cells(row) <= width:
+        if cells_of(row) <= width:
             return row
     return _cut(_joined([(step, "strong"), *short[1:3]], ascii_only=ascii_only), width)
 
@@ -239,13 +240,9 @@ def _joined(words: Sequence[Piece], *, ascii_only: bool) -> Pieces:
     return row
 
 
-def _cells(row: Pieces) -> int:
-    return sum(cell_len(text) for text, _ in row)
-
-
 def _cut(row: Pieces, width: int) -> Pieces:
     """Return the row cut at its end to `width` cells."""
-    if _cells(row) <= width:
+    if cells_of(row) <= width:
         return row
     cut: Pieces = []
     for text, role in row:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.cells import cell_len
-
 from verl_tui.rendering.samples.excerpts import excerpt
 from verl_tui.rendering.text.numbers import compact, exact_step
+from verl_tui.rendering.text.piece import cells_of
 
 if TYPE_CHECKING:
     from verl_tui.records import Sample
@@ -39,14 +38,14 @@ def short_row(
         ascii_only: Draw in ASCII.
     """
     ways = _facts(place, index, listing, ascii_only=ascii_only)
-    facts = next((one for one in ways if _cells(one) <= width * _FACTS), ways[-1])
+    facts = next((one for one in ways if cells_of(one) <= width * _FACTS), ways[-1])
     words = excerpt(sample.response)
     between: Pieces = [("  ", "")]
     if words.answer:
         between = [_dot(ascii_only=ascii_only), ("answer ", "label")]
-    room = width - _cells([*facts, *between])
+    room = width - cells_of([*facts, *between])
     if room < 1:
-        return facts if _cells(facts) <= width else []
+        return facts if cells_of(facts) <= width else []
     return [*facts, *between, words.piece(room, ascii_only=ascii_only)]
 
 
@@ -76,7 +75,3 @@ def _facts(place: Place, index: int, listing: SampleListing, *, ascii_only: bool
 
 def _dot(*, ascii_only: bool) -> Piece:
     return " | " if ascii_only else " · ", "dim"
-
-
-def _cells(row: Pieces) -> int:
-    return sum(cell_len(text) for text, _ in row)
