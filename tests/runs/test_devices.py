@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -59,6 +60,15 @@ def test_history_is_the_mean_of_some_readings_and_of_whole_columns_only() -> Non
     assert first.lately == 4.0
     assert all(math.isnan(value) for value in second.history)
     assert second.lately is None
+
+
+def test_history_knows_how_long_it_is_from_the_first_column_on() -> None:
+    history = DeviceHistory()
+    for second in range(3 * READINGS):
+        history.note(replace(reading(50.0), time=float(second)))
+    newest = replace(reading(50.0), time=100.0)
+    assert [device.span for device in history.devices(newest)] == [100.0 - (READINGS - 1)]
+    assert [device.span for device in DeviceHistory().devices(newest)] == [None]
 
 
 def test_history_is_bounded() -> None:

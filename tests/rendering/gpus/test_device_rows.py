@@ -11,6 +11,8 @@ from rich.cells import cell_len
 
 from verl_tui.records import Gpu
 from verl_tui.rendering.gpus.device_rows import Segment, gpu_rows, short_name
+from verl_tui.rendering.gpus.sections import detail_rows
+from verl_tui.runs.views.devices import Device
 from verl_tui.text import one_line
 
 GIB = 1 << 30
@@ -212,3 +214,16 @@ def test_longer_bar_for_more_use(share: float, width: int) -> None:
 
     assert drawn(0.0) == 0 <= drawn(share) <= drawn(100.0)
     assert abs(drawn(share) - drawn(100.0) * share / 100) <= 0.5 + 1e-9
+
+
+def test_on_a_full_screen_a_history_says_how_long_a_time_it_covers() -> None:
+    device = Device(H100, history=(50.0,) * 20, span=750.0)
+    above, *rows = detail_rows([device], 120, 8, lambda _: "")
+    assert text(above).startswith("0 H100")
+    assert text(above).endswith(" below: the last 12m")
+    assert cell_len(text(above)) == 120
+    assert len(rows) > 1
+    (alone,) = detail_rows([device], 120, 1, lambda _: "")
+    assert "below" not in text(alone)
+    narrow = detail_rows([device], 50, 8, lambda _: "")
+    assert all(cell_len(text(row)) <= 50 for row in narrow)

@@ -9,6 +9,7 @@ from rich.cells import cell_len
 from verl_tui.rendering.text.block_levels import tall
 from verl_tui.rendering.text.printable import cut, middle, wrapped
 from verl_tui.rendering.text.wrap import ellipsis
+from verl_tui.times import duration
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
@@ -36,6 +37,16 @@ def history(device: Device, width: int, height: int, *, ascii_only: bool = False
         [(words.rjust(4) + " ", "dim"), (row, "spark")]
         for words, row in zip(scale, rows, strict=True)
     ]
+
+
+def covers(device: Device, room: int) -> Pieces:
+    """Say how long a time the history below a device's row covers, at the right of so many cells;
+    nothing where that is unknown or has no room.
+    """
+    if device.span is None:
+        return []
+    words = f"below: the last {duration(device.span)}"
+    return [(words.rjust(room), "dim")] if room > len(words) else []
 
 
 def processes(

@@ -14,6 +14,7 @@ from verl_tui.rendering.gpus import device_detail
 from verl_tui.rendering.gpus.device_rows import gpu_rows
 from verl_tui.rendering.gpus.matrix import matrix
 from verl_tui.rendering.gpus.remarks import callouts, name, packed, summary
+from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.printable import cut
 from verl_tui.rendering.text.wrap import ellipsis, fit_left
 
@@ -99,8 +100,9 @@ def detail_rows(
     ]
     rows = _rows(devices, width, past=not any(pasts), ascii_only=ascii_only)
     lines = above
-    for row, past, processes in zip(rows, pasts, running, strict=True):
-        lines += [row, *past, *processes]
+    for device, row, past, processes in zip(devices, rows, pasts, running, strict=True):
+        covers = device_detail.covers(device, width - cells_of(row)) if past else []
+        lines += [[*row, *covers], *past, *processes]
     return lines
 
 

@@ -46,6 +46,8 @@ class Device(NamedTuple):
     """Utilisation, oldest first; nan where it is unknown."""
     lately: float | None = None
     """Mean utilisation over the last readings, None where it is unknown."""
+    span: float | None = None
+    """Seconds that the history covers, None where it is unknown."""
 
 
 class DeviceHistory:
@@ -53,6 +55,8 @@ class DeviceHistory:
 
     def __init__(self) -> None:
         self._columns: dict[str, deque[float]] = {}
+        self._times: deque[float] = deque(maxlen=COLUMNS)
+        """When each column was completed."""
         self._newest: dict[str, deque[float]] = {}
         self._read = 0
 
@@ -63,6 +67,8 @@ class DeviceHistory:
         for kept in (self._columns, self._newest):
             for index in kept.keys() - present:
                 del kept[index]
+        if self._read % READINGS == 0:
+            self._times.append(reading.time)
         for gpu in reading.gpus:
             newest = self._newest.setdefault(gpu.index, deque(maxlen=_LATELY))
             newest.append(_number(gpu.utilization))
@@ -72,14 +78,16 @@ class DeviceHistory:
 
     def devices(self, reading: GpuReading) -> list[Device]:
         """Return the devices of the newest reading with their past."""
-        return [
-            Device(
-                gpu,
-                history=tuple(self._columns.get(gpu.index, ())),
-                lately=_mean(self._newest.get(gpu.index, ())),
-            )
-            for gpu in reading.gpus
-        ]
+        return [self._device(gpu, reading.time) for gpu in reading.gpus]
+
+    def _device(self, gpu: Gpu, now: float) -> Device:
+        history = tuple(self._columns.get(gpu.index, ()))
+        return Device(
+            gpu,
+            history=history,
+            lately=_mean(self._newest.get(gpu.index, ())),
+            span=now - self._times[-len(history)] if history else None,
+        )
 
 
 def utilization_keys(run: Run) -> list[str]:
