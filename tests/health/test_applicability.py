@@ -41,7 +41,9 @@ def test_reward_level_is_silent_where_the_spread_is_that_of_zeros_and_ones() -> 
     assert "√(m(1−m))" in (reason(verdict, "reward-low") or "")
 
 
-@pytest.mark.parametrize("scores", [[0.0, 1.0] * 10, [-1.0, 0.3, 0.9, 0.1] * 5])
+@pytest.mark.parametrize(
+    "scores", [[0.0, 1.0] * 10, [0.0] * 20, [0.0] * 19 + [1.0], [-1.0, 0.3, 0.9, 0.1] * 5]
+)
 def test_reward_level_is_silent_where_samples_show_a_bounded_scale(scores: list[float]) -> None:
     verdict = judge(_with_samples(scores))
     assert "reward-low" not in ids(verdict)

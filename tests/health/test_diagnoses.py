@@ -167,6 +167,15 @@ def test_hang_is_patient_where_the_rhythm_is_not_known() -> None:
     assert "hang" in ids(judge(run, now=1700.0))
 
 
+def test_a_start_whose_log_grew_long_ago_is_no_hang() -> None:
+    run = Run("r")
+    run.apply(batch(status=replace(STATUS, modified=0.0)), now=0.0)
+    run.apply(batch(status=replace(STATUS, modified=60.0, bytes_read=80), live=True), now=60.0)
+    assert state(run, 2000.0) is State.WAITING
+    told = reason(judge(run, now=2000.0), "hang")
+    assert told == "the run has made no step yet; last written 32 min ago"
+
+
 def _gpus(time: float, *busy: float) -> GpuReading:
     return GpuReading(
         time, tuple(Gpu(str(i), "H100", utilization=value) for i, value in enumerate(busy))

@@ -279,6 +279,15 @@ def test_validation_that_follows_or_is_not_known(every: int) -> None:
     )
 
 
+@pytest.mark.parametrize(("gain", "told"), [(0.25, True), (0.1, False)])
+def test_a_reward_has_risen_if_it_gained_a_tenth_of_its_level(gain: float, told: bool) -> None:
+    columns = {
+        "critic/score/mean": ramp(1.0, 1.0 + gain),
+        "val-core/x/acc/mean@1": validated(noisy(ramp(0.5, 0.4), 0.005)),
+    }
+    assert (find("reward-hacking", columns) is not None) is told
+
+
 def test_samples_that_become_alike() -> None:
     alike = {"critic/score/mean": RISING, "samples/distinct_2": noisy(ramp(0.8, 0.4), 0.02)}
     found = find("reward-hacking", alike)

@@ -66,6 +66,13 @@ def test_it_is_told_after_a_hundred_points_and_no_sooner() -> None:
     assert find(verl(values[:101])) is not None
 
 
+def test_a_slight_fall_makes_a_gain_no_likelier() -> None:
+    ripple = [0.05 * (-1) ** i + 0.01 * (-1) ** (i // 10) for i in range(150)]
+    found = find(verl([0.8 - 0.03 * i / 150 + one for i, one in enumerate(ripple)], NEAR))
+    assert found is not None
+    assert "change -0.03 over" in found.evidence[0]
+
+
 def test_a_strong_penalty_is_named_as_the_reason() -> None:
     run = verl(
         shares(lambda _: 0.5, batch=16), {"actor/kl_loss": 0.004}, **{"actor.kl_loss_coef": 30.0}

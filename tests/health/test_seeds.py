@@ -11,6 +11,7 @@ import pytest
 from planted import OTHER, TUTORIAL, VERL, batch, ids, judge, planted, reason, rows, wave
 
 from verl_tui.health import Judge, Severity, load_guide
+from verl_tui.health.kl_without_gain import KlWithoutGain
 from verl_tui.runs.run import Run
 
 if TYPE_CHECKING:
@@ -55,6 +56,11 @@ def test_reference_kl_that_climbs_slowly_for_nothing_counts_in_any_names(
     assert "ref-kl-above-band" not in ids(judge(planted({key: slow, reward: risen}, beside)))
     weak = {"actor_rollout_ref.actor.kl_loss_coef": 0.001}
     assert "ref-kl-above-band" not in ids(judge(planted({key: slow, reward: flat}, beside, weak)))
+
+
+def test_nothing_is_held_against_a_kl_of_half_a_nat_before_the_fortieth_reward() -> None:
+    combine = KlWithoutGain()
+    assert [combine(0.5, 0.4) for _ in range(41)] == [0.0] * 39 + [0.5] * 2
 
 
 @pytest.mark.parametrize("key", ["actor/kl_loss", "kl"])

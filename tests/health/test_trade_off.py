@@ -4,6 +4,7 @@ scale.
 
 from __future__ import annotations
 
+import math
 import random
 from typing import TYPE_CHECKING
 
@@ -73,6 +74,13 @@ def test_it_is_told_as_soon_as_it_is_down() -> None:
     assert len(raised) == 1
     assert raised[0] is not None
     assert raised[0] <= 80
+
+
+def test_a_part_may_be_logged_only_from_later_on() -> None:
+    part = [*[math.nan] * 35, *noisy([0.6] * 35, 0.08), *noisy([0.02] * 130, 0.02)]
+    found = hacking({"reward": RISE, "rewards/answer/mean": part})
+    assert found is not None
+    assert found.key == "rewards/answer/mean"
 
 
 def test_a_part_of_weight_0_is_said_to_be_one() -> None:
