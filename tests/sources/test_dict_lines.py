@@ -294,6 +294,23 @@ def test_dicts_among_which_bars_are_rare_are_counted_and_this_is_said(tmp_path: 
     assert said.startswith("the steps of 18 records are estimated")
 
 
+@pytest.mark.parametrize(("at", "steps"), [(38, [10, 20, 30]), (43, [14, 28, 42])])
+def test_dicts_before_a_bar_are_the_roundest_interval_apart_that_gives_as_many(
+    tmp_path: Path, at: int, steps: list[int]
+) -> None:
+    """By step 43 an interval of 10 would have given a fourth."""
+    path = tmp_path / "train.log"
+    path.write_text(f"{bar(0, 100)[1:]}\n{kept_back((1, 2, 3))}{bar(at, 100)[1:]}\n")
+    assert list(values(read_run(path), "loss")) == steps
+
+
+def test_a_dict_before_the_first_bar_leaves_the_later_ones_to_their_bars(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    later = "".join(f"{kept_back((at,))}{bar(at, 20)[1:]}\n" for at in (10, 15))
+    path.write_text(f"{kept_back((1,))}{bar(5, 20)[1:]}\n{later}")
+    assert list(values(read_run(path), "loss")) == [1, 10, 15]
+
+
 def test_a_dict_is_shown_as_soon_as_the_bar_behind_it_is_painted(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     source = FileSource(path, console)
@@ -381,6 +398,16 @@ def test_a_training_that_goes_on_with_another_bar_and_repeats_no_step_is_a_resta
         (reached + 2, f"went on from step {reached} after another start")
     ]
     assert list(values(run, "reward")) == list(range(2, reached + 8, 2))
+
+
+def test_a_training_that_repeats_only_the_last_step_goes_on_from_it(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    before, after = ("".join(map(trained, steps)) for steps in ((2, 4, 6, 8), (8, 10)))
+    path.write_text(f"{bar(0, 20)}{before}\n{bar(0, 20)}{after.lstrip()}\n")
+    run = read_run(path)
+    assert [(mark.step, mark.reason) for mark in run.restarts] == [
+        (8, "went on from step 8 after another start")
+    ]
 
 
 def test_without_a_bar_the_trainers_word_tells_that_it_goes_on(tmp_path: Path) -> None:

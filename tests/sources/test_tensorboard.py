@@ -619,6 +619,19 @@ def test_brain_floats():
         assert [row[3] for row in numbers["x"]] == ["1.5"]
 
 
+def test_a_histogram_in_brain_floats_has_the_figures_of_one_in_floats():
+    """Any brain float is the upper half of a float."""
+    shape = field(2, b"".join(field(2, b"\x08" + varint(size)) for size in (2, 3)))
+    floats = struct.pack("<6f", 0, 1, 2, 1, 3, 4)
+    upper = b"".join(floats[at + 2 : at + 4] for at in range(0, len(floats), 4))
+    found = [
+        read(VERSION + event(1, 1.7e9, tensor("h", kind + shape + field(4, data), "histograms")))
+        for kind, data in ((b"\x08\x01", floats), (b"\x08\x0e", upper))
+    ]
+    assert "h/p50" in found[0][0]
+    assert found[1] == found[0]
+
+
 def test_histograms_of_tensorflow_2():
     summary = imported("tensorboard.plugins.histogram.summary_v2")
     numpy = imported("numpy")

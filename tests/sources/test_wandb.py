@@ -84,6 +84,13 @@ def test_numbers_as_wandb_writes_them(tmp_path):
     assert (list(rows.steps), list(rows.times)) == ([7], [1.7e9])
 
 
+def test_a_metric_and_others_within_its_name_are_all_kept(tmp_path):
+    numbers = {"a": "true", ("a", "b"): "2", ("c", "d"): "3", "c": "true"}
+    (rows,) = drain(source(tmp_path, written([history(7, numbers)])))
+    found = {key: column[0] for key, column in zip(rows.keys, rows.columns, strict=True)}
+    assert found == {"a": 1.0, "a.b": 2.0, "c.d": 3.0, "c": 1.0}
+
+
 def test_items_of_any_length_and_order_are_one_table(tmp_path):
     names = ["k" * length for length in (1, 99, 100, 101, 126, 127, 128, 300)]
     records = []

@@ -125,7 +125,7 @@ class SampleBlock:
         lines = found.group()[len(lead) :].replace(b"\n" + lead, b"\n") if found else b""
         for sign in _NOT_PLAIN:
             if (other := lines.find(sign)) >= 0:
-                lines = lines[: lines.rfind(b"\n", 0, other) + 1]
+                lines = lines[: lines[:other].rfind(b"\n") + 1]
         room = _LONGEST_SAMPLE - self._count
         if lines.count(b"\n") > room:
             lines = b"".join(lines.splitlines(keepends=True)[:room])
