@@ -185,6 +185,7 @@ def _diagnoses(guide: Guide) -> Sequence[Diagnosis]:
 
 
 _STANDSTILL = frozenset({"crash", "hang"})
+"""Diagnoses of runs that do not go on."""
 _DIAGNOSED = frozenset(name.partition("/")[0] for name in DIAGNOSES)
 
 
