@@ -311,6 +311,26 @@ def test_a_dict_before_the_first_bar_leaves_the_later_ones_to_their_bars(tmp_pat
     assert list(values(read_run(path), "loss")) == [1, 10, 15]
 
 
+def test_two_dicts_at_one_bar_leave_the_later_ones_to_bars_that_are_known_to_be_in_order(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "train.log"
+    later = "".join(f"{CLEAR}{kept_back((at,))}{bar(at, 40)}" for at in (20, 30))
+    both = f"{CLEAR}{kept_back((6, 8))}{bar(8, 40)}"
+    path.write_text(f"{bar(0, 40)}{trained(2, 40)}{trained(4, 40)}{both}{later}\n")
+    assert values(read_run(path), "loss") == {at: at / 8 for at in (2, 4, 6, 8, 20, 30)}
+
+
+def test_two_dicts_without_a_bar_between_them_show_that_bars_are_in_no_order(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "output.log"
+    error = "Traceback (most recent call last):\nKeyError: 1\n"
+    later = f"{bar(10, 40)[1:]}\n{kept_back((3,))}{bar(12, 40)[1:]}\n"
+    path.write_text(f"{bar(0, 40)[1:]}\n{kept_back((1, 2))}{error}{later}")
+    assert values(read_run(path), "loss") == {at: at / 8 for at in (1, 2, 3)}
+
+
 def test_a_dict_is_shown_as_soon_as_the_bar_behind_it_is_painted(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     source = FileSource(path, console)
@@ -320,6 +340,18 @@ def test_a_dict_is_shown_as_soon_as_the_bar_behind_it_is_painted(tmp_path: Path)
             file.write(text)
         shown.append([list(one.steps) for one in drain(source) if isinstance(one, MetricRows)])
     assert shown == [[], [], [], [], [[5]]]
+
+
+def test_once_bars_have_ceased_a_dict_is_shown_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    source = FileSource(path, console)
+    path.write_text(
+        f"{bar(0, 400)}{trained(2, 400)}{trained(4, 400)}\n{kept_back(range(6, 72, 2))}"
+    )
+    drain(source)
+    with path.open("a") as file:
+        file.write(kept_back((72,)))
+    assert [list(one.steps) for one in drain(source) if isinstance(one, MetricRows)] == [[72]]
 
 
 def test_a_dict_without_a_bar_behind_it_is_shown_once_nothing_more_comes(tmp_path: Path) -> None:

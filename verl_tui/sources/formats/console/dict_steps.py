@@ -275,7 +275,7 @@ class StepResolver:
 
     def _begin_count(self, training: int) -> int:
         """Note that so many training dicts are counted; return the least step of the first."""
-        if training > 1:
+        if training > (1 if self._kept_back is None else _PATIENCE):
             self._loose = True
         if training and self.total is None and self._drawn is not None:
             at, total = self._drawn
