@@ -86,13 +86,13 @@ def test_runs_with_many_samples_give_way_before_those_with_few(monkeypatch) -> N
 
 def test_samples_that_several_formats_have_are_shown_once_from_the_fullest() -> None:
     samples = Samples()
-    for format_name, texts in (
-        ("console", ["the answ…", "yes"]),
-        ("completions", ["the answer is", "yes"]),
-        ("W&B table", ["the answer is"]),
+    for format_name, rank, texts in (
+        ("console", 3, ["the answ…", "yes"]),
+        ("completions", 7, ["the answer is", "yes"]),
+        ("W&B table", 9, ["the answer is"]),
     ):
         for text in texts:
-            samples.add(sample(3, text), 3, format_name)
+            samples.add(sample(3, text), 3, format_name, rank)
     assert [one.response for one in samples.kept(TRAINED)] == ["the answer is", "yes"]
     assert len(samples) == 2
     samples.forget(3, validation=False, format_name="completions")

@@ -310,7 +310,7 @@ class Run(LoggedMetrics):
 
     def _apply_sample(self, state: SourceState, sample: Sample, arrival: float | None) -> None:
         step = sample.step if sample.step is not None else (state.step or self._reached() or 0)
-        self.samples.add(sample, step, state.status.format)
+        self.samples.add(sample, step, state.status.format, state.status.rank)
         state.life.progress(arrival, None, state.status.modified)
 
     def _apply_progress(

@@ -3,7 +3,8 @@ stay on disk.
 
 Trainers write the same samples in several ways: TRL prints them, cut to the width of a table, and
 writes them into Parquet files and a table of W&B. What two formats say of a step is taken for the
-same samples, and those of the fuller one are shown; files of one format are parts.
+same samples: those of the one that has most are shown, or of equally many those of the format of
+the higher rank, which does not round scores. Files of one format are parts.
 """
 
 from __future__ import annotations
@@ -34,18 +35,17 @@ class Place(NamedTuple):
 class _Version:
     """The samples of a place as the files of one format have them."""
 
+    rank: int
+    """Trust in the format, see `verl_tui.records.SourceStatus`."""
     samples: list[Sample] = field(default_factory=list)
     size: int = 0
     """Bytes that they take in memory."""
-    length: int = 0
-    """Characters of their prompts and responses."""
 
     def add(self, sample: Sample) -> int:
         """Take in a sample; return the bytes that it takes."""
         size = _size(sample)
         self.samples.append(sample)
         self.size += size
-        self.length += len(sample.prompt) + len(sample.response)
         return size
 
 
@@ -79,20 +79,21 @@ class Samples:
         """Steps that have samples in memory, ascending."""
         return list(dict.fromkeys(place.step for place in self._kept_places))
 
-    def add(self, sample: Sample, step: int, format_name: str = "") -> None:
+    def add(self, sample: Sample, step: int, format_name: str = "", rank: int = 0) -> None:
         """Keep a sample under a step.
 
         Args:
             sample: The sample.
             step: Its step, which logs may state elsewhere.
             format_name: The format of its source.
+            rank: Trust in that format.
         """
         place = Place(step, sample.validation)
         if place not in self._kept:
             self._kept[place] = {}
             insort(self._kept_places, place)
             self._appear(place)
-        self.size += self._kept[place].setdefault(format_name, _Version()).add(sample)
+        self.size += self._kept[place].setdefault(format_name, _Version(rank)).add(sample)
         self.revision += 1
         while self.size > self.budget and self.spare:
             self.give_way()
@@ -127,12 +128,12 @@ class Samples:
 
     def kept(self, place: Place) -> Sequence[Sample]:
         """Return the samples in memory of a place, in the order of the log: of several formats
-        those of the one that has most, and of these the longest texts.
+        those of the one that has most, and of these the one of the highest rank.
         """
         versions = self._kept.get(place)
         if versions is None:
             return ()
-        fullest = max(versions.values(), key=lambda one: (len(one.samples), one.length))
+        fullest = max(versions.values(), key=lambda one: (len(one.samples), one.rank))
         return tuple(fullest.samples)
 
     def dump(self, place: Place) -> Dump | None:
