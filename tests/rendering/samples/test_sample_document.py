@@ -44,7 +44,7 @@ def test_parts_and_their_headings() -> None:
 
 def test_empty_texts_say_so() -> None:
     assert shown(Document(sample(prompt="", response=" \n"), 60, 10)) == [
-        *("▾ 1 prompt  0 characters", "(empty)", "▾ 2 response  1 characters", "(empty)"),
+        *("▾ 1 prompt  0 characters", "(empty)", "▾ 2 response  1 character", "(empty)"),
     ]
 
 

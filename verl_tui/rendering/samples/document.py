@@ -307,7 +307,7 @@ class Document:
         title = f"{PARTS.index(name) + 1} {_TITLES.get(name, name)}"
         row: Pieces = [(f"{signs[name in self._folded]} {title}", "heading")]
         if name in PARTS[:2]:
-            row.append((f"  {len(text):,} characters", "dim"))
+            row.append((f"  {counted(len(text), 'character')}", "dim"))
         if hits := sum(hit.part == at for hit in self.hits):
             row += [("  ", ""), (counted(hits, "hit"), marks.HIT)]
         if repeated := self._repeated(at):

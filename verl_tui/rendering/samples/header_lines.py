@@ -107,7 +107,7 @@ def sample_words(
             group = listing.groups[fact.group or ""]
             pieces.append((f"  group {group}: {mates.index(index) + 1}/{len(mates)}", "dim"))
             pieces += _group_words(index, fact, listing, ascii_only=ascii_only)
-        pieces.append((f"  {fact.length:,} characters", "dim"))
+        pieces.append((f"  {counted(fact.length, 'character')}", "dim"))
     if reading:
         pieces.insert(0, ("reading ... " if ascii_only else "reading … ", "warning"))
     return pieces
