@@ -16,6 +16,7 @@ from verl_tui.rendering.text.family_colours import family_role
 from verl_tui.rendering.text.numbers import compact, exact_step, percent_done
 from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.printable import middle
+from verl_tui.rendering.text.short_names import short_names
 from verl_tui.runs.time.rates import steps_per_minute
 from verl_tui.runs.views.state import State, is_evaluation, remaining, silence
 from verl_tui.times import age, duration
@@ -123,8 +124,9 @@ def _text(priority: int, text: str, role: str = "") -> Variant:
 def _identity(view: View, run: Run) -> Iterator[Part]:
     """Yield name, number, state and progress of the run."""
     sizes = ((99, 22), (24, 42), (16, 66), (11, 78), (7, 100))
+    names = tuple(dict.fromkeys((*view.monitor.runs, run.name)))  # it may be gone
     yield [
-        _text(priority, middle(run.name, cells, ascii_only=view.ascii_only), "strong")
+        _text(priority, short_names(names, cells, ascii_only=view.ascii_only)[run.name], "strong")
         for cells, priority in sizes
     ]
     if len(view.monitor.runs) > 1 and run in (runs := view.listed):

@@ -51,7 +51,7 @@ def short_name(name: str, cells: int, alike: SharedEnds, *, ascii_only: bool = F
     return middle("".join(parts), cells, ascii_only=ascii_only)
 
 
-@lru_cache(8)
+@lru_cache(16)
 def short_names(
     names: tuple[str, ...], cells: int, *, ascii_only: bool = False
 ) -> Mapping[str, str]:
