@@ -33,8 +33,10 @@ from verl_tui.rendering.session.run_order import first_to_show
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.runs.run import Run
 from verl_tui.tui.panels.charts import ChartsPanel
+from verl_tui.tui.panels.health import HealthPanel
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.dashboard import Dashboard
+from verl_tui.tui.terminal.output import screen_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -178,6 +180,16 @@ async def test_any_size_is_survived(gpus: Monitor) -> None:
         assert in_sight(app) == LAYOUTS[120, 40]
         assert "reward" in text(app)
         assert "policy loss" in text(app)
+
+
+async def test_a_mark_of_the_focus_leaves_a_row_as_wide_as_the_screen(tmp_path: Path) -> None:
+    write_run(tmp_path, "healthy")
+    app = loaded(tmp_path)
+    async with app.run_test(size=(1, 18)) as pilot:
+        await start(pilot)
+        await pilot.press(HealthPanel.PANEL.key)
+        assert app.screen.focused in app.screen.query_one(HealthPanel).query("*")
+        assert {len(row) for row in screen_rows(app)} == {1}
 
 
 async def test_charts_come_back_after_quick_resizing(demo: Monitor) -> None:

@@ -95,6 +95,7 @@ class DashboardLayout(BufferedScreen[None]):
             & > #status { padding: 0; }
             & > Keys { display: none; }
             & > Panel { border: none; padding: 0; }
+            & > Panel.-bare.-focused { border-right: none; }
         }
         &.-tiny, &.-pair, &.-line {
             layout: vertical;
