@@ -386,9 +386,20 @@ async def test_any_size(
             await press(pilot, "escape")
 
 
-async def test_selected_runs_are_compared_and_keys_do_what_they_say(tmp_path: Path) -> None:
+async def test_selected_runs_are_compared_and_keys_do_what_they_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     app = loaded(write(tmp_path))
     async with app.run_test(size=(140, 40)) as pilot:
+        # Without a selection the listed runs are compared.
+        await press(pilot, "C")
+        assert "compare 5 runs" in text(app)
+        await press(pilot, "escape", "slash", Typed("run-3"), "enter")
+        await settle(pilot)
+        await press(pilot, "C")
+        assert "▸gsm8k-run-3" in text(app)
+        await press(pilot, "escape", "escape", "1")
+        # Selected runs are, and keys do what they say.
         await press(pilot, "f2")
         await press(pilot, "j", "space", "j", "space", "C")
         assert "compare 2 runs, each at its end" in text(app)
@@ -402,17 +413,11 @@ async def test_selected_runs_are_compared_and_keys_do_what_they_say(tmp_path: Pa
         assert "verl-tui gsm8k-run-1 " in text(app)
         await press(pilot, "C")
         assert "▸B 2" in text(app), "the baseline is remembered"
-
-
-async def test_without_a_selection_the_listed_runs_are_compared(tmp_path: Path) -> None:
-    app = loaded(write(tmp_path))
-    async with app.run_test(size=(140, 40)) as pilot:
-        await press(pilot, "C")
-        assert "compare 5 runs" in text(app)
-        await press(pilot, "escape", "slash", Typed("run-3"), "enter")
+        # Nothing new sends nothing.
+        counts = count_frames(monkeypatch)
+        app._show()
         await settle(pilot)
-        await press(pilot, "C")
-        assert "▸gsm8k-run-3" in text(app)
+        assert not counts["frames"]
 
 
 async def test_of_many_runs_the_shown_one_and_those_next_to_it_are_compared(tmp_path: Path) -> None:
@@ -482,14 +487,3 @@ async def test_keys_are_named_as_the_user_has_them(tmp_path: Path) -> None:
     async with app.run_test(size=(140, 40)) as pilot:
         await press(pilot, "C")
         assert "compare: v in the list selects more" in text(app)
-
-
-async def test_nothing_new_sends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    app = loaded(write(tmp_path))
-    async with app.run_test(size=(120, 40)) as pilot:
-        await press(pilot, "C")
-        await settle(pilot)
-        counts = count_frames(monkeypatch)
-        app._show()
-        await settle(pilot)
-        assert not counts["frames"]

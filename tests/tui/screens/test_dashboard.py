@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -83,27 +84,26 @@ EDGES = (3, 5, 7, 8, 9, 17, 18)
 
 
 @pytest.mark.parametrize(
-    ("width", "heights"),
+    ("widths", "heights"),
     [
-        (50, EDGES),
-        (140, EDGES),
-        *(pytest.param(width, range(3, 20), marks=pytest.mark.thorough) for width in (50, 80, 140)),
+        ((50, 140), EDGES),
+        pytest.param((50, 80, 140), range(3, 20), marks=pytest.mark.thorough),
     ],
 )
 async def test_panels_in_sight_have_room_for_something(
-    demo: Monitor, width: int, heights: Sequence[int]
+    demo: Monitor, widths: Sequence[int], heights: Sequence[int]
 ) -> None:
     app = showing(demo)
-    async with app.run_test(size=(width, 40)) as pilot:
-        for height in heights:
-            await pilot.resize_terminal(width, height)
+    async with app.run_test(size=(widths[0], 40)) as pilot:
+        for size in product(widths, heights):
+            await pilot.resize_terminal(*size)
             await pilot.pause()
             empty = [
                 name
                 for name in in_sight(app)
                 if not app.screen.query_one(f"#{name}").content_size.area
             ]
-            assert not empty, height
+            assert not empty, size
 
 
 async def test_every_layout_is_reached_by_resizing_alone(demo: Monitor) -> None:
@@ -117,6 +117,15 @@ async def test_every_layout_is_reached_by_resizing_alone(demo: Monitor) -> None:
             check_layout(app)
             assert "run_grpo_gsm8k" in lines(app)[0]
             assert "reward" in text(app)
+        # Charts come back after quick resizing.
+        charts = app.screen.query_one(ChartsPanel)
+        before = len([chart for chart in charts.charts if chart.display])
+        for size in [(80, 24), sizes[0], (40, 12), sizes[0]]:
+            driver_of(app).process_message(_resized(size))  # as fast as a window is dragged
+        await settle(pilot)
+        assert (
+            len([chart for chart in charts.charts if chart.display and chart.region.area]) == before
+        )
 
 
 async def test_samples_get_the_rows_that_they_need(tmp_path: Path) -> None:
@@ -139,35 +148,32 @@ async def test_samples_get_the_rows_that_they_need(tmp_path: Path) -> None:
         assert panel.content_size.height == tall, "charts do not jump from step to step"
 
 
-@pytest.mark.parametrize("size", [(140, 45), (80, 24)])
 async def test_the_figures_of_an_evaluation_are_rows_and_leave_room_to_its_samples(
-    tmp_path: Path, size: tuple[int, int]
+    tmp_path: Path,
 ) -> None:
     rows = [{"prompt": "count", "response": "one\n" * 60, "score": n % 2} for n in range(4)]
     (tmp_path / "eval.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
     app = loaded(tmp_path)
-    async with app.run_test(size=size) as pilot:
+    async with app.run_test(size=(140, 45)) as pilot:
         await start(pilot)
-        await quiet(pilot)
-        samples, charts = (dashboard(app).query_one(one) for one in (SamplesPanel, ChartsPanel))
-        assert samples.size.height > charts.size.height > 2
-        assert "validation  0.5" in text(app)
-        assert "┤" not in text(app), "no chart of a single point"
-        assert "constant" not in text(app)
-
-
-async def test_a_side_pane_gives_room_to_gpus_only_where_there_are_some(gpus: Monitor) -> None:
-    app = showing(gpus)
-    async with app.run_test(size=(40, 12)) as pilot:
-        await settle(pilot)
-        assert in_sight(app) == {"charts", "health", "gpus", "samples"}
-        assert "97%" in text(app)
-        check_layout(app)
+        for size in ((140, 45), (80, 24)):
+            await pilot.resize_terminal(*size)
+            await quiet(pilot)
+            samples, charts = (dashboard(app).query_one(one) for one in (SamplesPanel, ChartsPanel))
+            assert samples.size.height > charts.size.height > 2, size
+            assert "validation  0.5" in text(app), size
+            assert "┤" not in text(app), "no chart of a single point"
+            assert "constant" not in text(app), size
 
 
 async def test_any_size_is_survived(gpus: Monitor) -> None:
     app = showing(gpus)
-    async with app.run_test(size=(120, 40)) as pilot:
+    async with app.run_test(size=(40, 12)) as pilot:
+        # A side pane gives room to GPUs where there are some.
+        await settle(pilot)
+        assert in_sight(app) == {"charts", "health", "gpus", "samples"}
+        assert "97%" in text(app)
+        check_layout(app)
         for size in [(1, 1), (300, 3), (3, 100), (59, 17), (10, 4), (25, 1), (170, 18)]:
             await pilot.resize_terminal(*size)
             await settle(pilot)
@@ -190,20 +196,6 @@ async def test_a_mark_of_the_focus_leaves_a_row_as_wide_as_the_screen(tmp_path: 
         await pilot.press(HealthPanel.PANEL.key)
         assert app.screen.focused in app.screen.query_one(HealthPanel).query("*")
         assert {len(row) for row in screen_rows(app)} == {1}
-
-
-async def test_charts_come_back_after_quick_resizing(demo: Monitor) -> None:
-    app = showing(demo)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await settle(pilot)
-        charts = app.screen.query_one(ChartsPanel)
-        before = len([chart for chart in charts.charts if chart.display])
-        for size in [(80, 24), (120, 40), (40, 12), (120, 40)]:
-            driver_of(app).process_message(_resized(size))  # as fast as a window is dragged
-        await settle(pilot)
-        assert (
-            len([chart for chart in charts.charts if chart.display and chart.region.area]) == before
-        )
 
 
 def _resized(size: tuple[int, int]) -> Any:
@@ -248,11 +240,22 @@ async def test_hostile_names_and_metrics_break_nothing(
 # -- focus and zoom --------------------------------------------------------------------------------
 
 
-async def test_tab_goes_through_all_panels_and_back(demo: Monitor) -> None:
+async def test_tab_goes_through_all_panels_and_z_zooms_them(demo: Monitor) -> None:
     app = showing(demo)
     async with app.run_test(size=(120, 40)) as pilot:
         await settle(pilot)
         assert focused_panel(app) is None
+        # Charts turn though nothing has the focus.
+        charts = dashboard(app).query_one(ChartsPanel)
+        first = charts.charts[0].data.key
+        await press(pilot, "pagedown")
+        assert charts.charts[0].data.key != first
+        await press(pilot, "pageup", "down")
+        assert charts.charts[0].data.key == first
+        assert charts.charts[0].has_focus
+        await press(pilot, "escape")
+        assert focused_panel(app) is None
+        # Tab goes through all panels and back.
         there = []
         for _ in Dashboard.ORDER:
             await press(pilot, "tab")
@@ -263,55 +266,7 @@ async def test_tab_goes_through_all_panels_and_back(demo: Monitor) -> None:
         assert focused_panel(app) == Dashboard.ORDER[0]
         await press(pilot, "shift+tab")
         assert focused_panel(app) == Dashboard.ORDER[-1]
-
-
-@pytest.mark.parametrize("size", [(80, 24), (40, 12)])
-async def test_tab_brings_panels_without_room_to_the_full_screen(
-    demo: Monitor, size: tuple[int, int]
-) -> None:
-    app = showing(demo)
-    said = {"samples": "prompt", "gpus": "no reading yet", "runs": "●", "health": "✓"}
-    async with app.run_test(size=size) as pilot:
-        await settle(pilot)
-        for name in Dashboard.ORDER:
-            await press(pilot, "tab")
-            assert focused_panel(app) == name
-            assert name in in_sight(app)
-            assert said.get(name, "reward") in text(app)
-            check_layout(app)
-        await press(pilot, "escape")
-        assert in_sight(app) == LAYOUTS[size]
-        assert "reward" in text(app)
-
-
-async def test_a_panel_that_comes_into_sight_shows_the_newest_state(demo: Monitor) -> None:
-    app = showing(demo)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await press(pilot, "f6")
-        assert "step 300" in text(app)
-        await press(pilot, "escape", "2", "f6")
-        assert "aaaaa bbbbb" in text(app)
-        await press(pilot, "f3")
-        await press(pilot, "escape", "0")
-        assert in_sight(app) == LAYOUTS[80, 24]
-
-
-async def test_charts_turn_though_nothing_has_the_focus(demo: Monitor) -> None:
-    app = showing(demo)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await settle(pilot)
-        charts = dashboard(app).query_one(ChartsPanel)
-        first = charts.charts[0].data.key
-        await press(pilot, "pagedown")
-        assert charts.charts[0].data.key != first
-        await press(pilot, "pageup", "down")
-        assert charts.charts[0].data.key == first
-        assert charts.charts[0].has_focus
-
-
-async def test_zoom_of_a_panel(demo: Monitor) -> None:
-    app = showing(demo)
-    async with app.run_test(size=(120, 40)) as pilot:
+        # A panel is zoomed and no longer.
         await press(pilot, "f4", "z")
         assert in_sight(app) == {"health"}
         check_layout(app)
@@ -325,18 +280,34 @@ async def test_zoom_of_a_panel(demo: Monitor) -> None:
         assert app.focused is None
         await press(pilot, "z")
         assert in_sight(app) == {"charts"}
-
-
-async def test_a_zoomed_panel_stays_so_while_the_terminal_is_resized(demo: Monitor) -> None:
-    app = showing(demo)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await press(pilot, "f6", "z")
+        # It stays so while the terminal is resized.
+        await press(pilot, "z", "f6", "z")
         for size in LAYOUTS:
             await pilot.resize_terminal(*size)
             await settle(pilot)
             assert in_sight(app) == {"samples"}
             check_layout(app)
         assert "step 300" in text(app)
+
+
+async def test_tab_brings_panels_without_room_to_the_full_screen(demo: Monitor) -> None:
+    app = showing(demo)
+    said = {"samples": "prompt", "gpus": "no reading yet", "runs": "●", "health": "✓"}
+    async with app.run_test(size=(80, 24)) as pilot:
+        for size in ((80, 24), (40, 12)):
+            await pilot.resize_terminal(*size)
+            await settle(pilot)
+            for name in Dashboard.ORDER:
+                await press(pilot, "tab")
+                assert focused_panel(app) == name
+                assert name in in_sight(app)
+                assert said.get(name, "reward") in text(app)
+                check_layout(app)
+            await press(pilot, "escape")
+            assert in_sight(app) == LAYOUTS[size]
+            assert "reward" in text(app)
+            await press(pilot, "escape")
+            assert focused_panel(app) is None
 
 
 # -- runs ------------------------------------------------------------------------------------------
@@ -363,18 +334,46 @@ async def test_runs_are_switched_by_keys(demo: Monitor) -> None:
         ]:
             await press(pilot, key)
             assert lines(app)[0].startswith(f" {name} ")
+        # A panel that comes into sight shows the newest state.
+        await press(pilot, "1", "f6")
+        assert "step 300" in text(app)
+        await press(pilot, "escape", "2", "f6")
+        assert "aaaaa bbbbb" in text(app)
+        await press(pilot, "f3")
+        await press(pilot, "escape", "0")
+        assert in_sight(app) == LAYOUTS[80, 24]
 
 
-async def test_runs_are_switched_in_their_panel(demo: Monitor) -> None:
+async def test_keys_go_where_the_focus_is(demo: Monitor) -> None:
     app = showing(demo)
     async with app.run_test(size=(120, 40)) as pilot:
-        await press(pilot, "f2", "j")
+        # What is typed into the filter is no key.
+        await press(pilot, "slash", *"qpz2?")
+        assert app.is_running
+        assert not app._paused
+        assert shown_run(app) == "run_grpo_gsm8k"
+        assert in_sight(app) == LAYOUTS[120, 40]
+        # A filter shows its first matches, on whichever page one was.
+        await press(pilot, "escape", "f3", "G")
+        charts = app.screen.query_one(ChartsPanel)
+        await press(pilot, "slash", Typed("timing"))
+        assert charts.charts[0].data.key == charts.planned[0].key
+        assert "1–6 of" in text(app)
+        # Runs are switched in their panel.
+        await press(pilot, "escape", "f2", "j")
         assert "run_ppo_collapse" in lines(app)[0]
         assert "policy-collapse" in text(app)
         assert "aaaaa bbbbb" in text(app)
         await press(pilot, "G")
         assert "run_ppo_tutorial" in lines(app)[0]
         assert focused_panel(app) == "runs"
+        # Charts behind a screen keep to their run when all is forgotten.
+        await press(pilot, "m")
+        dashboard(app).query_one(ChartsPanel).show(View(Monitor(Config()), None, NOW))
+        await pilot.resize_terminal(140, 45)
+        await settle(pilot)
+        await press(pilot, "escape")
+        assert "reward" in text(app)
 
 
 async def test_twelve_runs(tmp_path: Path) -> None:
@@ -429,11 +428,12 @@ async def test_says_so_where_nothing_was_found(tmp_path: Path) -> None:
         assert "no finding to go to" in notices(app)
 
 
-async def test_values_are_read_though_nothing_has_the_focus(collapse: Monitor) -> None:
+async def test_a_chart_s_cursor_takes_the_others_along(collapse: Monitor) -> None:
     app = showing(collapse)
     async with app.run_test(size=(120, 40)) as pilot:
+        # Values are read though nothing has the focus.
         await press(pilot, "left")
-        charts = dashboard(app).query_one(ChartsPanel)
+        charts, samples = app.screen.query_one(ChartsPanel), app.screen.query_one(SamplesPanel)
         assert charts.charts[0].has_focus
         await press(pilot, "left")
         read = app._cursor
@@ -443,13 +443,8 @@ async def test_values_are_read_though_nothing_has_the_focus(collapse: Monitor) -
         assert app._cursor is not None
         assert app._cursor < read
         assert not any(chart.has_focus for chart in charts.charts), "who has the focus keeps it"
-
-
-async def test_a_chart_s_cursor_takes_the_others_along(collapse: Monitor) -> None:
-    app = showing(collapse)
-    async with app.run_test(size=(120, 40)) as pilot:
+        # The samples go along, and with the focus on charts escape ends the reading.
         await press(pilot, "f3", "home")
-        charts, samples = app.screen.query_one(ChartsPanel), app.screen.query_one(SamplesPanel)
         assert {chart.cursor for chart in charts.charts} == {50}
         assert samples.shown is not None
         assert samples.shown[0].step == 50
@@ -485,26 +480,6 @@ async def test_filter(demo: Monitor, size: tuple[int, int]) -> None:
         assert len([chart for chart in charts.charts if chart.display]) > 1
         await press(pilot, "1")
         assert "run_grpo_gsm8k" in lines(app)[0]
-
-
-async def test_a_filter_shows_its_first_matches(demo: Monitor) -> None:
-    app = showing(demo)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await press(pilot, "f3", "G")
-        charts = app.screen.query_one(ChartsPanel)
-        await press(pilot, "slash", Typed("timing"))
-        assert charts.charts[0].data.key == charts.planned[0].key
-        assert "1–6 of" in text(app)
-
-
-async def test_what_is_typed_into_the_filter_is_no_key(demo: Monitor) -> None:
-    app = showing(demo)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await press(pilot, "slash", *"qpz2?")
-        assert app.is_running
-        assert not app._paused
-        assert shown_run(app) == "run_grpo_gsm8k"
-        assert in_sight(app) == LAYOUTS[120, 40]
 
 
 # -- nothing to show -------------------------------------------------------------------------------
@@ -579,19 +554,6 @@ async def test_keys_of_charts_where_none_is_drawn(demo: Monitor) -> None:
                 pilot, "left", "right", "home", "end", "j", "k", "pagedown", "G", "x", "comma"
             )
             assert app.screen is dashboard(app), size
-
-
-async def test_charts_behind_a_screen_keep_to_their_run_when_all_is_forgotten(
-    demo: Monitor,
-) -> None:
-    app = showing(demo)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await press(pilot, "m")
-        dashboard(app).query_one(ChartsPanel).show(View(Monitor(Config()), None, NOW))
-        await pilot.resize_terminal(140, 45)
-        await settle(pilot)
-        await press(pilot, "escape")
-        assert "reward" in text(app)
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,23 @@ async def test_a_kept_filter_of_settings_stays_in_the_frame(tmp_path: Path) -> N
         assert "filter: seed (1 of 3)" in text(app)
         await press(pilot, "escape")
         assert "filter:" not in text(app)
+        # Metrics filtered to nothing name the way back.
+        await press(pilot, "escape")
+        for key in ("m", "g"):
+            await press(pilot, key, "slash", Typed("zzz"), "enter")
+            assert "no metric matches “zzz”" in text(app)
+            assert "esc clears the filter" in text(app)
+            await press(pilot, "escape")
+            assert "no metric matches" not in text(app)
+        # On a small screen the words give way to the typed text.
+        await press(pilot, "escape")
+        await pilot.resize_terminal(40, 12)
+        for screen in "cmol":
+            await press(pilot, screen, "slash", Typed("score"))
+            check_layout(app)
+            assert any("/ score" in line or ": score" in line for line in lines(app)), screen
+            await press(pilot, "escape", "escape")
+            assert app.screen is dashboard(app), screen
 
 
 async def test_the_key_that_leaves_is_the_user_s(tmp_path: Path) -> None:
@@ -74,17 +91,6 @@ async def test_the_key_that_leaves_is_the_user_s(tmp_path: Path) -> None:
     async with app.run_test(size=(140, 40)) as pilot:
         await press(pilot, "m", "slash", "k")
         assert "ctrl+b clears it" in text(app)
-
-
-async def test_on_a_small_screen_the_words_give_way_to_the_typed_text(tmp_path: Path) -> None:
-    app = app_of(tmp_path)
-    async with app.run_test(size=(40, 12)) as pilot:
-        for screen in "cmol":
-            await press(pilot, screen, "slash", Typed("score"))
-            check_layout(app)
-            assert any("/ score" in line or ": score" in line for line in lines(app)), screen
-            await press(pilot, "escape", "escape")
-            assert app.screen is dashboard(app), screen
 
 
 async def test_a_filter_that_no_run_matches_is_said_in_the_frame_of_the_runs(
@@ -99,14 +105,3 @@ async def test_a_filter_that_no_run_matches_is_said_in_the_frame_of_the_runs(
         assert "no run matches, all 2 listed" in text(both)
         await press(pilot, "escape")
         assert "no run matches" not in text(both)
-
-
-async def test_metrics_filtered_to_nothing_name_the_way_back(tmp_path: Path) -> None:
-    app = app_of(tmp_path)
-    async with app.run_test(size=(100, 30)) as pilot:
-        for key in ("m", "g"):
-            await press(pilot, key, "slash", Typed("zzz"), "enter")
-            assert "no metric matches “zzz”" in text(app)
-            assert "esc clears the filter" in text(app)
-            await press(pilot, "escape")
-            assert "no metric matches" not in text(app)

@@ -33,9 +33,8 @@ if TYPE_CHECKING:
     from verl_tui.tui.app import VerlApp
 
 SIZES = [
-    (140, 45),
-    (40, 12),
-    *(pytest.param(size, marks=pytest.mark.thorough) for size in ((80, 24), (60, 14))),
+    ((140, 45), (40, 12)),
+    pytest.param(((80, 24), (60, 14)), marks=pytest.mark.thorough),
 ]
 
 
@@ -48,33 +47,41 @@ def told(app: VerlApp) -> list[str]:
     return notices(app)
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("sizes", SIZES)
 async def test_every_finding_is_reached_in_every_layout(
-    apart: Monitor, size: tuple[int, int]
+    apart: Monitor, sizes: tuple[tuple[int, int], ...]
 ) -> None:
     app = showing(apart)
-    async with app.run_test(size=size, notifications=True) as pilot:
+    async with app.run_test(size=sizes[0], notifications=True) as pilot:
         await settle(pilot)
         samples = app.screen.query_one(SamplesPanel)
-        for finding in app._view(NOW).verdict.findings:
-            await press(pilot, "e")
-            assert finding.key in shown(app)
-            chart = next(one for one in dashboard(app).query(Chart) if one.data.key == finding.key)
-            assert chart.cursor == app._cursor == finding.since_step
-            assert finding.since_step in {
-                mark.step for mark in chart.data.marks if mark.role == "breach"
-            }
-            if samples.display:
-                assert samples.shown is not None
-                assert samples.shown[0].step == finding.since_step
-            assert len(told(app)) <= 1, "they do not heap up"
-            assert finding.message[:12] in text(app) or told(app)[0].startswith(
-                f"{finding.id}: "
-            ), "it is named"
-            check_layout(app)
-        await press(pilot, "f6")
-        assert samples.shown is not None
-        assert samples.shown[0].step == app._cursor
+        for size in sizes:
+            await pilot.resize_terminal(*size)
+            await settle(pilot)
+            for finding in app._view(NOW).verdict.findings:
+                await press(pilot, "e")
+                assert finding.key in shown(app)
+                chart = next(
+                    one for one in dashboard(app).query(Chart) if one.data.key == finding.key
+                )
+                assert chart.cursor == app._cursor == finding.since_step
+                assert finding.since_step in {
+                    mark.step for mark in chart.data.marks if mark.role == "breach"
+                }
+                if samples.display:
+                    assert samples.shown is not None
+                    assert samples.shown[0].step == finding.since_step
+                assert len(told(app)) <= 1, "they do not heap up"
+                assert finding.message[:12] in text(app) or told(app)[0].startswith(
+                    f"{finding.id}: "
+                ), "it is named"
+                check_layout(app)
+            await press(pilot, "f6")
+            assert samples.shown is not None
+            assert samples.shown[0].step == app._cursor
+            await press(pilot, "escape", "escape", "0")
+            app.clear_notifications()
+            assert app._cursor is None
 
 
 @pytest.mark.parametrize("size", [(40, 12), pytest.param((140, 45), marks=pytest.mark.thorough)])
@@ -90,12 +97,9 @@ async def test_a_filter_gives_way_to_a_finding_beyond_it(
         await press(pilot, "e")  # policy-collapse
         assert "rollout/reward_mean" in shown(app)
         assert app.screen.query_one(ChartsPanel).filter == ""
-
-
-async def test_a_filter_that_shows_the_metric_stays(collapse: Monitor) -> None:
-    app = showing(collapse)
-    async with app.run_test(size=(140, 45)) as pilot:
-        await press(pilot, "slash", Typed("reward"), "enter", "e")
+        # One that shows the metric stays.
+        await pilot.resize_terminal(140, 45)
+        await press(pilot, "0", "slash", Typed("reward"), "enter", "e")
         assert "rollout/reward_mean" in shown(app)
         assert app.screen.query_one(ChartsPanel).filter == "reward"
 
@@ -130,20 +134,23 @@ def keyless(collapse: Monitor) -> Iterator[Monitor]:
     collapse.verdicts["run_ppo_collapse"] = before
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("sizes", SIZES)
 async def test_findings_without_metric_or_step(
-    keyless: Monitor, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+    keyless: Monitor, sizes: tuple[tuple[int, int], ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(keyless, "judge", lambda _now: False)
     app = showing(keyless)
-    async with app.run_test(size=size) as pilot:
-        await settle(pilot)
-        page = shown(app)
-        for cursor in (5050, 5050, 4000):
-            await press(pilot, "e")
-            assert app._cursor == cursor
-            assert shown(app) == page
-        check_layout(app)
+    async with app.run_test(size=sizes[0]) as pilot:
+        for size in sizes:
+            await pilot.resize_terminal(*size)
+            await settle(pilot)
+            page = shown(app)
+            for cursor in (5050, 5050, 4000):
+                await press(pilot, "e")
+                assert app._cursor == cursor
+                assert shown(app) == page
+            check_layout(app)
+            await press(pilot, "0")
 
 
 async def test_the_chosen_finding_leads_the_badges(tmp_path: Path) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import pytest
 from watching import (
     NOW,
     Typed,
@@ -31,6 +30,9 @@ from verl_tui.tui.widgets.zoomed_chart import ZoomedChart
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pytest
+    from textual.pilot import Pilot
 
     from verl_tui.monitor import Monitor
     from verl_tui.tui.app import VerlApp
@@ -80,7 +82,7 @@ async def test_the_last_row_begins_with_the_keys_of_the_focused_panel(demo: Moni
             assert lines(app)[-1] == usual, key
 
 
-async def test_the_last_row_names_each_screen_once(demo: Monitor) -> None:
+async def test_the_last_row_names_each_screen_once_and_always_the_help(demo: Monitor) -> None:
     app = showing(demo)
     async with app.run_test(size=(170, 45)) as pilot:
         for key in ("f2", "f3", "f4", "f5", "f6"):
@@ -88,11 +90,7 @@ async def test_the_last_row_names_each_screen_once(demo: Monitor) -> None:
             row = lines(app)[-1]
             for one in SCREENS.values():
                 assert not one.short or row.count(f" {one.short}") == 1, row
-
-
-async def test_the_key_that_names_all_others_has_room_in_the_last_row(demo: Monitor) -> None:
-    app = showing(demo)
-    async with app.run_test(size=(60, 30)) as pilot:
+        # The key that names all others has room at any width.
         for key in ("f6", "f2", "f3"):
             await press(pilot, key)
             for width in (60, 80, 100, 120):
@@ -150,12 +148,10 @@ async def test_the_focus_among_charts_follows_a_finding(collapse: Monitor) -> No
             chart for chart in dashboard(app).query_one(ChartsPanel).charts if chart.has_focus
         ]
         assert focused.data.key == app._view(NOW).verdict.findings[0].key
-
-
-async def test_enter_unfolds_the_chosen_finding(collapse: Monitor) -> None:
-    app = showing(collapse)
-    async with app.run_test(size=WIDE) as pilot:
-        await press(pilot, "f4", "e", "enter")
+        # With the focus on findings enter unfolds the chosen one.
+        await press(pilot, "f4", "e")
+        assert "▾" not in text(app)
+        await press(pilot, "enter")
         assert app.screen is dashboard(app)
         assert "▾" in text(app)
 
@@ -200,24 +196,17 @@ async def test_the_run_list_filters_runs_alone_and_keeps_the_focus(demo: Monitor
         assert focused_panel(app) == "charts"
         await press(pilot, "escape")
         assert (charted(app), listed(app)) == (every, all_runs)
-
-
-async def test_escape_takes_back_what_was_typed_for_one_list_alone(demo: Monitor) -> None:
-    app = showing(demo)
-    async with app.run_test(size=WIDE) as pilot:
+        # Escape takes back what was typed for one list alone.
         await press(
             pilot, "f3", "slash", Typed("entropy"), "enter", "f2", "slash", Typed("coll"), "escape"
         )
         assert len(listed(app)) == 3
         assert charted(app) == ENTROPIES
         assert focused_panel(app) == "runs"
-
-
-async def test_without_the_focus_a_word_filters_what_it_is_meant_for(demo: Monitor) -> None:
-    app = showing(demo)
-    async with app.run_test(size=WIDE) as pilot:
-        await press(pilot)
-        every, all_runs = charted(app), listed(app)
+        # Without the focus a word filters what it is meant for.
+        await press(pilot, "escape", "escape")
+        assert focused_panel(app) is None
+        assert (charted(app), listed(app)) == (every, all_runs)
         await press(pilot, "slash", Typed("coll"), "enter")
         assert (charted(app), listed(app)) == (every, ["run_ppo_collapse"])
         assert "no metric matches “coll”" in text(app), "in the frame of the charts"
@@ -230,9 +219,12 @@ async def test_without_the_focus_a_word_filters_what_it_is_meant_for(demo: Monit
 # -- a chart over the full screen ------------------------------------------------------------------
 
 
-async def test_a_zoomed_chart_goes_from_run_to_run(demo: Monitor) -> None:
+async def test_a_zoomed_chart_goes_from_run_to_run_and_from_metric_to_metric(
+    demo: Monitor,
+) -> None:
     app = showing(demo)
     async with app.run_test(size=WIDE) as pilot:
+        # From run to run it keeps to what is meant.
         await press(pilot, "enter")
         assert zoomed(app) == "critic/score/mean"
         assert lines(app)[-1].startswith("esc Back [ ] Run j k Metric ← → Read + - Zoom")
@@ -242,6 +234,26 @@ async def test_a_zoomed_chart_goes_from_run_to_run(demo: Monitor) -> None:
         assert zoomed(app) == "critic/score/mean"
         await press(pilot, "right_square_bracket", "escape")
         assert "run_ppo_collapse" in lines(app)[0]
+        # From metric to metric it keeps to the order of the dashboard.
+        await press(pilot, "1")
+        wanted = [chart.data.key for chart in dashboard(app).query_one(ChartsPanel).charts][:3]
+        await press(pilot, "enter", "k")
+        assert zoomed(app) == wanted[0], "there is none before"
+        found = []
+        for key in ("j", "down", "up"):
+            await press(pilot, key)
+            found.append(zoomed(app))
+        assert found == [wanted[1], wanted[2], wanted[1]]
+        await press(pilot, "escape", "enter")
+        assert zoomed(app) == wanted[1], "the dashboard is where one left"
+        # In all metrics it goes through those listed.
+        await press(pilot, "escape", "m", "slash", Typed("actor"), "enter", "enter")
+        first = zoomed(app)
+        await press(pilot, "j")
+        assert zoomed(app) != first
+        assert "actor" in zoomed(app)
+        await press(pilot, "k")
+        assert zoomed(app) == first
 
 
 async def test_a_run_without_the_metric_says_so(tmp_path: Path) -> None:
@@ -259,119 +271,104 @@ async def test_a_run_without_the_metric_says_so(tmp_path: Path) -> None:
         assert zoomed(app) == "rollout/own_metric"
 
 
-async def test_a_zoomed_chart_goes_from_metric_to_metric(demo: Monitor) -> None:
-    app = showing(demo)
-    async with app.run_test(size=WIDE) as pilot:
-        await press(pilot)
-        wanted = [chart.data.key for chart in dashboard(app).query_one(ChartsPanel).charts][:3]
-        await press(pilot, "enter", "k")
-        assert zoomed(app) == wanted[0], "there is none before"
-        found = []
-        for key in ("j", "down", "up"):
-            await press(pilot, key)
-            found.append(zoomed(app))
-        assert found == [wanted[1], wanted[2], wanted[1]]
-        await press(pilot, "escape", "enter")
-        assert zoomed(app) == wanted[1], "the dashboard is where one left"
-
-
-async def test_a_chart_zoomed_in_all_metrics_goes_through_those_listed(demo: Monitor) -> None:
-    app = showing(demo)
-    async with app.run_test(size=WIDE) as pilot:
-        await press(pilot, "m", "slash", Typed("actor"), "enter", "enter")
-        first = zoomed(app)
-        await press(pilot, "j")
-        assert zoomed(app) != first
-        assert "actor" in zoomed(app)
-        await press(pilot, "k")
-        assert zoomed(app) == first
-
-
 # -- the help --------------------------------------------------------------------------------------
 
 
-async def test_the_help_sorts_keys_by_task(demo: Monitor) -> None:
-    app = showing(demo)
-    async with app.run_test(size=(120, 45)) as pilot:
-        await press(pilot, "question_mark")
-        rows = [strip.text.rstrip() for strip in app.screen.query_one(Rows).strips]
-    titles = [row for row in rows if " · " in row and not row.startswith(" ")]
-    tasks = list(dict.fromkeys(title.partition(" · ")[0] for title in titles))
-    assert tasks == [task.description for task in TASKS]
-    of = {title: rows[at : at + 30] for at, title in enumerate(rows) if title in titles}
-    for title, words in (
-        ("see whether it learns · everywhere", "All metrics"),
-        ("find out why it broke · everywhere", "Next finding"),
-        ("read samples · everywhere", "Samples of this step"),
-        ("compare runs · everywhere", "Compare runs side by side"),
-        ("take something away · everywhere", "Screenshot"),
-        ("move and look · everywhere", "Next panel"),
-    ):
-        below = of[title][: of[title].index("")]
-        assert any(words in row for row in below), title
+async def help_rows(pilot: Pilot[Any]) -> list[str]:
+    """Return what the help says, and leave it."""
+    await press(pilot, "question_mark")
+    said = [strip.text.rstrip() for strip in pilot.app.screen.query_one(Rows).strips]
+    await press(pilot, "escape")
+    return said
 
 
-async def told(app: VerlApp, *keys: str) -> dict[str, str]:
-    """Return what the help says in one column once keys have been pressed, by where it holds."""
-    async with app.run_test(size=(120, 45)) as pilot:
-        await press(pilot, *keys, "question_mark")
-        said = "\n".join(strip.text.rstrip() for strip in app.screen.query_one(Rows).strips)
+async def told(pilot: Pilot[Any]) -> dict[str, str]:
+    """Return what the help says in one column, by where it holds."""
     found: dict[str, str] = {}
-    for part in said.split("\n\n"):
+    for part in "\n".join(await help_rows(pilot)).split("\n\n"):
         place = part.split("\n", 1)[0].rpartition(" · ")[2]
         found[place] = found.get(place, "") + part + "\n"
     return found
 
 
-async def test_the_help_names_keys_as_they_are_typed(demo: Monitor) -> None:
-    everywhere = (await told(showing(demo)))["everywhere"].split("\n")
-    for begins in ("  + = ", "  - _ ", "  / ", "  q ", "  [ ", "  ctrl+p "):
-        assert any(line.startswith(begins) for line in everywhere), begins
+async def test_the_help_sorts_keys_by_task(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(120, 45)) as pilot:
+        rows = await help_rows(pilot)
+        titles = [row for row in rows if " · " in row and not row.startswith(" ")]
+        tasks = list(dict.fromkeys(title.partition(" · ")[0] for title in titles))
+        assert tasks == [task.description for task in TASKS]
+        of = {title: rows[at : at + 30] for at, title in enumerate(rows) if title in titles}
+        for title, words in (
+            ("see whether it learns · everywhere", "All metrics"),
+            ("find out why it broke · everywhere", "Next finding"),
+            ("read samples · everywhere", "Samples of this step"),
+            ("compare runs · everywhere", "Compare runs side by side"),
+            ("take something away · everywhere", "Screenshot"),
+            ("move and look · everywhere", "Next panel"),
+        ):
+            below = of[title][: of[title].index("")]
+            assert any(words in row for row in below), title
+        # Keys are named as they are typed.
+        everywhere = (await told(pilot))["everywhere"].split("\n")
+        for begins in ("  + = ", "  - _ ", "  / ", "  q ", "  [ ", "  ctrl+p "):
+            assert any(line.startswith(begins) for line in everywhere), begins
 
 
-async def test_over_a_zoomed_chart_the_help_has_what_holds_there(demo: Monitor) -> None:
-    said = await told(showing(demo), "enter")
-    first, signs, everywhere = list(said)[:3]
-    assert (first, signs, everywhere) == (
-        "a chart in full screen",
-        "signs in charts",
-        "everywhere",
-    )
-    for words in ("Move the cursor left", "Next metric", "Same metric, next run", "esc enter z q"):
-        assert words in said[first]
-    for words in ("Quit", "Zoom panel", "Filter"):
-        assert words not in said[everywhere]
-    assert "Pause" in said[everywhere]
-    assert any("Zoom panel" in part for part in said.values()), "it has its place further down"
+async def test_the_help_has_what_holds_where_one_is(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(120, 45)) as pilot:
+        # Over a zoomed chart.
+        await press(pilot, "enter")
+        said = await told(pilot)
+        first, signs, everywhere = list(said)[:3]
+        assert (first, signs, everywhere) == (
+            "a chart in full screen",
+            "signs in charts",
+            "everywhere",
+        )
+        for words in (
+            "Move the cursor left",
+            "Next metric",
+            "Same metric, next run",
+            "esc enter z q",
+        ):
+            assert words in said[first]
+        for words in ("Quit", "Zoom panel", "Filter"):
+            assert words not in said[everywhere]
+        assert "Pause" in said[everywhere]
+        assert any("Zoom panel" in part for part in said.values()), "it has its place further down"
+        # Over another screen it leaves out what does not hold.
+        await press(pilot, "escape", "t")
+        said = await told(pilot)
+        assert "Screenshot" in said["everywhere"]
+        assert "Redraw" in said["everywhere"]
+        assert "Pause" not in said["everywhere"]
+        # A panel with the focus overrides general keys.
+        await press(pilot, "escape", "f2")
+        said = await told(pilot)
+        assert "Smoother" not in said["everywhere"]
+        assert "Less smooth" in said["everywhere"]
+        assert "✓ finished" in said["runs, with the focus"]
 
 
-async def test_over_another_screen_the_help_leaves_out_what_does_not_hold(demo: Monitor) -> None:
-    everywhere = (await told(showing(demo), "t"))["everywhere"]
-    assert "Screenshot" in everywhere
-    assert "Redraw" in everywhere
-    assert "Pause" not in everywhere
-
-
-async def test_a_focused_panel_overrides_general_keys(demo: Monitor) -> None:
-    said = await told(showing(demo), "f2")
-    assert "Smoother" not in said["everywhere"]
-    assert "Less smooth" in said["everywhere"]
-    assert "✓ finished" in said["runs, with the focus"]
-
-
-@pytest.mark.parametrize("size", [(80, 16), (40, 12)])
 async def test_enter_has_badges_fill_the_screen_where_there_is_no_list_to_open(
-    demo: Monitor, size: tuple[int, int]
+    demo: Monitor,
 ) -> None:
     app = showing(demo)
-    async with app.run_test(size=size) as pilot:
+    async with app.run_test(size=(80, 16)) as pilot:
         await press(pilot, "right_square_bracket")
         panel = dashboard(app).query_one(HealthPanel)
-        assert 0 < panel.content_size.height <= 4
-        panel.query_one(Rows).focus()
-        await press(pilot, "enter")
-        assert dashboard(app).zoomed is panel
-        before = text(app)
-        await press(pilot, "enter")
-        assert dashboard(app).zoomed is panel, "now it unfolds a finding"
-        assert text(app) != before
+        for size in ((80, 16), (40, 12)):
+            await pilot.resize_terminal(*size)
+            await settle(pilot)
+            assert 0 < panel.content_size.height <= 4, size
+            panel.query_one(Rows).focus()
+            await press(pilot, "enter")
+            assert dashboard(app).zoomed is panel, size
+            before = text(app)
+            await press(pilot, "enter")
+            assert dashboard(app).zoomed is panel, "now it unfolds a finding"
+            assert text(app) != before, size
+            await press(pilot, "enter", "escape", "escape")
+            assert dashboard(app).zoomed is None, size

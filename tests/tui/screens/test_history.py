@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import pytest
 from inside_textual import notices
 from watching import (
     NOW,
@@ -31,30 +30,34 @@ if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
 
 
-@pytest.mark.parametrize("size", [(140, 45), (80, 24), (40, 12)])
-async def test_history_lists_what_was_raised_newest_first(
-    collapse: Monitor, size: tuple[int, int]
-) -> None:
+async def test_history_lists_what_was_raised_newest_first(collapse: Monitor) -> None:
     app = showing(collapse)
-    async with app.run_test(size=size) as pilot:
-        await press(pilot, "A")
-        assert isinstance(app.screen, HistoryScreen)
-        check_layout(app)
-        shown = text(app)
-        assert "grad-norm-rising" in shown
-        assert "raised at step" in shown
-        await press(pilot, "G")
-        assert "repetition" in text(app) or "ref-kl-high" in text(app)
-        await press(pilot, "escape")
-        assert app.screen is dashboard(app)
-
-
-async def test_enter_goes_to_the_step(collapse: Monitor) -> None:
-    app = showing(collapse)
-    async with app.run_test(size=(140, 45)) as pilot:
+    async with app.run_test(size=(40, 12)) as pilot:
+        for size in ((40, 12), (140, 45), (80, 24)):
+            await pilot.resize_terminal(*size)
+            await press(pilot, "A")
+            assert isinstance(app.screen, HistoryScreen)
+            check_layout(app)
+            shown = text(app)
+            assert "grad-norm-rising" in shown
+            assert "raised at step" in shown
+            await press(pilot, "G")
+            assert "repetition" in text(app) or "ref-kl-high" in text(app)
+            await press(pilot, "escape")
+            assert app.screen is dashboard(app)
+        # Enter goes to the step.
         await press(pilot, "A", "j", "enter")
         assert app.screen is dashboard(app)
         assert app._view(NOW).cursor == 5100  # reward-low
+        # An episode of a diagnosis leads to its chart while it lasts.
+        await press(pilot, "0", "A", "G")
+        screen = app.screen
+        assert isinstance(screen, HistoryScreen)
+        at = [one.id for one in screen._panel.episodes].index("repetition")
+        await press(pilot, "g", *["j"] * at, "enter")
+        drawn = {chart.data.key for chart in dashboard(app).query(Chart) if chart.display}
+        assert "samples/repetition" in drawn
+        assert app._cursor == 4800
 
 
 async def test_a_healthy_run_has_an_empty_history(tmp_path: Path) -> None:
@@ -101,27 +104,32 @@ async def test_acknowledged_findings_step_back(tmp_path: Path) -> None:
 
 async def test_what_is_acknowledged_is_marked_in_the_history(tmp_path: Path) -> None:
     app = loaded(write_run(tmp_path, "run", 40, kl_div=0.3))
-    async with app.run_test(size=(100, 30)) as pilot:
+    async with app.run_test(size=(100, 30), notifications=True) as pilot:
         await press(pilot, "a", "A")
         assert text(app).count("lasting · acknowledged") == 1
         above = text(app)[: text(app).index("lasting · acknowledged")]
         assert above.rindex("✖ circuit-breaker-kl") > above.find("▲ kl-high")
         await press(pilot, "A", "a", "A")
+        app.clear_notifications()
+        await settle(pilot)
         assert "acknowledged" not in text(app)
-
-
-@pytest.mark.parametrize("size", [(100, 30), (40, 12)])
-async def test_acknowledging_is_told_where_health_is_out_of_sight(
-    tmp_path: Path, size: tuple[int, int]
-) -> None:
-    app = loaded(write_run(tmp_path, "run", 40, kl_div=0.3))
-    async with app.run_test(size=size, notifications=True) as pilot:
-        await press(pilot, "z", "a")
-        assert notices(app) == ["acknowledged: circuit-breaker-kl"]
-        check_layout(app)
-        await press(pilot, "a")
+        # It is told where health is out of sight.
+        await press(pilot, "escape", "z")
+        for size in ((100, 30), (40, 12)):
+            await pilot.resize_terminal(*size)
+            app.clear_notifications()
+            await press(pilot, "a")
+            assert notices(app) == ["acknowledged: circuit-breaker-kl"]
+            check_layout(app)
+            await press(pilot, "a")
+            (told,) = notices(app)
+            assert told.startswith("no longer acknowledged: ")
+        # So is the next finding.
+        await pilot.resize_terminal(100, 30)
+        app.clear_notifications()
+        await press(pilot, "e")
         (told,) = notices(app)
-        assert told.startswith("no longer acknowledged: ")
+        assert told.startswith("circuit-breaker-kl: circuit breaker tripped")
 
 
 async def test_the_chosen_episode_stays_chosen_when_newer_ones_come(collapse: Monitor) -> None:
@@ -150,40 +158,17 @@ async def test_the_chosen_episode_stays_chosen_when_newer_ones_come(collapse: Mo
             collapse.verdicts["run_ppo_collapse"] = verdict
 
 
-async def test_an_episode_of_a_diagnosis_leads_to_its_chart_while_it_lasts(
-    collapse: Monitor,
-) -> None:
-    app = showing(collapse)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await press(pilot, "A", "G")
-        screen = app.screen
-        assert isinstance(screen, HistoryScreen)
-        at = [one.id for one in screen._panel.episodes].index("repetition")
-        await press(pilot, "g", *["j"] * at, "enter")
-        shown = {chart.data.key for chart in dashboard(app).query(Chart) if chart.display}
-        assert "samples/repetition" in shown
-        assert app._cursor == 4800
-
-
-@pytest.mark.parametrize("size", [(140, 45), (80, 24)])
-async def test_a_target_is_drawn_and_says_when_it_was_reached(
-    tmp_path: Path, size: tuple[int, int]
-) -> None:
+async def test_a_target_is_drawn_and_says_when_it_was_reached(tmp_path: Path) -> None:
     log = write_run(tmp_path, "run", 40)
     config = Config(targets={"reward": 2.51, "kl_div": 0.5}, charts=("reward", "policy_kl"))
     app = loaded(log, config=config)
-    async with app.run_test(size=size) as pilot:
-        await press(pilot)
-        assert "target 2.51" in text(app)
-        assert "reached at step 1" in text(app) or "@ 1" in text(app)
-        await press(pilot, "enter")
-        await settle(pilot)
-        assert "target 2.51 reached at step 1" in text(app)
-
-
-async def test_next_finding_is_told_where_health_is_out_of_sight(tmp_path: Path) -> None:
-    app = loaded(write_run(tmp_path, "run", 40, kl_div=0.3))
-    async with app.run_test(size=(100, 30)) as pilot:
-        await press(pilot, "z", "e")
-        (told,) = notices(app)
-        assert told.startswith("circuit-breaker-kl: circuit breaker tripped")
+    async with app.run_test(size=(140, 45)) as pilot:
+        for size in ((140, 45), (80, 24)):
+            await pilot.resize_terminal(*size)
+            await press(pilot)
+            assert "target 2.51" in text(app)
+            assert "reached at step 1" in text(app) or "@ 1" in text(app)
+            await press(pilot, "enter")
+            await settle(pilot)
+            assert "target 2.51 reached at step 1" in text(app)
+            await press(pilot, "escape")

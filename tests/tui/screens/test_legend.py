@@ -92,57 +92,48 @@ async def test_lines_of_the_large_chart_look_as_they_are_said_to() -> None:
 
 
 @pytest.mark.parametrize(
-    ("keys", "ascii_only"),
+    ("ascii_only", "places", "states"),
     [
-        ("", True),
-        ("enter", False),
-        *(
-            pytest.param(keys, ascii_only, marks=pytest.mark.thorough)
-            for keys in ("", "enter", "m")
-            for ascii_only in (False, True)
-        ),
+        (True, ("",), "+ finished, # crashed"),
+        (False, ("", "enter"), "✓ finished, † crashed"),
+        pytest.param(True, ("", "enter", "m"), "+ finished, # crashed", marks=pytest.mark.thorough),
+        pytest.param(False, ("", "m"), "✓ finished, † crashed", marks=pytest.mark.thorough),
     ],
 )
 async def test_the_help_has_them_once_where_charts_are(
-    demo: Monitor, keys: str, ascii_only: bool
+    demo: Monitor, ascii_only: bool, places: tuple[str, ...], states: str
 ) -> None:
     app = showing(demo, ascii_only=ascii_only)
     async with app.run_test(size=(100, 30)) as pilot:
-        rows = await told(pilot, *keys.split())
-    assert rows.count("signs in charts") == 1
-    heads = [row for row in rows if row and not row.startswith(" ")]
-    everywhere = [at for at, head in enumerate(heads) if head.endswith("everywhere")]
-    assert heads.index("signs in charts") == (1 if keys else everywhere[-1] + 2)
-    for entry in legend(ascii_only=ascii_only):
-        assert any(
-            row.split("  ")[1:2] == [entry.sign] and row.endswith(entry.means) for row in rows
-        ), entry
+        for keys in places:
+            rows = await told(pilot, *keys.split())
+            await press(pilot, "escape", *["escape" for _ in keys.split()])
+            assert rows.count("signs in charts") == 1
+            heads = [row for row in rows if row and not row.startswith(" ")]
+            everywhere = [at for at, head in enumerate(heads) if head.endswith("everywhere")]
+            assert heads.index("signs in charts") == (1 if keys else everywhere[-1] + 2)
+            for entry in legend(ascii_only=ascii_only):
+                assert any(
+                    row.split("  ")[1:2] == [entry.sign] and row.endswith(entry.means)
+                    for row in rows
+                ), entry
+            # States of runs have the signs of the run list.
+            assert any(f"after a name: {states}" in row for row in rows)
+            sign = "o" if ascii_only else "●"
+            assert any(f"before a name: {sign} nothing found" in row for row in rows)
+            # Arrow keys are words in ASCII.
+            if ascii_only:
+                assert any(
+                    row.startswith("  left ") and "Move the cursor left" in row for row in rows
+                )
 
 
-@pytest.mark.parametrize(
-    ("ascii_only", "said"), [(False, "✓ finished, † crashed"), (True, "+ finished, # crashed")]
-)
-async def test_states_of_runs_have_the_signs_of_the_run_list(
-    demo: Monitor, ascii_only: bool, said: str
-) -> None:
-    app = showing(demo, ascii_only=ascii_only)
-    async with app.run_test(size=(100, 30)) as pilot:
-        rows = await told(pilot)
-    assert any(f"after a name: {said}" in row for row in rows)
-    assert any(f"before a name: {'o' if ascii_only else '●'} nothing found" in row for row in rows)
-
-
-async def test_arrow_keys_are_words_in_ascii(demo: Monitor) -> None:
-    app = showing(demo, ascii_only=True)
-    async with app.run_test(size=(100, 30)) as pilot:
-        rows = await told(pilot)
-    assert any(row.startswith("  left ") and "Move the cursor left" in row for row in rows)
-
-
-@pytest.mark.parametrize("size", [(40, 12), (20, 6)])
-async def test_the_legend_fits(demo: Monitor, size: tuple[int, int]) -> None:
+async def test_the_legend_fits(demo: Monitor) -> None:
     app = showing(demo)
-    async with app.run_test(size=size) as pilot:
-        rows = await told(pilot)
-    assert "signs in charts" in rows
-    assert all(len(row) <= size[0] for row in rows)
+    async with app.run_test(size=(40, 12)) as pilot:
+        for size in ((40, 12), (20, 6)):
+            await pilot.resize_terminal(*size)
+            rows = await told(pilot)
+            await press(pilot, "escape")
+            assert "signs in charts" in rows
+            assert all(len(row) <= size[0] for row in rows), size

@@ -110,6 +110,27 @@ async def test_opens_and_closes(demo: Monitor) -> None:
             assert "page 1/" in lines(app)[0]
             await press(pilot, key)
             assert app.screen is dashboard(app), key
+        # A chart is opened over the full screen, from the charts and from the table.
+        for view in ("", "v"):
+            await opened(pilot, *view, "j")
+            await press(pilot, "enter")
+            assert isinstance(app.screen, ZoomScreen)
+            await press(pilot, "escape")
+            assert isinstance(app.screen, MetricsScreen)
+            await press(pilot, "escape")
+        # What was pinned is unpinned again; the table is remembered.
+        await opened(pilot, "space", "space")
+        assert app.state_file.state == UserState(metrics_table=True)
+        assert "★" not in text(app)
+        # A pinned indicator keeps what belongs to it.
+        key = demo.runs["run_grpo_gsm8k"].indicators["policy_kl"]
+        await press(pilot, "escape")
+        app.state_file.change(lambda state: state.with_pin(key))
+        app._paint()
+        await settle(pilot)
+        plans = dashboard(app).query_one(ChartsPanel).planned
+        assert (plans[0].key, plans[0].indicator) == (key, "policy_kl")
+        assert [found.key for found in plans].count(key) == 1
 
 
 @pytest.mark.parametrize("ascii_only", [pytest.param(False, marks=pytest.mark.thorough), True])
@@ -131,22 +152,28 @@ async def test_any_size(tmp_path: Path, ascii_only: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    "size",
-    [(80, 24), (20, 6), *(pytest.param(size, marks=pytest.mark.thorough) for size in SIZES[::2])],
+    "sizes", [SIZES[1::2], pytest.param(SIZES[::2], marks=pytest.mark.thorough)]
 )
-async def test_the_chosen_metric_is_always_in_sight(tmp_path: Path, size: tuple[int, int]) -> None:
+async def test_the_chosen_metric_is_always_in_sight(
+    tmp_path: Path, sizes: list[tuple[int, int]]
+) -> None:
     app = loaded(write_metrics(tmp_path))
-    async with app.run_test(size=size) as pilot:
+    async with app.run_test(size=sizes[0]) as pilot:
         await opened(pilot)
-        for key in ("j", "l", "pagedown", "k", "G", "h", "pageup", "g", "l"):
-            await pilot.press(key)
+        for size in sizes:
+            await pilot.resize_terminal(*size)
             await drawn(pilot)
-            assert screen(app).chosen in tiles(app)
-            assert "▸" in text(app)
-        assert screen(app).chosen == sorted(KEYS)[1]
-        await pilot.press("v", "j")
-        await drawn(pilot)
-        assert screen(app)._table.chosen == "actor/m2"  # numbers sort as numbers
+            for key in ("j", "l", "pagedown", "k", "G", "h", "pageup", "g", "l"):
+                await pilot.press(key)
+                await drawn(pilot)
+                assert screen(app).chosen in tiles(app), (size, key)
+                assert "▸" in text(app), (size, key)
+            assert screen(app).chosen == sorted(KEYS)[1]
+            await pilot.press("v", "j")
+            await drawn(pilot)
+            assert screen(app)._table.chosen == "actor/m2"  # numbers sort as numbers
+            await pilot.press("v")
+            await drawn(pilot)
 
 
 async def test_groups_begin_shelves(tmp_path: Path) -> None:
@@ -176,19 +203,6 @@ async def test_what_is_constant_takes_a_row_of_text_each_below_the_charts(tmp_pa
         assert screen(app).chosen == "actor/same2"
         await press(pilot, "k", "k")
         assert screen(app).chosen in KEYS
-
-
-async def test_to_leave_while_rows_are_added(tmp_path: Path) -> None:
-    app = loaded(write_metrics(tmp_path))
-    async with app.run_test(size=(120, 40)) as pilot:
-        for turns in range(2, 5):
-            await opened(pilot)
-            app.post_message(Key("right_parenthesis", ")"))
-            for _ in range(turns):
-                await asyncio.sleep(0)
-            app.pop_screen()
-            await settle(pilot)
-        assert len(app.screen_stack) == 1
 
 
 async def test_columns_and_rows(tmp_path: Path) -> None:
@@ -238,16 +252,44 @@ async def test_filter(tmp_path: Path) -> None:
         assert "36 metrics" in lines(app)[0]
         await press(pilot, "escape")
         assert app.screen is dashboard(app)
-
-
-async def test_a_bad_expression_says_so_and_keeps_what_is_shown(tmp_path: Path) -> None:
-    app = loaded(write_metrics(tmp_path))
-    async with app.run_test(size=(80, 24)) as pilot:
+        # A bad expression says so and keeps what is shown.
         await opened(pilot, "slash", *"critic /(/")
         assert "/(/" in lines(app)[0]
         assert tiles(app)[0] == "critic/m0"
         await press(pilot, *["backspace"] * 4)
         assert "12 of 36" in lines(app)[0]
+        # A click chooses.
+        await press(pilot, "escape")
+        await drawn(pilot)
+        other = list(app.screen.query(Tile))[1]
+        await pilot.click(other, offset=(3, 3))
+        await settle(pilot)
+        assert other.drawn is not None
+        assert screen(app).chosen == other.drawn[1]
+
+
+async def test_says_that_nothing_matches(tmp_path: Path) -> None:
+    app = loaded(write_metrics(tmp_path))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, "slash", Typed("zzz"))
+        for _ in ("charts", "table"):
+            await drawn(pilot)
+            assert "no metric matches “zzz”" in text(app)
+            await press(pilot, "enter", "j", "l", "space", "enter", "G", "pagedown", "s", "plus")
+            assert isinstance(app.screen, MetricsScreen)
+            check_layout(app)
+            await press(pilot, "v")
+        # Whoever leaves while rows are added breaks nothing.
+        await press(pilot, "escape", "escape")
+        await pilot.resize_terminal(120, 40)
+        for turns in range(2, 5):
+            await opened(pilot)
+            app.post_message(Key("right_parenthesis", ")"))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            app.pop_screen()
+            await settle(pilot)
+        assert len(app.screen_stack) == 1
 
 
 async def test_of_a_run_without_metrics_the_log_is_shown(tmp_path: Path) -> None:
@@ -265,19 +307,6 @@ async def test_of_a_run_without_metrics_the_log_is_shown(tmp_path: Path) -> None
         await press(pilot, "v")
         assert "line 7, in main" in text(app)
         check_layout(app)
-
-
-async def test_says_that_nothing_matches(tmp_path: Path) -> None:
-    app = loaded(write_metrics(tmp_path))
-    async with app.run_test(size=(80, 24)) as pilot:
-        await opened(pilot, "slash", Typed("zzz"))
-        for _ in ("charts", "table"):
-            await drawn(pilot)
-            assert "no metric matches “zzz”" in text(app)
-            await press(pilot, "enter", "j", "l", "space", "enter", "G", "pagedown", "s", "plus")
-            assert isinstance(app.screen, MetricsScreen)
-            check_layout(app)
-            await press(pilot, "v")
 
 
 async def test_sorting(tmp_path: Path) -> None:
@@ -314,26 +343,6 @@ async def test_pinned_metrics_come_first_on_the_dashboard(demo: Monitor, tmp_pat
     assert StateFile(tmp_path / "state.json").state.pins == ("timing_s/gen",)
 
 
-async def test_a_pinned_indicator_keeps_what_belongs_to_it(demo: Monitor) -> None:
-    app = showing(demo)
-    key = demo.runs["run_grpo_gsm8k"].indicators["policy_kl"]
-    async with app.run_test(size=(140, 45)) as pilot:
-        app.state_file.change(lambda state: state.with_pin(key))
-        app._paint()
-        await settle(pilot)
-        plans = dashboard(app).query_one(ChartsPanel).planned
-        assert (plans[0].key, plans[0].indicator) == (key, "policy_kl")
-        assert [found.key for found in plans].count(key) == 1
-
-
-async def test_unpinned_again(demo: Monitor) -> None:
-    app = showing(demo)
-    async with app.run_test(size=(140, 45)) as pilot:
-        await opened(pilot, "v", "space", "space")
-        assert app.state_file.state == UserState(metrics_table=True)
-        assert "★" not in text(app)
-
-
 async def test_says_what_cannot_be_remembered(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     app = loaded(write_metrics(tmp_path), state_file=StateFile(tmp_path / "file" / "state.json"))
@@ -341,18 +350,6 @@ async def test_says_what_cannot_be_remembered(tmp_path: Path) -> None:
         await opened(pilot, "space")
         await until(pilot, lambda: "not remembered" in text(app))
         assert app.state_file.state.pins == (screen(app).chosen,)
-
-
-async def test_zoom_and_back(demo: Monitor) -> None:
-    app = showing(demo)
-    async with app.run_test(size=(140, 45)) as pilot:
-        for view in ("", "v"):
-            await opened(pilot, *view, "j")
-            await press(pilot, "enter")
-            assert isinstance(app.screen, ZoomScreen)
-            await press(pilot, "escape")
-            assert isinstance(app.screen, MetricsScreen)
-            await press(pilot, "escape")
 
 
 async def test_follows_the_shown_run(tmp_path: Path) -> None:
@@ -372,22 +369,9 @@ async def test_follows_the_shown_run(tmp_path: Path) -> None:
         assert "b/y" not in text(app)
 
 
-async def test_nothing_new_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    app = loaded(write_metrics(tmp_path))
-    async with app.run_test(size=(120, 40)) as pilot:
-        counts = count_frames(monkeypatch)
-        await opened(pilot)
-        for key in ("v", "v"):
-            await press(pilot, key)
-            await drawn(pilot)
-            counts.clear()
-            for _ in range(3):
-                app._paint()
-                await settle(pilot)
-            assert not counts["frames"]
-
-
-async def test_a_new_step_shows(tmp_path: Path) -> None:
+async def test_a_new_step_shows_and_nothing_new_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     app = loaded(write_metrics(tmp_path))
     async with app.run_test(size=(120, 40)) as pilot:
         await opened(pilot)
@@ -406,6 +390,16 @@ async def test_a_new_step_shows(tmp_path: Path) -> None:
             assert text(app).count(said) >= 12
             await press(pilot, "v")  # and in the table
             await drawn(pilot)
+        counts = count_frames(monkeypatch)
+        for key in ("v", "v"):
+            await press(pilot, key)
+            await drawn(pilot)
+            assert counts["frames"]
+            counts.clear()
+            for _ in range(3):
+                app._paint()
+                await settle(pilot)
+            assert not counts["frames"]
 
 
 async def test_only_what_is_seen_becomes_a_series(tmp_path: Path) -> None:
@@ -419,17 +413,6 @@ async def test_only_what_is_seen_becomes_a_series(tmp_path: Path) -> None:
         await press(pilot, "v", "s", "s", "S")
         await drawn(pilot)
         assert len(app._monitor.runs["run"]._series) <= before + count + 3 * 40
-
-
-async def test_a_click_chooses(tmp_path: Path) -> None:
-    app = loaded(write_metrics(tmp_path))
-    async with app.run_test(size=(120, 40)) as pilot:
-        await opened(pilot)
-        other = list(app.screen.query(Tile))[1]
-        await pilot.click(other, offset=(3, 3))
-        await settle(pilot)
-        assert other.drawn is not None
-        assert screen(app).chosen == other.drawn[1]
 
 
 async def test_hostile_names(tmp_path: Path) -> None:
@@ -461,11 +444,19 @@ async def test_before_the_first_step(tmp_path: Path) -> None:
 
 
 async def test_looks_are_those_of_all_charts(tmp_path: Path) -> None:
-    app = loaded(write_run(tmp_path, "run"))
+    app = loaded(write_run(tmp_path, "a").parent)
     async with app.run_test(size=(100, 30)) as pilot:
         await opened(pilot, "y")
         assert "log y" in lines(app)[0]
         assert dashboard(app).query_one(ChartsPanel).look.log_y
+        await press(pilot, "y", "escape")
+        # A table over charts leaves the charts below as they are.
+        await press(pilot, "m", "enter", "m", "v", "escape", "escape")
+        await press(pilot, "slash", "l", "enter")
+        assert "page 1/1" in text(app)
+        await press(pilot, "escape")
+        await press(pilot, "escape")
+        assert app.screen is dashboard(app)
 
 
 # -- one cursor and one window, as on the dashboard ------------------------------------------------
@@ -477,10 +468,24 @@ def cursors(app: VerlApp) -> set[int | None]:
     }
 
 
-async def test_one_cursor_reads_all_charts(tmp_path: Path) -> None:
+async def test_one_cursor_reads_all_charts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     app = loaded(write_metrics(tmp_path))
     async with app.run_test(size=(120, 40)) as pilot:
-        await opened(pilot, "left", "left", "left")
+        # The table leaves the keys of charts to others.
+        await opened(pilot, "v", "left", "plus", "home")
+        assert app._cursor is None
+        assert dashboard(app).query_one(ChartsPanel).look.span is None
+        # The full screen hands its look, its cursor and its metric back.
+        await press(pilot, "v", "enter", "j", "home", "y", "q")
+        await drawn(pilot)
+        assert screen(app).chosen == "actor/m1"
+        assert cursors(app) == {1}
+        assert "log y" in lines(app)[0]
+        await press(pilot, "escape", "y", "g")
+        await drawn(pilot)
+        assert cursors(app) == {None}
+        # One cursor reads all charts.
+        await press(pilot, "left", "left", "left")
         assert app._cursor == 18
         assert cursors(app) == {18}
         assert sum(line.count("@ 18") for line in lines(app)) == len(tiles(app))
@@ -489,6 +494,22 @@ async def test_one_cursor_reads_all_charts(tmp_path: Path) -> None:
         await press(pilot, "pagedown")
         await drawn(pilot)
         assert cursors(app) == {1}, "it holds on every page"
+        # A step of it draws what is in sight only.
+        count = len(tiles(app))
+        shown: list[str] = []
+        show = Plot.show
+
+        def noted(self: Plot, data: ChartData) -> None:
+            shown.append(data.key)
+            show(self, data)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Plot, "show", noted)
+            await press(pilot, "right")
+            await drawn(pilot)
+            assert sorted(shown) == sorted(tiles(app))
+            assert len(shown) == count
+        # It goes with escape, and the dashboard has it, too.
         await press(pilot, "escape")
         assert app._cursor is None
         assert cursors(app) == {None}
@@ -517,12 +538,7 @@ async def test_one_window_for_all_charts(tmp_path: Path) -> None:
         await press(pilot, "m", "0")
         await drawn(pilot)
         assert charts.look.span is None
-
-
-async def test_charts_of_a_column_line_up(tmp_path: Path) -> None:
-    app = loaded(write_metrics(tmp_path, steps=400))
-    async with app.run_test(size=(120, 40)) as pilot:
-        await opened(pilot)
+        # Charts of a column line up.
         for keys in ((), ("greater_than_sign",), ("right_parenthesis", "less_than_sign")):
             await press(pilot, *keys)
             await drawn(pilot)
@@ -532,13 +548,6 @@ async def test_charts_of_a_column_line_up(tmp_path: Path) -> None:
                     lefts.setdefault(tile.region.x, set()).add(tile.plot_area().left)
             assert lefts
             assert all(len(found) == 1 for found in lefts.values()), lefts
-
-
-async def test_moving_without_a_zoom_says_what_to_do(tmp_path: Path) -> None:
-    app = loaded(write_metrics(tmp_path))
-    async with app.run_test(size=(120, 40), notifications=True) as pilot:
-        await opened(pilot, "H")
-        assert any(words.endswith("+ zooms in") for words in notices(app))
 
 
 async def test_times_nobody_knows_are_said_once(tmp_path: Path) -> None:
@@ -552,53 +561,6 @@ async def test_times_nobody_knows_are_said_once(tmp_path: Path) -> None:
             await pilot.pause(0.4)
             assert text(app).count("no times are known") <= 1
             await press(pilot, "x", "x", "x")
-
-
-async def test_the_full_screen_hands_its_look_cursor_and_metric_back(tmp_path: Path) -> None:
-    app = loaded(write_metrics(tmp_path))
-    async with app.run_test(size=(120, 40)) as pilot:
-        await opened(pilot, "enter", "j", "home", "y", "q")
-        await drawn(pilot)
-        assert screen(app).chosen == "actor/m1"
-        assert cursors(app) == {1}
-        assert "log y" in lines(app)[0]
-
-
-async def test_a_step_of_the_cursor_draws_what_is_in_sight_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    app = loaded(write_metrics(tmp_path))
-    async with app.run_test(size=(120, 40)) as pilot:
-        await opened(pilot, "left")
-        count = len(tiles(app))
-        shown: list[str] = []
-        show = Plot.show
-
-        def noted(self: Plot, data: ChartData) -> None:
-            shown.append(data.key)
-            show(self, data)
-
-        monkeypatch.setattr(Plot, "show", noted)
-        await press(pilot, "left")
-        await drawn(pilot)
-        assert sorted(shown) == sorted(tiles(app))
-        assert len(shown) == count
-
-
-async def test_the_table_leaves_the_keys_of_charts_to_others(tmp_path: Path) -> None:
-    app = loaded(write_metrics(tmp_path))
-    async with app.run_test(size=(120, 40)) as pilot:
-        await opened(pilot, "v", "left", "plus", "home")
-        assert app._cursor is None
-        assert dashboard(app).query_one(ChartsPanel).look.span is None
-
-
-async def test_a_table_over_charts_leaves_the_charts_below_as_they_are(tmp_path: Path) -> None:
-    app = loaded(write_run(tmp_path, "a").parent)
-    async with app.run_test(size=(100, 30)) as pilot:
-        await press(pilot, "m", "enter", "m", "v", "escape", "escape")
-        await press(pilot, "slash", "l", "enter")
-        assert "page 1/1" in text(app)
-        await press(pilot, "escape")
-        await press(pilot, "escape")
-        assert app.screen is dashboard(app)
+        # To move without a zoom says what to do.
+        await press(pilot, "H")
+        assert any(words.endswith("+ zooms in") for words in notices(app))

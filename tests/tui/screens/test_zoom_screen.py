@@ -94,7 +94,12 @@ def chart_of(app: VerlApp, word: str) -> Chart:
 
 async def test_all_charts_show_one_window(log: Path) -> None:
     app = loaded(log)
-    async with app.run_test(size=(140, 45)) as pilot:
+    async with app.run_test(size=(140, 45), notifications=True) as pilot:
+        # Without a zoom there is nothing to move.
+        await press(pilot, "L")
+        assert any(words.endswith("+ zooms in") for words in notices(app))
+        assert windows(app) == {(None, None)}
+        # What is zoomed in on the dashboard is so over the full screen, and the other way round.
         await press(pilot, "plus")
         assert windows(app) == {(200, None)}
         assert "from step 200" in text(app)
@@ -117,10 +122,32 @@ async def test_all_charts_show_one_window(log: Path) -> None:
         assert windows(app) == {(None, None)}
 
 
-async def test_the_newest_step_is_followed_while_it_is_in_sight(log: Path) -> None:
+async def test_the_window_on_other_axes_with_the_cursor_and_with_new_steps(log: Path) -> None:
     app = loaded(log)
     async with app.run_test(size=(140, 45)) as pilot:
-        await press(pilot, "plus", "plus")
+        # On an axis of time the window is that of the steps.
+        await press(pilot, "plus", "plus", "H", "x")
+        ((first, last),) = windows(app)
+        await press(pilot, "x", "x", "x")
+        ((begin, end),) = windows(app)
+        assert begin is not None
+        assert end is not None
+        assert (first, last) == (int(NOW - 10 * (STEPS - begin)), int(NOW - 10 * (STEPS - end)))
+        # It goes with the cursor.
+        await press(pilot, "0", "f3", "plus", "plus", "plus", "home", *["left"] * 5)
+        ((first, _),) = windows(app)
+        assert app._cursor is not None
+        assert first is not None
+        assert first <= app._cursor
+        app.screen._look_at(None, 30)
+        await settle(pilot)
+        ((first, last),) = windows(app)
+        assert first is not None
+        assert last is not None
+        assert first <= 30 <= last
+        assert {chart.cursor for chart in charts(app)} == {30}
+        # The newest step is followed while it is in sight.
+        await press(pilot, "escape", "escape", "0", "plus", "plus")
         (begin,) = {first for first, _ in windows(app)}
         _grow(app, range(STEPS + 1, STEPS + 60))
         await settle(pilot)
@@ -150,14 +177,6 @@ def _grow(app: VerlApp, steps: range) -> None:
     app._tick()
 
 
-async def test_moving_without_a_zoom_says_what_to_do(log: Path) -> None:
-    app = loaded(log)
-    async with app.run_test(size=(120, 40), notifications=True) as pilot:
-        await press(pilot, "L")
-        assert any(words.endswith("+ zooms in") for words in notices(app))
-        assert windows(app) == {(None, None)}
-
-
 async def test_another_run_without_these_steps_shows_its_newest(log: Path, tmp_path: Path) -> None:
     short = tmp_path / "short" / "verl_logs.jsonl"
     short.parent.mkdir()
@@ -169,35 +188,6 @@ async def test_another_run_without_these_steps_shows_its_newest(log: Path, tmp_p
         assert first is not None
         assert first <= 40
         assert last is None
-
-
-async def test_the_window_goes_with_the_cursor(log: Path) -> None:
-    app = loaded(log)
-    async with app.run_test(size=(140, 45)) as pilot:
-        await press(pilot, "f3", "plus", "plus", "plus", "home", *["left"] * 5)
-        ((first, _),) = windows(app)
-        assert app._cursor is not None
-        assert first is not None
-        assert first <= app._cursor
-        app.screen._look_at(None, 30)
-        await settle(pilot)
-        ((first, last),) = windows(app)
-        assert first is not None
-        assert last is not None
-        assert first <= 30 <= last
-        assert {chart.cursor for chart in charts(app)} == {30}
-
-
-async def test_a_window_on_an_axis_of_time_is_that_of_the_steps(log: Path) -> None:
-    app = loaded(log)
-    async with app.run_test(size=(140, 45)) as pilot:
-        await press(pilot, "plus", "plus", "H", "x")
-        ((first, last),) = windows(app)
-        await press(pilot, "x", "x", "x")
-        ((begin, end),) = windows(app)
-        assert begin is not None
-        assert end is not None
-        assert (first, last) == (int(NOW - 10 * (STEPS - begin)), int(NOW - 10 * (STEPS - end)))
 
 
 # -- the cursor ------------------------------------------------------------------------------------
@@ -253,20 +243,15 @@ async def test_the_cursor_says_step_and_moment_exactly(log: Path) -> None:
             await press(pilot, "left")
 
 
-async def test_at_the_end_the_window_is_full(log: Path) -> None:
+async def test_a_chart_comes_and_goes_with_its_cursor(log: Path) -> None:
     app = loaded(log)
-    async with app.run_test(size=(140, 45)) as pilot:
-        await press(pilot, "plus", "plus", "plus", "enter")
-        frame = zoomed(app).plot_area()
-        assert frame.window is not None
-        assert STEPS <= frame.window.end <= STEPS + 6
-        assert frame.window.column(STEPS) > frame.window.columns * 0.87
-
-
-async def test_escape_takes_the_cursor_first_and_then_the_chart(log: Path) -> None:
-    app = loaded(log)
-    async with app.run_test(size=(140, 45)) as pilot:
-        await press(pilot, "enter", "left")
+    async with app.run_test(size=(80, 24)) as pilot:
+        # No row stays blank below a chart without marks.
+        await press(pilot, "enter")
+        assert all(line.strip() for line in lines(app))
+        # Escape takes the cursor first, and then the chart.
+        await pilot.resize_terminal(140, 45)
+        await press(pilot, "left")
         assert app._cursor == STEPS
         assert f"step {STEPS}" in told(app)
         await press(pilot, "escape")
@@ -275,6 +260,19 @@ async def test_escape_takes_the_cursor_first_and_then_the_chart(log: Path) -> No
         assert isinstance(app.screen, ZoomScreen)
         await press(pilot, "escape")
         assert app.screen is dashboard(app)
+        # Charts out of sight are drawn when they are seen again.
+        await press(pilot, "enter")
+        before = [chart._rows for chart in charts(app)]
+        await press(pilot, "home")
+        assert [chart._rows for chart in charts(app)] == before
+        await press(pilot, "q")
+        assert {chart.cursor for chart in charts(app)} == {1}
+        # At the end the window is full.
+        await press(pilot, "escape", "escape", "0", "plus", "plus", "plus", "enter")
+        frame = zoomed(app).plot_area()
+        assert frame.window is not None
+        assert STEPS <= frame.window.end <= STEPS + 6
+        assert frame.window.column(STEPS) > frame.window.columns * 0.87
 
 
 # -- outliers and smoothing ------------------------------------------------------------------------
@@ -313,7 +311,7 @@ async def test_the_loss_gets_the_kl_beside_it(log: Path) -> None:
 
 async def test_any_metric_can_be_the_second(log: Path) -> None:
     app = loaded(log)
-    async with app.run_test(size=(140, 45)) as pilot:
+    async with app.run_test(size=(120, 40)) as pilot:
         await press(pilot, "enter", "a")
         assert isinstance(app.screen, PickMetric)
         await press(pilot, Typed("LOSS poli"), "enter")
@@ -332,6 +330,14 @@ async def test_any_metric_can_be_the_second(log: Path) -> None:
         )
         await press(pilot, "0")
         assert zoomed(app).data.right is None
+        # It is taken once, however often enter is heard.
+        await press(pilot, "a")
+        for _ in range(2):
+            app.screen.query_one(Input).post_message(
+                Input.Submitted(app.screen.query_one(Input), "")
+            )
+        await settle(pilot)
+        assert isinstance(app.screen, ZoomScreen)
 
 
 def test_words_are_looked_for_in_key_and_label() -> None:
@@ -393,17 +399,6 @@ async def test_moving_about_leaves_the_footer_alone(
         assert not dashboard(app).query_one(ChartsPanel).has_class("-focused")
 
 
-async def test_charts_out_of_sight_are_drawn_when_they_are_seen_again(log: Path) -> None:
-    app = loaded(log)
-    async with app.run_test(size=(140, 45)) as pilot:
-        await press(pilot, "enter")
-        before = [chart._rows for chart in charts(app)]
-        await press(pilot, "home")
-        assert [chart._rows for chart in charts(app)] == before
-        await press(pilot, "q")
-        assert {chart.cursor for chart in charts(app)} == {1}
-
-
 # -- whose chart it is -----------------------------------------------------------------------------
 
 
@@ -434,31 +429,8 @@ async def test_the_title_names_the_run(several: list[Path]) -> None:
             check_layout(app)
             assert size < (140, 45) or "qwen3_8b_grpo_gsm8k_lr5e-6_seed1" in lines(app)[0]
             await press(pilot, "left_square_bracket")
-
-
-async def test_of_runs_laid_over_each_other_the_legend_names_all(several: list[Path]) -> None:
-    app = loaded(*several)
-    async with app.run_test(size=(140, 45)) as pilot:
-        await press(pilot, "f2", "space", "j", "space", "f3", "enter")
+        # Of runs laid over each other the legend names all.
+        await press(pilot, "escape", "f2", "space", "j", "space", "f3", "enter")
         title = lines(app)[0]
         assert " of " not in title
         assert [title.count(rate) for rate in ("lr1e-6", "lr5e-6", "lr1e-5")] == [1, 1, 0]
-
-
-async def test_no_row_stays_blank_below_a_chart_without_marks(log: Path) -> None:
-    app = loaded(log)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await press(pilot, "enter")
-        assert all(line.strip() for line in lines(app))
-
-
-async def test_a_second_metric_is_taken_once(log: Path) -> None:
-    app = loaded(log)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await press(pilot, "enter", "a")
-        for _ in range(2):
-            app.screen.query_one(Input).post_message(
-                Input.Submitted(app.screen.query_one(Input), "")
-            )
-        await settle(pilot)
-        assert isinstance(app.screen, ZoomScreen)
