@@ -11,6 +11,7 @@ from verl_tui import debug_log
 from verl_tui.health.consequences import beginning, with_causes
 from verl_tui.health.diagnoses import DIAGNOSES
 from verl_tui.health.finding import (
+    TOO_LARGE,
     Episode,
     Finding,
     NotJudged,
@@ -80,6 +81,8 @@ class Judge:
         self._episodes: list[Episode] = []
         self._failed: set[str] = set()
         """Rules that have failed."""
+        self._overcharged: set[_RuleJudge] = set()
+        """Rules that have met numbers too large for them: half of these have been taken in."""
 
     def verdict(self, now: float) -> Verdict:
         """Judge the run as it is.
@@ -129,7 +132,7 @@ class Judge:
         for one in rules:
             if one.rule.id not in self.guide.silenced:
                 with suppress(Exception):  # the verdict says why
-                    one.judge(context)
+                    self._result(one, context)
                 yield
 
     def rest(self) -> None:
@@ -138,6 +141,7 @@ class Judge:
         """
         if self._by_numbers:
             self._by_numbers = ()
+            self._overcharged.clear()
             self.run.forget_series()
 
     def band(self, indicator_id: str) -> tuple[float | None, float | None] | None:
@@ -146,6 +150,15 @@ class Judge:
         """
         limit = response_limit(self.run, self.guide).value
         return self.guide.band(indicator_id, self.run.dialect, limit)
+
+    def _result(self, one: _RuleJudge, context: RuleContext) -> _Result:
+        """Return what a rule says; nothing any more of numbers that are too large for its sums."""
+        if one not in self._overcharged:
+            try:
+                return one.judge(context)
+            except OverflowError:
+                self._overcharged.add(one)
+        return NotJudged(one.rule.id, TOO_LARGE)
 
     def _note_failure(self, id: str, error: Exception) -> None:
         """Write down once why a rule fails; it may do so at every step."""
@@ -165,7 +178,7 @@ class Judge:
                 result: _Result = NotJudged(id, "silenced in your settings")
             else:
                 try:
-                    result = one.judge(context)
+                    result = self._result(one, context)
                     episodes += one.episodes
                 except Exception as error:  # noqa: BLE001 - a rule that fails is shown, and affects no other
                     result = NotJudged(id, failure(error))

@@ -79,6 +79,10 @@ _FAILED, _NEEDS = "failed: ", "needs "
 """Beginnings of the reasons of the first and the last."""
 
 
+TOO_LARGE = "its values are too large to be reckoned with"
+"""Reason of a rule whose squares and sums no number holds, from about 1e150 on."""
+
+
 def failure(error: Exception) -> str:
     """Return the reason of a rule that raised an error."""
     try:

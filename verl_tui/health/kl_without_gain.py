@@ -84,6 +84,8 @@ class KlWithoutGain:
         return twin(kl, reward)
 
     def _note_best(self) -> None:
+        if len(self._newest) < _FEWEST:
+            return  # most rewards are not finite
         if self._best is None or sum(self._newest) > self._best.mean * len(self._newest):
             self._best = _level(self._newest)
 

@@ -85,7 +85,7 @@ class EntropyExplosion(BlockDiagnosis):
 def _explosion(blocks: BlockHistory) -> _Explosion | None:
     # A run begins with high entropy: a return to where it began is no explosion. Most blocks come
     # no further than this.
-    least = max(_LEAST, *column(blocks[:3], 0))
+    least = max([_LEAST, *column(blocks[:3], 0)])
     now = column(blocks[-_NOW:], 0)
     if len(now) < _NOW or min(now) < least:
         return None

@@ -65,6 +65,8 @@ warming up.
 """
 _HUGE = 1e100
 """Squares of larger numbers overflow; broken runs do log such."""
+_LINE = 4
+"""Blocks with a reward that a line and its quarters take."""
 _OFTEN = 20
 """Blocks up to which every one is judged; later every second, third … one, as evidence grows with
 the run.
@@ -162,6 +164,8 @@ class NothingLearns(BlockDiagnosis):
             return None
         if len(blocks) % (len(blocks) // _OFTEN + 1):
             return self._newest
+        if len(column(blocks, 0)) < _LINE:
+            return None  # most rewards are not finite
         line = _line(blocks)
         if not _begins(blocks[0]) or _gained(blocks, line):
             self._learnt = True
