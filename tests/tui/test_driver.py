@@ -14,7 +14,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from textual.events import Key, MouseDown
+from textual.events import Key, MouseDown, Paste
 
 from verl_tui.tui.terminal.driver import KeyParser
 
@@ -134,6 +134,24 @@ def terminal() -> Iterator[Terminal]:
 def test_what_is_no_key_is_nothing(sent: str) -> None:
     heard = list(KeyParser().feed(f"a{sent}k"))
     assert [key.key for key in heard if isinstance(key, Key)] == ["a", "k"]
+
+
+def test_a_paste_whose_end_is_lost_ends() -> None:
+    parser = KeyParser(pause=0.0)
+    assert [*parser.feed("\x1b[20"), *parser.feed("0~some"), *parser.feed(" words")] == []
+    (paste,) = parser.tick()
+    assert isinstance(paste, Paste)
+    assert paste.text == "some words"
+    (key,) = parser.feed("q")
+    assert isinstance(key, Key)
+    (late,) = KeyParser(pause=0.0).feed("\x1b[200~a\x1b[201~")
+    assert isinstance(late, Paste)
+
+
+def test_a_paste_that_pauses_goes_on() -> None:
+    parser = KeyParser()
+    heard = [*parser.feed("\x1b[200~some"), *parser.tick(), *parser.feed(" words\x1b[201~q")]
+    assert [type(one) for one in heard] == [Paste, Key]
 
 
 @pytest.mark.parametrize("size", ["24;80;0;0", "0;0;0;0"])

@@ -15,17 +15,17 @@ import sys
 import threading
 from contextlib import suppress
 from itertools import chain
-from time import sleep
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from textual._xterm_parser import XTermParser
+from textual._xterm_parser import BRACKETED_PASTE_END, BRACKETED_PASTE_START, XTermParser
 from textual.constants import ESCAPE_DELAY
 from textual.drivers.linux_driver import LinuxDriver
 from textual.events import Key
 from textual.keys import Keys
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from textual.app import App
     from textual.message import Message
@@ -38,6 +38,8 @@ _GLANCE = 0.1
 """Seconds without a key after which to check whether the app is ending."""
 _A_BIT = 0.001
 """Seconds after which an end that was given its time is surely over."""
+_PAUSE = 5.0
+"""Seconds of silence that end a paste: a slow connection may keep the rest of one for a moment."""
 _PATIENCE = 2.0
 """Most seconds of an orderly end: the terminal may have stopped reading."""
 
@@ -179,7 +181,42 @@ def _status(number: int) -> int:
 
 
 class KeyParser(XTermParser):
-    """Textual's parser, except that it survives sequences with meaningless numbers."""
+    """Textual's parser, except that it survives sequences with meaningless numbers, and pastes
+    without an end: what a terminal drops while it changes hands may be just that, and all keys
+    would be taken for more of the paste.
+    """
+
+    def __init__(self, debug: bool = False, pause: float = _PAUSE) -> None:
+        """Make a parser.
+
+        Args:
+            debug: Whether Textual's writes down what it hears.
+            pause: Seconds of silence that end a paste.
+        """
+        super().__init__(debug)
+        self._pause = pause
+        self._pasted = False
+        """True within a paste."""
+        self._heard = 0.0
+        """When something was fed last."""
+        self._last = ""
+        """The last characters: the mark of a beginning or an end may come in pieces."""
+
+    def feed(self, data: str) -> Iterable[Message]:
+        """Take what was typed or pasted; yield what it means."""
+        seen = self._last + data
+        began, ended = seen.rfind(BRACKETED_PASTE_START), seen.rfind(BRACKETED_PASTE_END)
+        if began != ended:
+            self._pasted = began > ended
+        self._last = seen[1 - len(BRACKETED_PASTE_END) :]
+        self._heard = monotonic()
+        yield from super().feed(data)
+
+    def tick(self) -> Iterable[Message]:
+        """Yield what is meant now that nothing has followed for a while."""
+        yield from super().tick()
+        if self._pasted and monotonic() - self._heard >= self._pause:
+            yield from self.feed(BRACKETED_PASTE_END)
 
     def _sequence_to_key_events(self, sequence: str, alt: bool = False) -> Iterator[Key]:
         try:
