@@ -268,7 +268,7 @@ NAMES: list[tuple[str, str, str, dict[str, str]]] = [
     }),
     ("", "throughput", "TFLOPS", {SLIME: "perf/actor_train_tflops"}),
     ("", "throughput", "percent", {PRIME_RL: "perf/mfu"}),
-    ("", "data", "tokens", {TRL: "num_tokens", PRIME_RL: "progress/total_tokens"}),
+    ("", "progress", "tokens", {TRL: "num_tokens", PRIME_RL: "progress/total_tokens"}),
     ("", "async", "versions", {PRIME_RL: "off_policy/mean off_policy/max"}),
     ("", "async", "", {PRIME_RL: "off_policy/dropped"}),
     ("validation", "validation", "", {

@@ -5,7 +5,7 @@ key is never changed: `modern` only tells under which of verl's present names to
 """
 
 from verl_tui.metrics.catalogue import Direction, Group, Metric
-from verl_tui.metrics.description import Part, describe, family, place
+from verl_tui.metrics.description import Part, counts, describe, family, place
 from verl_tui.metrics.names import modern, scale, shown, slashed
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "Group",
     "Metric",
     "Part",
+    "counts",
     "describe",
     "family",
     "modern",

@@ -31,9 +31,12 @@ Group = Literal[
     "engine",
     "data",
     "samples",
+    "progress",
     "other",
 ]
-"""Subject of a metric; charts and lists are ordered by it."""
+"""Subject of a metric; charts and lists are ordered by it. What only counts how far the training
+has come is `progress`.
+"""
 
 _CHOICE = pattern(r"\{([^{}]+)\}")
 

@@ -53,6 +53,11 @@ def place(key: str) -> int:
     return [*sample_figures()].index(name) if name in sample_figures() else 0
 
 
+def counts(key: str) -> bool:
+    """Return whether a metric only counts how far the training has come."""
+    return describe(key).group == "progress"
+
+
 @cache
 def describe(key: str) -> Metric:
     """Describe any key: by the tables, else by its family, else as unknown under its own name.

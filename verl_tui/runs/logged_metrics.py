@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from verl_tui.distributions import one_each, spreads
 from verl_tui.indicators import dialect, loss_alone, resolve
 from verl_tui.runs.cached import cached_by_keys
+from verl_tui.runs.logged_once import LoggedOnce
 from verl_tui.runs.newest import measured, newest, since
 from verl_tui.runs.one_value import OneValue
 from verl_tui.runs.series import Series
@@ -33,6 +34,7 @@ class LoggedMetrics:
         self._revisions: dict[str, int] = {}
         """Of series that were forgotten: where those begin that are made in their place."""
         self._one_value = OneValue()
+        self._logged_once = LoggedOnce()
         self.keys_revision = 0
         """Grows with every new key."""
 
@@ -83,6 +85,11 @@ class LoggedMetrics:
     def constants(self) -> frozenset[str]:
         """Keys that have had only one value, in several rows."""
         return frozenset(self._one_value.keys(self._tables))
+
+    @property
+    def logged_once(self) -> frozenset[str]:
+        """Keys that have been logged at one step only."""
+        return frozenset(self._logged_once.keys(self._tables))
 
     @property
     @cached_by_keys

@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from verl_tui.rendering.metrics.groups import (
-    CONSTANT,
+    IN_ROWS,
     MetricGroup,
-    constants_apart,
     grouped,
     natural,
+    rows_apart,
     shelves,
 )
 
@@ -86,25 +86,25 @@ def test_shelves_hold_all_in_order(keys: list[str], columns: int) -> None:
 
 
 @given(KEYS, st.sets(st.text(alphabet="ab/1", max_size=8)), st.integers(1, 4), st.integers(0, 5))
-def test_constants_come_last_with_several_rows_a_shelf(
+def test_rows_come_last_with_several_rows_a_shelf(
     keys: list[str], constant: set[str], columns: int, lines: int
 ) -> None:
-    groups = constants_apart(grouped(keys), constant)
+    groups = rows_apart(grouped(keys), constant)
     assert sorted(key for group in groups for key in group.keys) == sorted(keys)
-    apart = [group for group in groups if group.constant]
+    apart = [group for group in groups if group.in_rows]
     assert apart == (
         [*groups[-1:]] if not constant.isdisjoint(keys) and set(keys) - constant else []
     )
     for shelf in shelves(groups, columns, lines):
         rows = shelf.text_rows or 1
         assert (rows - 1) * columns < len(shelf.keys) <= columns * rows
-        assert (shelf.text_rows is None) is not shelf.group.constant
+        assert (shelf.text_rows is None) is not shelf.group.in_rows
         assert rows <= max(1, lines)
 
 
 def test_rows_of_text_are_gone_through_line_by_line() -> None:
-    last = constants_apart(grouped(["a", *"bcdef"]), set("bcdef"))[-1]
-    assert last.name == CONSTANT
+    last = rows_apart(grouped(["a", *"bcdef"]), set("bcdef"))[-1]
+    assert last.name == IN_ROWS
     (shelf,) = shelves([last], 2, 3)
     assert shelf.beside("b", 1) == "d"
     assert shelf.beside("e", 1) == "f"

@@ -26,6 +26,8 @@ _ROUNDING = 1e-9
 """Rounding error of a division, as a share of a tick."""
 _KEEP = 0.35
 """A scale is kept until the data fill less than this share of it."""
+FEW_STEPS = 8
+"""Steps from which on an axis keeps room for more; fewer fill it, each with a tick of its own."""
 _ENOUGH_TICKS = 6
 """With so many ticks wanted, any scale has at least two round values."""
 _NARROW, _DECADES = 5, 100
@@ -249,7 +251,7 @@ class Window:
         return list(range(first, self.end + 1, stride))
 
 
-def fit_window(first: int, last: int, columns: int, *, least: int = 1) -> Window:
+def fit_window(first: int, last: int, columns: int) -> Window:
     """Return the window that shows everything so far, and has room for some more before it has to
     grow.
 
@@ -261,9 +263,8 @@ def fit_window(first: int, last: int, columns: int, *, least: int = 1) -> Window
         first: First step to show.
         last: Last step to show.
         columns: Dot columns there are.
-        least: Show at least so many steps.
     """
-    steps = max(last - first + 1, least, 2)
+    steps = max(last - first + 1, 2)
     columns, room = max(2, columns), _room_for(steps, 8 if steps > _MANY_STEPS else 4)
     per = -(-room // columns)
     return Window(first, per, Fraction(columns, -(-room // per)), columns)

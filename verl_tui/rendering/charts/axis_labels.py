@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from verl_tui.rendering.charts.axes import FEW_STEPS
 from verl_tui.rendering.charts.braille import Glyph, join
 from verl_tui.rendering.text.numbers import distinct_texts
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 _AXIS_FROM = 24
 """Narrower charts have no y axis."""
+_APART = 10
+"""Cells from one label of the x axis to the next at least."""
 _RANK = {"critical": 0, "warning": 1, "info": 2, "restart": 3, "checkpoint": 4}
 """Of several marks in one column the first of these shows."""
 
@@ -128,7 +131,10 @@ def _placed_labels(
     of the label, text.
     """
     free = 0
-    for step in window.ticks(10, time=axis.time, zero=axis.zero):
+    # Each of few steps has a tick, so that none goes again.
+    few = window.end - window.start < FEW_STEPS
+    apart = len(axis.write(window.end)) + 2 if few else _APART
+    for step in window.ticks(apart, time=axis.time, zero=axis.zero):
         label, cell = axis.write(step), window.column(step) // 2
         start = max(0, min(cell - len(label) // 2, width - len(label)))
         stop = start + len(label)

@@ -10,6 +10,7 @@ from statistics import median_low
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.rendering.charts.axes import (
+    FEW_STEPS,
     Scale,
     Window,
     fill_window,
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from verl_tui.rendering.charts.chart_data import ChartData, Points
     from verl_tui.runs.pyramid import Pyramid
 
-_LEAST_STEPS = 8
-"""A young run is shown on so many steps, rather than rescaled at each of its first points."""
 _ALIKE = 0.9
 """Share of its points from which on an edge of the envelope that has one value says nothing. A
 heuristic: scores of 0 and 1 have a 0 and a 1 in nearly every batch, while spreads that mean
@@ -252,10 +251,10 @@ def _uniform(points: Points, first: int, last: int) -> bool:
 
 def window_of(data: ChartData, shown: tuple[int, int], columns: int) -> Window:
     """Return the x axis of a chart: a stretch of the past, one that ends at the newest step, or all
-    there is.
+    there is; few steps take the whole width.
     """
-    if data.last_step is not None:
+    if data.last_step is not None or shown[1] - shown[0] < FEW_STEPS:
         return fill_window(*shown, columns)
     if data.first_step is not None:
         return sliding_window(*shown, columns)
-    return fit_window(*shown, columns, least=_LEAST_STEPS)
+    return fit_window(*shown, columns)

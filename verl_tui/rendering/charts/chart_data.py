@@ -171,8 +171,8 @@ class ChartData:
     short: str = ""
     """Its name in a chart of one row, where it differs from those around it; the name where empty.
     """
-    constant: bool = False
-    """True if it is one row of words: the metric has had only one value."""
+    in_row: bool = False
+    """True if it is one row of words, whatever the room."""
     right: ChartData | None = None
     """A second metric over the same steps, whose lines have a y axis of their own at the right."""
     empty: str = "no data yet"

@@ -343,7 +343,7 @@ def _reading(data: ChartData, cursor: int | None, symbols: Symbols) -> _Parts:
     last = line.points.values[stop - 1]
     reading = [(value_text(last, data.unit), "value" if isfinite(last) else "odd")]
     way = trend(line.points.values[max(0, stop - TREND_POINTS) : stop])
-    if way is not None and not data.constant:
+    if way is not None and not data.in_row:
         reading.append((f" {(symbols.flat, symbols.rising, symbols.falling)[way]}", "trend"))
     return reading
 

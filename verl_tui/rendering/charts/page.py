@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.finding import Verdict
 from verl_tui.rendering.charts.chart_data import ChartData
-from verl_tui.rendering.charts.constants import constant_keys, constants_last
+from verl_tui.rendering.charts.in_rows import keys_in_rows, rows_last
 from verl_tui.rendering.charts.plan import ChartLook, plan_charts
 from verl_tui.rendering.charts.validation import score_beside
 from verl_tui.rendering.session.source_status import nothing_yet
@@ -47,10 +47,10 @@ class ChartList(NamedTuple):
     pins: tuple[str, ...] = ()
     beside: str | None = None
     """The validation score that is drawn into the chart of the reward."""
-    constant: frozenset[str] = frozenset()
-    """Metrics that have had only one value."""
+    in_rows: frozenset[str] = frozenset()
+    """Metrics that a row each says all about."""
     revealed: str | None = None
-    """Metric that is to be seen as a chart, whether it varies or not."""
+    """Metric that is to be seen as a chart, even where a row says all."""
 
 
 class Tile(NamedTuple):
@@ -88,7 +88,7 @@ class PageContent(NamedTuple):
         run, wanted = view.run, tuple(view.monitor.config.charts)
         keys, beside = (len(run.keys), score_beside(run)) if run is not None else (0, None)
         return cls(
-            ChartList(run, keys, filter_, wanted, view.pins, beside, constant_keys(view), revealed),
+            ChartList(run, keys, filter_, wanted, view.pins, beside, keys_in_rows(view), revealed),
             look,
             run.revision if run else 0,
             view.cursor,
@@ -104,7 +104,7 @@ def list_charts(
     view: View, filter_: ChartFilter, revealed: str | None = None
 ) -> tuple[PlannedChart, ...]:
     """Return the charts of the shown run that pass a filter, in their order: those that vary, or
-    are pinned, wanted or revealed, then a row each for what is constant. Each metric of an
+    are pinned, wanted or revealed, then a row each for the others. Each metric of an
     evaluation is a row: there is one point of it.
     """
     if view.run is None:
@@ -114,17 +114,17 @@ def list_charts(
     if not charts and filter_.lenient:
         charts = plan_charts(view.run, wanted, "", view.pins)
     if is_evaluation(view.run):
-        return tuple(replace(one, constant=not one.shows(revealed or "")) for one in charts)
+        return tuple(replace(one, in_row=not one.shows(revealed or "")) for one in charts)
     shown = {chart.key for chart in charts if revealed is not None and chart.shows(revealed)}
-    return constants_last(charts, constant_keys(view), {_ALWAYS, *wanted, *view.pins, *shown})
+    return rows_last(charts, keys_in_rows(view), {_ALWAYS, *wanted, *view.pins, *shown})
 
 
 @dataclass(frozen=True, slots=True)
 class ChartPage:
-    """A page of the listed charts: as many as fit, in columns; then rows of what is constant."""
+    """A page of the listed charts: as many as fit, in columns; then those in a row each."""
 
     listed: tuple[PlannedChart, ...] = ()
-    """The charts of all pages, the constant ones last."""
+    """The charts of all pages, those in a row each last."""
     first: int = 0
     """Index of the page's first chart in the list."""
     columns: int = 1
@@ -151,15 +151,15 @@ class ChartPage:
         """What is equal for pages whose charts stand in the same places, as far as there are any,
         in the same room.
         """
-        constant = sum(one.constant for one in self.charts)
-        used = len(self.charts) - constant if constant else 0
-        return *self.grid, self.rows, used, constant
+        in_rows = sum(one.in_row for one in self.charts)
+        used = len(self.charts) - in_rows if in_rows else 0
+        return *self.grid, self.rows, used, in_rows
 
     def fitted(self, width: int, height: int, key: str | None) -> ChartPage:
         """Return the page for a size in cells: the one that shows a metric, if one is named, else
         the same as far as there is one.
         """
-        varying, count = sum(not one.constant for one in self.listed), len(self.listed)
+        varying, count = sum(not one.in_row for one in self.listed), len(self.listed)
         columns, rows = _grid(width, height)
         columns = _evenly(max(1, min(columns, varying or count)), rows, varying)
         starts = _starts(columns, rows, height, varying, count)
@@ -171,20 +171,20 @@ class ChartPage:
 
     def tiles(self, width: int, height: int) -> list[Tile]:
         """Return where the charts of the page stand in so many cells: in columns of one width, a
-        column apart, and below them a row each for what is constant.
+        column apart, and below them those in a row each.
         """
         columns = self.columns
         count = max(1, len(self.charts))
-        constant = sum(one.constant for one in self.charts)
-        lines, used = -(-constant // columns), -(-(count - constant) // columns)
+        in_rows = sum(one.in_row for one in self.charts)
+        lines, used = -(-in_rows // columns), -(-(count - in_rows) // columns)
         rows = self.rows if (height - lines) // self.rows >= _LEAST_HEIGHT else max(1, used)
         each, over = divmod(height - lines, rows)
         levels = [at * each + min(at, over) for at in range(rows + 1)]  # the first have more
         tops = [*levels[: used + 1], *range(levels[used] + 1, levels[used] + lines + 1)]
         edges = [at * (width + 1) // columns for at in range(columns + 1)]
-        above = used * columns - (count - constant)
+        above = used * columns - (count - in_rows)
         places = [
-            divmod(at + above * self.charts[at].constant if self.charts else at, columns)
+            divmod(at + above * self.charts[at].in_row if self.charts else at, columns)
             for at in range(count)
         ]
         return [
@@ -218,8 +218,8 @@ class ChartPage:
         if len(self.listed) > shown:
             last = self.first + shown
             words.append(f"{self.first + 1}–{last} of {len(self.listed)}")
-            if hidden := sum(one.constant for one in self.listed[last:]):
-                words.append(f"{hidden} constant at the end")
+            if hidden := sum(one.in_row for one in self.listed[last:]):
+                words.append(f"{hidden} in rows at the end")
             words.append(f"{view.keys['chart.page_down']} {view.keys['chart.page_up']}")
         return " · ".join(words)
 
@@ -261,8 +261,8 @@ def _evenly(columns: int, rows: int, varying: int) -> int:
 def _starts(columns: int, rows: int, height: int, varying: int, count: int) -> tuple[int, ...]:
     """Return the index of the first chart of each page.
 
-    What is constant stands below the last charts, as far as these can spare the room, and then on
-    pages of its own.
+    Rows stand below the last charts, as far as these can spare the room, and then on pages of their
+    own.
     """
     starts = [*range(0, max(1, varying), columns * rows)]
     last = -(-(varying - starts[-1]) // columns)

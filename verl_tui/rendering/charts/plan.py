@@ -31,7 +31,7 @@ speed.
 """
 _GROUPS = (
     "reward", "validation", "loss", "kl", "optimisation", "length", "samples", "throughput",
-    "timing", "engine", "async", "memory", "system", "data", "other",
+    "timing", "engine", "async", "memory", "system", "data", "other", "progress",
 )  # fmt: skip
 
 
@@ -93,8 +93,8 @@ class PlannedChart:
     """Keys of what is drawn as joined points with it: the validation score with the reward."""
     spread: Spread | None = None
     """The distribution that the metric is of."""
-    constant: bool = False
-    """True where one row says all: the metric has had only one value."""
+    in_row: bool = False
+    """True where one row says all: it has had only one value, or only counts."""
 
     @property
     def keys(self) -> tuple[str, ...]:

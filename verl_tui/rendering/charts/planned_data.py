@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from verl_tui.health.limits import response_limit
 from verl_tui.indicators import factor
-from verl_tui.metrics import describe
+from verl_tui.metrics import counts, describe
 from verl_tui.rendering.charts.alarms import alarms_of
 from verl_tui.rendering.charts.chart_data import ALARM_ROLES, ChartData, ChartLine, Mark
 from verl_tui.rendering.charts.over_kl import kl_beside, over_kl
@@ -53,7 +53,7 @@ def chart_data(found: PlannedChart, view: View, look: ChartLook) -> ChartData:
         band=_band(found, view),
         target=target,
         notes=_since(found, own) or notes or _rate(found, run),
-        constant=found.constant,
+        in_row=found.in_row,
         beside=tuple(newest_and_best(run)) if found.points else (),
         marks=tuple(_marks(found, view, along)),
         alarms=tuple(_alarms(found, view, along)),
@@ -168,10 +168,10 @@ def _rate(found: PlannedChart, run: Run) -> tuple[str, ...]:
 
 
 def _since(found: PlannedChart, series: Series | None) -> tuple[str, ...]:
-    """Return the ways to say since when a metric is constant, none where it varies or has been
-    logged only once.
+    """Return the ways to say since when a metric is constant, none where it varies, counts, or has
+    been logged only once.
     """
-    if not found.constant or series is None or len(series) < 2:
+    if not found.in_row or counts(found.key) or series is None or len(series) < 2:
         return ()
     step = series.steps[0]
     return f"constant since step {step}", f"constant since {step}", "constant"

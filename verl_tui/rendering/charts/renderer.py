@@ -59,7 +59,7 @@ class ChartRenderer:
             return []
         self.window = None
         shown = shown_reach(data)
-        if height == 1 and not data.constant:
+        if height == 1 and not data.in_row:
             return [one_line(data, width, cursor, self.symbols, focus=focus)]
         if shown is not None and height >= _PLOT_FROM:
             data = self.cache.smoothed_by_noise(data, shown, width)

@@ -35,7 +35,7 @@ def sparkline(
     Each column stands for the same number of steps, a power of two counted from step 0, so that a
     new point changes only the end of the row. It shows the middle between the least and the
     greatest value of its steps; `!` where one of them is no number, a space where there is none at
-    all.
+    all. A single point has no shape, and the row is empty.
 
     Args:
         points: The series; nothing is read beyond what its pyramid knows.
@@ -46,7 +46,7 @@ def sparkline(
             the steps alone, and between points that lie farther apart the last one is repeated.
         ascii_only: Write ASCII in place of blocks.
     """
-    if width < 1 or not points.steps:
+    if width < 1 or len(points.steps) < 2:
         return ""
     start, per, count = _window(points, width, first_step, last_step, shared=shared)
     lows, highs, odds = points.pyramid.query(start * per, per, count)

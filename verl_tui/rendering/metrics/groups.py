@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 OTHER = "other"
 """Group of the keys that share their prefix with no other."""
-CONSTANT = "constant"
-"""Group of the metrics that have had only one value."""
+IN_ROWS = "constants and counters"
+"""Group of the metrics that have had only one value, or only count."""
 _MANY = 24
 """Size from which on a group is divided by the next part of the keys."""
 _FEW = 3
@@ -37,7 +37,7 @@ class MetricGroup:
     name: str
     """The prefix without its slash, `other` without one; empty for a list without groups."""
     keys: tuple[str, ...]
-    constant: bool = False
+    in_rows: bool = False
     """True if a row of text says all about each of them."""
 
     def short(self, key: str) -> str:
@@ -47,8 +47,8 @@ class MetricGroup:
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """One row of a grid: neighbours of one group, side by side; of what is constant several below
-    each other.
+    """One row of a grid: neighbours of one group, side by side; of rows of text several below each
+    other.
     """
 
     group: MetricGroup
@@ -59,8 +59,8 @@ class Shelf:
 
     @property
     def text_rows(self) -> int | None:
-        """Rows of text that constant metrics take, None for charts."""
-        return self._lines if self.group.constant else None
+        """Rows of text that the metrics take, None for charts."""
+        return self._lines if self.group.in_rows else None
 
     @property
     def _lines(self) -> int:
@@ -131,22 +131,20 @@ def natural(key: str) -> tuple[object, ...]:
     )
 
 
-def constants_apart(
-    groups: Sequence[MetricGroup], constant: Container[str]
-) -> tuple[MetricGroup, ...]:
-    """Return groups with the constant metrics in a last one of their own; as they are where none
-    varies.
+def rows_apart(groups: Sequence[MetricGroup], in_rows: Container[str]) -> tuple[MetricGroup, ...]:
+    """Return groups with the metrics that are rows of text in a last one of their own; as they are
+    where all of them would be.
     """
-    rows = [key for group in groups for key in group.keys if key in constant]
-    found = tuple(filter(None, (_without(group, constant) for group in groups)))
+    rows = [key for group in groups for key in group.keys if key in in_rows]
+    found = tuple(filter(None, (_without(group, in_rows) for group in groups)))
     if not rows or not found:
         return tuple(groups)
-    return (*found, MetricGroup(CONSTANT, tuple(rows), constant=True))
+    return (*found, MetricGroup(IN_ROWS, tuple(rows), in_rows=True))
 
 
-def _without(group: MetricGroup, constant: Container[str]) -> MetricGroup | None:
-    """Return a group without its constant metrics, None where all of them are."""
-    keys = tuple(key for key in group.keys if key not in constant)
+def _without(group: MetricGroup, in_rows: Container[str]) -> MetricGroup | None:
+    """Return a group without the metrics that are rows of text, None where all of them are."""
+    keys = tuple(key for key in group.keys if key not in in_rows)
     return replace(group, keys=keys) if keys else None
 
 
@@ -162,7 +160,7 @@ def shelves(groups: Sequence[MetricGroup], columns: int, lines: int = 1) -> tupl
     return tuple(
         Shelf(group, at, group.keys[at : at + size], columns)
         for group in groups
-        for size in (columns * max(1, lines) if group.constant else columns,)
+        for size in (columns * max(1, lines) if group.in_rows else columns,)
         for at in range(0, len(group.keys), size)
     )
 

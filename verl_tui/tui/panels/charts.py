@@ -301,7 +301,7 @@ class ChartsPanel(Panel):
         if not any(one.shows(key) for one in self._page.listed):
             return False
         self._revealed = key
-        if self._view is not None:  # what is constant becomes a chart
+        if self._view is not None:  # what is a row becomes a chart
             self._page = replace(self._page, listed=self.listed(self._view))
         if self._focused_slot is not None:
             self._focus = 0  # it follows, once the page is drawn

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from textual import on
 
-from verl_tui.rendering.charts.constants import constant_keys
+from verl_tui.rendering.charts.in_rows import keys_in_rows
 from verl_tui.rendering.log.tail import has_log
-from verl_tui.rendering.metrics.groups import constants_apart
+from verl_tui.rendering.metrics.groups import rows_apart
 from verl_tui.rendering.metrics.header_lines import listed_words, metric_words
 from verl_tui.rendering.metrics.metric_list import MetricList
 from verl_tui.rendering.metrics.shown import ListedMetrics
@@ -167,7 +167,7 @@ class MetricsLayout(BufferedScreen[None]):
         metrics, view = self._metrics, self._view
         groups = metrics.groups
         if not self._is_table:
-            groups = constants_apart(groups, constant_keys(view).difference(self._user.pins))
+            groups = rows_apart(groups, keys_in_rows(view).difference(self._user.pins))
         return ListedMetrics(
             view,
             groups,

@@ -1,4 +1,4 @@
-"""What is constant is a row below the charts."""
+"""What needs no chart is a row below the charts: constants, single points, counters."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from run_views import make_run, make_view
+from run_views import NOW, make_run, make_view
 
 from verl_tui.health.finding import Finding, Severity, Verdict
+from verl_tui.records import Batch, MetricRows, SourceStatus
 from verl_tui.rendering.charts.page import ChartFilter, ChartPage, list_charts
 from verl_tui.rendering.charts.plan import ChartLook, PlannedChart
 from verl_tui.rendering.charts.planned_data import chart_data
@@ -41,7 +42,7 @@ def view_of(*runs: Run, charts: tuple[str, ...] = (), **more: object) -> View:
 
 def listed(view: View, text: str = "", revealed: str | None = None) -> list[tuple[str, bool]]:
     found = list_charts(view, ChartFilter(text), revealed)
-    return [(one.key, one.constant) for one in found]
+    return [(one.key, one.in_row) for one in found]
 
 
 REWARD = ("critic/score/mean", False)
@@ -52,7 +53,7 @@ def test_what_is_constant_comes_last() -> None:
 
 
 def test_a_young_run_has_charts_only() -> None:
-    assert not any(constant for _, constant in listed(view_of(run_of(steps=7))))
+    assert not any(in_row for _, in_row in listed(view_of(run_of(steps=7))))
 
 
 @pytest.mark.parametrize(
@@ -72,6 +73,44 @@ def test_a_young_run_has_charts_only() -> None:
 def test_what_somebody_looks_at_stays_a_chart(view: View) -> None:
     assert (LR, False) in listed(view)
     assert (CLIP, True) in listed(view)
+
+
+FLOS, EPOCH = "total_flos", "train/epoch"
+
+
+def run_with_counters(flos: float = 1e9) -> Run:
+    """Return a run with a metric that has been logged once, and with one that only counts."""
+    run = run_of()
+    status = SourceStatus("/logs/end", "trainer state")
+    end = MetricRows((FLOS, "train_loss"), [20], [[flos], [0.3]], [21], [NOW])
+    epochs = MetricRows((EPOCH,), [1, 2, 3], [[0.1, 0.2, 0.3]], [22, 23, 24], [NOW] * 3)
+    run.apply(Batch("grpo", status, (end, epochs)), NOW)
+    return run
+
+
+def test_single_points_and_counters_are_rows() -> None:
+    run = run_with_counters()
+    charts = dict(listed(view_of(run)))
+    assert [charts[key] for key in ("train_loss", FLOS, EPOCH)] == [True] * 3
+    assert not dict(listed(view_of(run, loading=True)))["train_loss"], "more may come at once"
+    assert not dict(listed(view_of(run, pins=(EPOCH,))))[EPOCH]
+    assert listed(view_of(run), "epoch") == [(EPOCH, False)], "it was asked for"
+
+
+def test_a_single_point_becomes_a_chart_with_the_second() -> None:
+    run = run_with_counters()
+    assert run.logged_once == {FLOS, "train_loss"}
+    rows = MetricRows(("train_loss",), [21], [[0.2]], [25], [NOW])
+    run.apply(Batch("grpo", SourceStatus("/logs/end", "trainer state"), (rows,)), NOW)
+    assert run.logged_once == {FLOS}
+    assert not dict(listed(view_of(run)))["train_loss"]
+
+
+def test_a_counter_is_not_called_constant() -> None:
+    view = view_of(run_with_counters())
+    (chart,) = (one for one in list_charts(view, ChartFilter()) if one.key == EPOCH)
+    (row,) = ChartRenderer().rows(chart_data(chart, view, ChartLook()), 60, 1)
+    assert "".join(part for part, _ in row).split() == ["epoch", "0.3", "epochs", EPOCH]
 
 
 def test_what_is_revealed_is_a_chart() -> None:
@@ -111,7 +150,7 @@ def test_a_row_says_the_value_and_since_when(width: int, said: str) -> None:
 
 
 CHARTS = tuple(PlannedChart(f"key/{number}", f"label {number}") for number in range(30))
-CONSTANT = tuple(replace(one, key=f"constant/{one.key}", constant=True) for one in CHARTS)
+CONSTANT = tuple(replace(one, key=f"constant/{one.key}", in_row=True) for one in CHARTS)
 
 
 @given(st.integers(1, 200), st.integers(1, 60), st.integers(0, 30), st.integers(0, 30), st.data())
@@ -128,7 +167,7 @@ def test_every_chart_is_on_one_page_and_all_fit(
         assert len(tiles) == max(1, len(page.charts))
         for chart, tile in zip(page.charts, tiles, strict=False):
             least = 6 if width >= 48 and height >= 6 else 1
-            assert tile.height == 1 if chart.constant else tile.height >= least
+            assert tile.height == 1 if chart.in_row else tile.height >= least
             assert tile.x + tile.width <= width
             assert tile.y + tile.height <= height
         cells = [(tile.x, y) for tile in tiles for y in range(tile.y, tile.y + tile.height)]

@@ -1,0 +1,67 @@
+"""The charts of a run in their order; below them a row each for what needs no chart: metrics that
+have had only one value, and counters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from verl_tui.metrics import counts
+from verl_tui.rendering.charts.overlay import counterpart
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Sequence
+
+    from verl_tui.rendering.charts.plan import PlannedChart
+    from verl_tui.rendering.session.snapshot import View
+    from verl_tui.runs.run import Run
+
+
+def keys_in_rows(view: View) -> frozenset[str]:
+    """Return the metrics of the shown run that a row says all about, unless a finding is about
+    them: counters, and those that have had only one value, the same in all runs laid over each
+    other.
+    """
+    run = view.run
+    if run is None:
+        return frozenset()
+    judged = {finding.key for finding in view.verdict.findings}
+    others = [other for other in view.selected if other is not run]
+    # While logs are being read, a metric of one point may have had only its first one read.
+    single = run.constants if view.loading else run.constants | run.logged_once
+    same = {key for key in single - judged if all(_same(run, other, key) for other in others)}
+    return frozenset(same.union(key for key in run.keys if counts(key) and key not in judged))
+
+
+def _same(run: Run, other: Run, key: str) -> bool:
+    """Return whether a metric has one value in two runs, or is in the first one only."""
+    indicator = next((name for name, of in run.indicators.items() if of == key), None)
+    own, theirs = run.series(key), counterpart(run, key, indicator, other)
+    if own is None or theirs is None or not len(theirs):
+        return True
+    single = theirs.key in other.constants or theirs.key in other.logged_once
+    return single and theirs.values[0] == own.values[0]
+
+
+def rows_last(
+    charts: Sequence[PlannedChart], in_rows: Container[str], kept: Container[str]
+) -> tuple[PlannedChart, ...]:
+    """Return charts with those last that are a row each; as they are where all would be rows.
+
+    Args:
+        charts: The charts in their order.
+        in_rows: Keys of metrics that a row says all about.
+        kept: Keys and indicators that stay charts in their place all the same.
+    """
+    rows = [
+        chart
+        for chart in charts
+        if chart.key not in kept
+        and chart.indicator not in kept
+        and all(key in in_rows for key in chart.keys)
+    ]
+    if not rows or len(rows) == len(charts):
+        return tuple(charts)
+    varying = [chart for chart in charts if chart not in rows]
+    return (*varying, *(replace(chart, in_row=True) for chart in rows))
