@@ -82,7 +82,7 @@ def test_kinds_stand_in_the_margin_and_turns_above() -> None:
         "          │ 4",
         "── turn 2 of 2, score 1 " + "─" * 36,
     ]
-    assert rows[7:9] == ["assistant │ <|im_start|>assistant", "   answer │ So \\boxed{4}."]
+    assert rows[7] == "   answer │ So \\boxed{4}."
     narrow = shown(Document(one, 40, 10, ascii_only=True))
     assert "| <think>hm</think>" in narrow
     assert "<think>hm</think>" in shown(Document(one, 20, 10))

@@ -234,7 +234,7 @@ def test_the_folded_prompt_is_typed() -> None:
     rows = body_rows(sample(1, 1, prompt=prompt), 80, 6)
     assert rows[1][0] == ("user      ", "user")
     unfolded = body_rows(sample(1, 1, prompt=prompt), 80, 6, unfolded=True)
-    assert [row[1:] for row in rows[1:5]] == [row[1:] for row in unfolded[8:12]]
+    assert [row[1:] for row in rows[1:5]] == [row[1:] for row in unfolded[7:11]]
 
 
 @given(st.integers(0, 40), st.integers(0, 40), st.integers(4, 40), st.integers(20, 90))

@@ -196,7 +196,11 @@ async def test_what_is_constant_takes_a_row_of_text_each_below_the_charts(tmp_pa
     async with app.run_test(size=(90, 40)) as pilot:
         await opened(pilot, "G")
         assert tiles(app)[-5:] == [*constant]
-        at = next(row for row, line in enumerate(lines(app)) if line.startswith("constants and counters  5"))
+        at = next(
+            row
+            for row, line in enumerate(lines(app))
+            if line.startswith("constants and counters  5")
+        )
         below = [line.split()[0] for line in lines(app)[at + 1 : at + 4]]
         assert below == ["actor/same0", "actor/same2", "▸"]
         await press(pilot, "k")

@@ -18,7 +18,7 @@ from verl_tui.rendering.text.printable import cut
 from verl_tui.rendering.text.wrap import ellipsis, spans, wrap
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from verl_tui.records import Sample
     from verl_tui.rendering.samples.stretches import Conversation
@@ -131,7 +131,7 @@ class _Text:
         if not self._labels or not self._text.strip():
             yield from _part(self._label, self._text, self._label, self._width)
             return
-        rows = spans(self._text, self._width - self._labels)
+        rows = self._rows_in(spans(self._text, self._width - self._labels))
         before: int | None = None
         for start, end in islice(rows, _MOST_ROWS):
             yield self._row(start, end, before)
@@ -144,7 +144,7 @@ class _Text:
         """Yield the end of a prompt: a few rows, more where the response leaves `spare` ones."""
         shown = max(3 if height >= 8 else 1, spare - 1)
         width, stop = self._width - self._labels, prompt_end(self._text)
-        above = sum(1 for _ in spans(self._text[:stop], width)) - shown
+        above = sum(1 for _ in self._rows_in(spans(self._text[:stop], width))) - shown
         if above < 2:  # one line is not hidden behind another
             yield from self.rows()
         elif height < _LOW and shown == 1:
@@ -178,12 +178,22 @@ class _Text:
         mark = ellipsis(ascii_only=self._folded.ascii_only) + " " if marked else ""
         name = self._labels or (len(self._label) + 1 if marked else 0)
         width = max(1, self._width - name - len(mark))
-        for start, end in last_rows(self._text, stop, width, count):
+        rows = last_rows(self._text, stop, width, 2 * count)
+        for start, end in ([*self._rows_in(rows)] or rows)[-count:]:
             row = self._row(start, end, before, first=marked and before is None)
             if mark and before is None:
                 row = [row[0], (mark, "dim"), *row[1:]]
             yield cut(row, self._width)
             before = start
+
+    def _rows_in(self, rows: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+        """Yield rows without the names of speakers that labels say; the first row of the text is
+        labelled as a prompt or response, and keeps its own.
+        """
+        for start, end in rows:
+            words = self._typed.worded(self._text, start, end) if start else start
+            if words < end or words == start:
+                yield words, end
 
     def _row(
         self, start: int, end: int, before: int | None, *, first: bool | None = None

@@ -19,7 +19,7 @@ from verl_tui.rendering.text.wrap import fit, spans
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from verl_tui.records import Sample
     from verl_tui.rendering.text.piece import Pieces
@@ -276,7 +276,7 @@ class Document:
                 yield _DocumentRow(at, len(text) + 1, len(text) + 1, "compared")
 
     def _text_lines(self, at: int, text: str) -> Iterator[_DocumentRow]:
-        rows = spans(text, self._text_width(at))
+        rows = self._worded(at, spans(text, self._text_width(at)))
         turns = self._turns if at == 1 else {}
         end, before = 0, None
         for start, end in islice(rows, _MOST_ROWS):
@@ -288,15 +288,27 @@ class Document:
         if next(rows, None) is not None:
             yield _DocumentRow(at, len(text), len(text) - end, "note")
 
+    def _worded(self, at: int, rows: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+        """Yield rows without the names of speakers that labels say, unless these were searched for;
+        of a text without words all rows.
+        """
+        typed, text = self._typed.get(at), self._parts[at][1]
+        told = typed is not None and not any(hit.part == at for hit in self.hits)
+        for start, end in rows:
+            words = typed.worded(text, start, end) if typed is not None and told else start
+            if words < end or words == start:
+                yield words, end
+
     def _folded_lines(self, at: int, name: str, text: str) -> Iterator[_DocumentRow]:
         shown = 3 if self._height >= _ROOMY else 1
         if name != "prompt":
-            rows = list(islice(spans(text, self._text_width(at)), shown))
+            rows = list(islice(self._worded(at, spans(text, self._text_width(at))), shown))
             yield from (_DocumentRow(at, start, end) for start, end in rows)
             if rows[-1][1] < len(text):
                 yield _DocumentRow(at, len(text), len(text) - rows[-1][1], "note")
             return
-        rows = last_rows(text, prompt_end(text), self._text_width(at), shown)
+        whole = last_rows(text, prompt_end(text), self._text_width(at), 2 * shown)
+        rows = ([*self._worded(at, whole)] or whole)[-shown:]
         if rows[0][0] > 0:
             yield _DocumentRow(at, -1, rows[0][0], "note")
         yield from (_DocumentRow(at, start, end) for start, end in rows)

@@ -21,7 +21,7 @@ from verl_tui.rendering.samples.template import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from verl_tui.rendering.samples.answers import Answer
     from verl_tui.rendering.samples.stretches import Stretch
@@ -47,6 +47,17 @@ class Typed(NamedTuple):
     """Cells of a label, 0 without labels."""
     width: int
     """Cells of the margin, 0 without one."""
+    headers: Mapping[int, int]
+    """Where tokens that name the speaker as the labels do begin and end; none without labels."""
+
+    def worded(self, text: str, start: int, end: int) -> int:
+        """Return where the words of a row begin, behind the name of the speaker that its label
+        says; the row's end where there are none.
+        """
+        header = self.headers.get(start, end + 1)
+        if header > end:
+            return start
+        return end - len(text[header:end].lstrip())
 
     def margin(self, start: int, end: int, before: int | None, *, ascii_only: bool) -> Pieces:
         """Return the margin of a row.
@@ -99,7 +110,13 @@ def typed(text: str, stretches: Sequence[Stretch], width: int) -> Typed:
     if answers or not plain:
         roles = {_role(one) for one in words}
         labels, margin = _widths(roles | {ANSWER} if answers else roles, width)
-    return Typed(stretches, marks.over(found, inline), starts, labels, margin)
+    headers = {one.start: one.end for one in stretches if labels and _names_speaker(text, one)}
+    return Typed(stretches, marks.over(found, inline), starts, labels, margin, headers)
+
+
+def _names_speaker(text: str, one: Stretch) -> bool:
+    """Return whether a token has the very word that the label beside its turn has."""
+    return one.token and one.kind == TEXT and one.speaker in text[one.start : one.end].lower()
 
 
 def _words(text: str, stretches: Sequence[Stretch]) -> list[Stretch]:
