@@ -68,13 +68,13 @@ def _gutter(scale: Scale | None, height: int, least: int, symbols: Symbols) -> l
 
 
 def _right_gutter(scale: Scale | None, height: int, role: str, symbols: Symbols) -> list[Text]:
-    """Write the y axis at the right, in the colour of its metric."""
+    """Write the y axis at the right, its ticks in the colour of its metric."""
     labels = _row_labels(scale, height)
     width = max(map(len, labels.values()), default=0)
     rows: list[Text] = []
     for y in range(height):
-        tick = symbols.side_right if y in labels else symbols.side
-        rows.append(((tick, "rule"), (labels.get(y, "").ljust(width), role)))
+        tick = (symbols.side_right, role) if y in labels else (symbols.side, "rule")
+        rows.append((tick, (labels.get(y, "").ljust(width), "axis")))
     return rows
 
 

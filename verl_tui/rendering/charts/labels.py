@@ -213,7 +213,8 @@ def _values(
         found = value_at(line.points, cursor)
         side += [
             (gap if side else "", ""),
-            (f"{line.sign} {compact(found[1]) if found else '-'}", line.role),
+            (line.sign, line.role),
+            (f" {compact(found[1]) if found else '-'}", "value"),
         ]
     return side if len(kept) == len(runs) else [*side, (f" {symbols.ellipsis}", "key")]
 
@@ -373,6 +374,9 @@ def _fitting(data: ChartData, width: int, cursor: int | None, symbols: Symbols) 
 
 
 def _legend(data: ChartData, cursor: int | None, symbols: Symbols, letters: int) -> _Parts:
+    """Write the signs of the lines in their colours, and their names as text, which needs more
+    contrast than hues of curves have on every ground.
+    """
     if cursor is None and not _several(data):
         return []
     legend: _Parts = []
@@ -383,7 +387,8 @@ def _legend(data: ChartData, cursor: int | None, symbols: Symbols, letters: int)
         found = value_at(line.points, cursor) if cursor is not None else None
         value = (" right" if line.right else "") + (f" {compact(found[1])}" if found else "")
         gap = "  " if legend else ""
-        legend.append((f"{gap}{sign} {_short(line, letters, symbols)}{value}", line.role))
+        legend.append((gap + sign, line.role))
+        legend.append((f" {_short(line, letters, symbols)}{value}", "value"))
     return legend
 
 
