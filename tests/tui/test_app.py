@@ -17,6 +17,7 @@ from inside_textual import count_frames, notices
 from textual.binding import Binding
 from watching import (
     NOW,
+    Typed,
     check_layout,
     dashboard,
     in_sight,
@@ -115,13 +116,21 @@ async def test_help_lists_every_binding(demo: Monitor) -> None:
         await press(pilot, "question_mark")
         assert isinstance(app.screen, HelpScreen)
         check_layout(app)
-        rows = app.screen.query_one(Rows)
-        said = "\n".join(strip.text for strip in rows.strips)
-        for binding in BINDINGS:
-            if not (binding.id or "").startswith("run.") and binding.description:
-                assert binding.description in said, binding
+        said = "\n".join(strip.text for strip in app.screen.query_one(Rows).strips)
+        named = [
+            binding
+            for binding in BINDINGS
+            if not (binding.id or "").startswith("run.") and binding.description
+        ]
+        assert all(binding.description in said for binding in named)
         assert "Run by its number" in said
         assert "ctrl+p" in said
+        # Actions are named as the configuration does, also where there is less room.
+        await pilot.resize_terminal(80, 24)
+        await settle(pilot)
+        rows = [strip.text for strip in app.screen.query_one(Rows).strips]
+        last = {row.split()[-1] for row in rows if row.split()}
+        assert {binding.id for binding in named if binding.id} <= last
         await press(pilot, "escape")
         assert app.screen is dashboard(app)
 
@@ -145,29 +154,39 @@ async def test_help_begins_with_the_screen_in_front(demo: Monitor) -> None:
             await press(pilot, "escape")
 
 
-async def test_help_names_the_actions_as_the_configuration_does(demo: Monitor) -> None:
-    app = showing(demo)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await press(pilot, "question_mark")
-        said = {
-            strip.text.split()[-1]
-            for strip in app.screen.query_one(Rows).strips
-            if strip.text.split()
-        }
-        for binding in BINDINGS:
-            if binding.id and not binding.id.startswith("run.") and binding.description:
-                assert binding.id in said, binding
-
-
-async def test_frames_in_ascii_have_corners(demo: Monitor) -> None:
+async def test_screens_in_ascii_hold_nothing_else(demo: Monitor) -> None:
     app = showing(demo, ascii_only=True)
     async with app.run_test(size=(100, 30)) as pilot:
+        # Frames have corners.
         for key in ("question_mark", "i", "t", "c", "A"):
             await press(pilot, key)
             frame = [line for line in lines(app) if "--" in line]
             assert frame, key
             assert all("?-" not in line and "-?" not in line for line in frame)
             await press(pilot, "escape")
+        # A chart over the full screen is one of ASCII.
+        await press(pilot, "enter")
+        assert isinstance(app.screen, ZoomScreen)
+        assert "critic/score/mean" in text(app)
+        assert text(app).isascii()
+        await press(pilot, "escape", "escape")
+        await pilot.resize_terminal(120, 40)
+        for keys in (
+            [],
+            ["2", "e"],
+            ["f4", "v", "z"],
+            ["z", "f6", "u"],
+            ["question_mark"],
+            ["escape", "i"],
+        ):
+            await press(pilot, *keys)
+            assert text(app).isascii(), keys
+        await press(pilot, "escape", "s", "slash", *"zzz")
+        assert "no metric matches" in text(app)
+        assert text(app).isascii()
+        await pilot.resize_terminal(40, 12)
+        await press(pilot, "escape")
+        assert text(app).isascii()
 
 
 async def test_the_footer_cuts_no_key(demo: Monitor) -> None:
@@ -228,47 +247,47 @@ async def test_keys_can_be_remapped(demo: Monitor, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize(
-    ("focus", "wanted", "title"),
+    "wanted",
     [
-        (["f3"], "zoom panel", "charts"),
-        (["f6"], "sources", "sources of"),
-        pytest.param([], "x axis", "x: time", marks=pytest.mark.thorough),
-        pytest.param(["f6"], "pause", "PAUSED", marks=pytest.mark.thorough),
+        (("f3", "zoom panel", "charts"), ("f6", "sources", "sources of")),
+        pytest.param(
+            (("f2", "x axis", "x: time"), ("f6", "pause", "PAUSED")), marks=pytest.mark.thorough
+        ),
     ],
 )
 async def test_the_palette_does_what_the_keys_do(
-    demo: Monitor, focus: list[str], wanted: str, title: str
+    demo: Monitor, wanted: tuple[tuple[str, str, str], ...]
 ) -> None:
     app = showing(demo)
     async with app.run_test(size=(120, 40)) as pilot:
-        await press(pilot, *focus)
-        before = text(app)
-        await press(pilot, "ctrl+p", *wanted)
-        await until(pilot, lambda: f"  {wanted}" in text(app).lower())
-        await press(pilot, "enter")
-        await until(pilot, lambda: not app.screen.is_modal or isinstance(app.screen, SourcesScreen))
-        if wanted == "zoom panel":
-            await until(pilot, lambda: in_sight(app) == {title})
-        else:
-            assert title not in before
-            await until(pilot, lambda: title in text(app))
-
-
-async def test_every_action_is_in_the_palette_once(demo: Monitor) -> None:
-    app = showing(demo)
-    async with app.run_test(size=(120, 40)) as pilot:
         await press(pilot, "f6")
+        # Every action is in it once.
         titles = [command.title for command in app.get_system_commands(app.screen)]
-    assert len(titles) == len(set(titles))
-    assert {
-        "Quit",
-        "Help",
-        "Filter",
-        "Zoom panel",
-        "Samples: best sample",
-        "Run 3",
-        "Theme",
-    } <= set(titles)
+        assert len(titles) == len(set(titles))
+        assert {
+            "Quit",
+            "Help",
+            "Filter",
+            "Zoom panel",
+            "Samples: best sample",
+            "Run 3",
+            "Theme",
+        } <= set(titles)
+        for focus, words, title in wanted:
+            await press(pilot, focus)
+            before = text(app)
+            await press(pilot, "ctrl+p", Typed(words))
+            await until(pilot, lambda words=words: f"  {words}" in text(app).lower())
+            await press(pilot, "enter")
+            await until(
+                pilot, lambda: not app.screen.is_modal or isinstance(app.screen, SourcesScreen)
+            )
+            if words == "zoom panel":
+                await until(pilot, lambda title=title: in_sight(app) == {title})
+                await press(pilot, "z")
+            else:
+                assert title not in before
+                await until(pilot, lambda title=title: title in text(app))
 
 
 # -- charts over the full screen -------------------------------------------------------------------
@@ -292,15 +311,12 @@ async def test_enter_zooms_a_chart(demo: Monitor) -> None:
         await press(pilot, "q")
         assert app.screen is dashboard(app)
         assert app.is_running
-
-
-async def test_a_zoomed_chart_keeps_to_ascii(demo: Monitor) -> None:
-    app = showing(demo, ascii_only=True)
-    async with app.run_test(size=(100, 30)) as pilot:
-        await press(pilot, "enter")
-        assert isinstance(app.screen, ZoomScreen)
-        assert "critic/score/mean" in text(app)
-        assert text(app).isascii()
+        # The key that opens the sources closes them.
+        await press(pilot, "i")
+        assert isinstance(app.screen, SourcesScreen)
+        assert "train.log" in text(app)
+        await press(pilot, "i")
+        assert app.screen is dashboard(app)
 
 
 async def test_a_zoomed_chart_grows_with_its_run(tmp_path: Path) -> None:
@@ -330,82 +346,52 @@ def _batches(name: str, step: int, reward: float) -> list[Batch]:
     ]
 
 
-async def test_screens_in_ascii_hold_nothing_else(demo: Monitor) -> None:
-    app = showing(demo, ascii_only=True)
-    async with app.run_test(size=(120, 40)) as pilot:
-        for keys in (
-            [],
-            ["2", "e"],
-            ["f4", "v", "z"],
-            ["z", "f6", "u"],
-            ["question_mark"],
-            ["escape", "i"],
-        ):
-            await press(pilot, *keys)
-            assert text(app).isascii(), keys
-        await press(pilot, "escape", "s", "slash", *"zzz")
-        assert "no metric matches" in text(app)
-        assert text(app).isascii()
-        await pilot.resize_terminal(40, 12)
-        await press(pilot, "escape")
-        assert text(app).isascii()
-
-
-async def test_sources(demo: Monitor) -> None:
-    app = showing(demo)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await press(pilot, "i")
-        assert isinstance(app.screen, SourcesScreen)
-        assert "train.log" in text(app)
-        await press(pilot, "i")
-        assert app.screen is dashboard(app)
-
-
 # -- when it draws ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", [(120, 40), (40, 12)])
-async def test_nothing_new_draws_nothing(
-    demo: Monitor, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
-) -> None:
+async def test_nothing_new_draws_nothing(demo: Monitor, monkeypatch: pytest.MonkeyPatch) -> None:
     frames = count_frames(monkeypatch)
     app = showing(demo)
-    async with app.run_test(size=size) as pilot:
+    async with app.run_test(size=(120, 40)) as pilot:
         await start(pilot)
-        await quiet(pilot)
-        assert frames["frames"] > 0
-        frames.clear()
-        for _ in range(3):
-            app._tick()
-            await settle(pilot)
-        assert frames["frames"] == 0
-        await press(pilot, "2")
-        assert frames["frames"] > 0
+        for size in ((120, 40), (40, 12)):
+            if tuple(app.size) != size:
+                await pilot.resize_terminal(*size)
+            await quiet(pilot)
+            assert frames["frames"] > 0
+            frames.clear()
+            for _ in range(3):
+                app._tick()
+                await settle(pilot)
+            assert frames["frames"] == 0, size
+            await press(pilot, "right_square_bracket")
+            assert frames["frames"] > 0, size
 
 
 @pytest.mark.parametrize(
-    "key",
+    "keys",
     [
-        "A",
-        "t",
-        "enter",
-        *(pytest.param(key, marks=pytest.mark.thorough) for key in ("i", "c", "question_mark")),
+        ("A", "t", "enter"),
+        pytest.param(("i", "c", "question_mark"), marks=pytest.mark.thorough),
     ],
 )
 async def test_nothing_new_draws_nothing_on_any_screen(
-    demo: Monitor, monkeypatch: pytest.MonkeyPatch, key: str
+    demo: Monitor, monkeypatch: pytest.MonkeyPatch, keys: tuple[str, ...]
 ) -> None:
     frames = count_frames(monkeypatch)
     app = showing(demo)
     async with app.run_test(size=(120, 40)) as pilot:
-        await press(pilot, key)
-        app._tick()
-        await quiet(pilot)
-        frames.clear()
-        for _ in range(3):
+        for key in keys:
+            await press(pilot, key)
+            assert app.screen is not dashboard(app), key
             app._tick()
-            await settle(pilot)
-        assert frames["frames"] == 0
+            await quiet(pilot)
+            frames.clear()
+            for _ in range(3):
+                app._tick()
+                await settle(pilot)
+            assert frames["frames"] == 0, key
+            await press(pilot, "escape")
 
 
 @pytest.mark.parametrize(
@@ -428,25 +414,6 @@ async def test_the_dashboard_waits_behind_a_screen(
         await press(pilot, "escape")
         assert "2h" in lines(app)[0]
         assert lines(app)[0] != before
-
-
-async def test_pause_draws_nothing_while_reading_goes_on(tmp_path: Path) -> None:
-    log = write_run(tmp_path, "a")
-    app = live(log.parent)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await until(pilot, lambda: "step 30" in text(app))
-        await press(pilot, "p")
-        before = text(app)
-        assert "PAUSED" in before
-        with log.open("a") as file:
-            file.write(records(31, 40))
-        await until(pilot, lambda: app._monitor.runs["a"].step == 40)
-        app._tick()
-        await settle(pilot)
-        assert text(app) == before
-        await press(pilot, "p")
-        assert "step 40" in text(app)
-        assert "PAUSED" not in text(app)
 
 
 async def test_a_painting_that_waits_does_not_break_the_pause(
@@ -495,6 +462,16 @@ async def test_a_run_that_appears_later(tmp_path: Path) -> None:
         check_layout(app)
 
 
+async def test_an_empty_directory_says_what_is_looked_for_and_what_to_do(tmp_path: Path) -> None:
+    app = live(tmp_path)
+    async with app.run_test(size=(140, 40)) as pilot:
+        await until(pilot, lambda: "no run yet" in lines(app)[0])
+        await until(pilot, lambda: "looking for *.jsonl" in text(app))
+        assert "a run appears here as soon as it writes a log" in text(app)
+        write_run(tmp_path, "run_a", 30)
+        await until(pilot, lambda: "step 30" in lines(app)[0])
+
+
 async def test_a_truncated_file_begins_a_new_segment(tmp_path: Path) -> None:
     log = write_run(tmp_path, "a", 30)
     app = live(log.parent)
@@ -528,14 +505,6 @@ async def test_a_failing_source_hides_nothing_of_the_good_one(tmp_path: Path) ->
         await press(pilot, "right_square_bracket", "i")
         assert "down" in text(app)
         assert "2,000" in text(app)
-
-
-async def test_a_half_written_line_does_not_keep_the_screen_loading(tmp_path: Path) -> None:
-    log = write_run(tmp_path, "a", 30, text='{"scope": "rollout", "step": 31, "rew')
-    app = live(log.parent)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await until(pilot, lambda: "step 30" in text(app) and "nothing found" in text(app))
-        await until(pilot, lambda: "reading" not in text(app))  # neither the log nor the GPUs
 
 
 class _OnlyPreviewed:
@@ -575,17 +544,26 @@ async def test_the_end_of_a_long_log_is_drawn_without_a_wait() -> None:
 
 
 async def test_r_reads_everything_again(tmp_path: Path) -> None:
-    log = write_run(tmp_path, "a", 30)
+    half = '{"scope": "rollout", "step": 31, "rew'
+    log = write_run(tmp_path, "a", 30, text=half)
     app = live(log.parent)
     async with app.run_test(size=(120, 40)) as pilot:
-        await until(pilot, lambda: "step 30" in text(app))
+        # A line that is half written does not keep the screen loading.
+        await until(pilot, lambda: "step 30" in text(app) and "nothing found" in text(app))
+        await until(pilot, lambda: "reading" not in text(app))  # neither the log nor the GPUs
+        # Everything is read again, and what is written then is read.
         before = app._monitor
         await press(pilot, "r")
         assert app._monitor is not before
         await until(pilot, lambda: "step 30" in text(app) and "nothing found" in text(app))
         with log.open("a") as file:
-            file.write(records(31, 31))
+            file.write('ard_mean": 2.5}\n')
         await until(pilot, lambda: "step 31" in text(app))
+        # Reading ends with the app.
+        reading = app._reading
+        assert reading is not None
+        assert not reading._stop.is_set()
+    assert reading._stop.is_set()
 
 
 async def test_a_long_history_is_judged_while_keys_are_heard(
@@ -601,14 +579,28 @@ async def test_a_long_history_is_judged_while_keys_are_heard(
         await until(pilot, lambda: "nothing found" in text(app))
 
 
-async def test_reading_again_ends_a_pause_and_says_so(tmp_path: Path) -> None:
-    app = live(write_run(tmp_path, "a", 30).parent)
+async def test_pause_draws_nothing_while_reading_goes_on(tmp_path: Path) -> None:
+    log = write_run(tmp_path, "a")
+    app = live(log.parent)
     async with app.run_test(size=(120, 40), notifications=True) as pilot:
         await until(pilot, lambda: "step 30" in text(app))
         await press(pilot, "p")
+        before = text(app)
+        assert "PAUSED" in before
+        with log.open("a") as file:
+            file.write(records(31, 40))
+        await until(pilot, lambda: app._monitor.runs["a"].step == 40)
+        app._tick()
+        await settle(pilot)
+        assert text(app) == before
+        await press(pilot, "p")
+        assert "step 40" in text(app)
+        assert "PAUSED" not in text(app)
+        # Reading again ends a pause and says so.
+        await press(pilot, "p")
         assert "PAUSED" in text(app)
         await press(pilot, "r")
-        await until(pilot, lambda: "step 30" in text(app))
+        await until(pilot, lambda: "step 40" in text(app))
         assert "PAUSED" not in text(app)
         await until(pilot, lambda: "no longer paused" in text(app))
 
@@ -628,16 +620,6 @@ async def test_a_run_that_is_deleted_while_shown_says_so_and_goes_when_all_is_re
         assert shown in lines(app)[0], "what was read can still be looked at"
         await press(pilot, "r")
         await until(pilot, lambda: shown not in text(app) and "step 30" in lines(app)[0])
-
-
-async def test_an_empty_directory_says_what_is_looked_for_and_what_to_do(tmp_path: Path) -> None:
-    app = live(tmp_path)
-    async with app.run_test(size=(140, 40)) as pilot:
-        await until(pilot, lambda: "no run yet" in lines(app)[0])
-        await until(pilot, lambda: "looking for *.jsonl" in text(app))
-        assert "a run appears here as soon as it writes a log" in text(app)
-        write_run(tmp_path, "run_a", 30)
-        await until(pilot, lambda: "step 30" in lines(app)[0])
 
 
 async def test_what_the_first_large_chart_needs_is_loaded_in_time(
@@ -665,16 +647,6 @@ async def test_a_wanted_chart_that_nobody_knows_is_told(
         assert notices(app) == [
             "charts in the configuration: nothing is called rewrd; did you mean reward?"
         ]
-
-
-async def test_reading_ends_with_the_app(tmp_path: Path) -> None:
-    app = live(write_run(tmp_path, "a"))
-    async with app.run_test(size=(120, 40)) as pilot:
-        await until(pilot, lambda: "step 30" in text(app))
-        reading = app._reading
-        assert reading is not None
-        assert not reading._stop.is_set()
-    assert reading._stop.is_set()
 
 
 async def test_an_unknown_theme_is_told(demo: Monitor, monkeypatch: pytest.MonkeyPatch) -> None:

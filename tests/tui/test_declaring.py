@@ -109,11 +109,32 @@ def test_a_panel_without_a_place_is_out_of_sight() -> None:
     assert PanelSpec("tide", "f11", "Tide").rules == "& > #tide { display: none; }"
 
 
+SAYS = """
+import json, sys, verl_tui.tui.app
+imported = [*sys.modules]
+from contextlib import redirect_stdout, suppress
+from io import StringIO
+from verl_tui.__main__ import main
+said = []
+for words in ("--help", "hello --loud", "export --help", "export postcard"):
+    with redirect_stdout(StringIO()) as out, suppress(SystemExit):
+        main(words.split())
+    said.append(out.getvalue())
+print(json.dumps([imported, *said]))
+"""
+"""Prints what the app's start imports, and what commands write, all in one process."""
+
+
 def test_a_command_and_an_export_are_in_help_and_run(run: Callable[..., str]) -> None:
-    assert "greets whoever reads this" in run("-m", "verl_tui", "--help")
-    assert run("-m", "verl_tui", "hello", "--loud") == "HELLO\n"
-    assert "writes a postcard" in run("-m", "verl_tui", "export", "--help")
-    assert run("-m", "verl_tui", "export", "postcard") == "dear all\n"
+    imported, usage, hello, exports, postcard = json.loads(run("-c", SAYS))
+    # The start imports no screen that a key opens.
+    assert "verl_tui.tui.screens.notes" in imported
+    assert not [name for name in imported if re.search(r"\.screens\.\w+\.\w+$", name)]
+    # A command and an export are in the help, and run.
+    assert "greets whoever reads this" in usage
+    assert hello == "HELLO\n"
+    assert "writes a postcard" in exports
+    assert postcard == "dear all\n"
 
 
 def test_each_key_and_name_is_declared_once() -> None:
@@ -121,13 +142,6 @@ def test_each_key_and_name_is_declared_once() -> None:
     assert len({one.key for one in declared}) == len(declared)
     assert len({one.name for one in PANELS}) == len(PANELS)
     assert len({one.id for one in SCREENS.values()}) == len(SCREENS)
-
-
-def test_the_start_imports_no_screen_that_a_key_opens(run: Callable[..., str]) -> None:
-    words = "import sys, verl_tui.tui.app; print(*sys.modules)"
-    imported = run("-c", words).split()
-    assert "verl_tui.tui.screens.notes" in imported
-    assert not [name for name in imported if re.search(r"\.screens\.\w+\.\w+$", name)]
 
 
 async def test_the_help_begins_with_the_screen_in_front(demo: Monitor) -> None:

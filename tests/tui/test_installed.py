@@ -191,15 +191,27 @@ def test_from_the_first_frame_to_the_last(run, log, tmp_path):
     with log.open("a") as file:
         file.write(line(77))
     terminal.until("step 77", "0.77")
+    # What is found while watching is not told where that is not wanted.
+    terminal.read_for(SETTLED)
+    before = len(terminal.output)
+    with log.open("a") as file:
+        file.write(breach(78, 88))
+    terminal.until("circuit-breaker-kl")
+    terminal.read_for(1.0)
+    assert b"\x07" not in terminal.output[before:]
     # It ends with success, and leaves the terminal as it was.
     terminal.press(b"q")
     assert terminal.end() == 0
     assert restored(terminal.output)
 
 
-def test_the_process_ends_with_its_terminal(run, log):
-    terminal = run(log, size=(80, 24), TERM="linux")
-    terminal.until("49", "reward")
+def test_a_run_that_appears_later_on_a_terminal_of_few_colours(run, tmp_path):
+    terminal = run(f"{tmp_path}/run_*", TERM="screen", COLORTERM="")
+    terminal.until("nothing matches yet")
+    (tmp_path / "run_new").mkdir()
+    (tmp_path / "run_new" / "train.log").write_text("(T pid=1) step:3 - critic/score/mean:0.25\n")
+    terminal.until("run_new", "step 3", "0.25")
+    # The process ends with its terminal.
     terminal.resize(200, 50)
     os.close(terminal.fd)  # in the middle of a frame
     terminal.fd = os.open(os.devnull, os.O_RDWR)
@@ -214,19 +226,11 @@ def test_the_process_ends_with_its_terminal(run, log):
     ],
 )
 def test_signals_restore_the_terminal(run, log, number):
-    terminal = run(log, module=True)  # which starts the same app
+    terminal = run(log, TERM="linux", module=True)  # which starts the same app
     terminal.until("step 49")
     os.kill(terminal.pid, number)
     assert terminal.end() == 128 + number
     assert restored(terminal.output)
-
-
-def test_a_run_that_appears_later_on_a_terminal_of_few_colours(run, tmp_path):
-    terminal = run(f"{tmp_path}/run_*", TERM="screen", COLORTERM="")
-    terminal.until("nothing matches yet")
-    (tmp_path / "run_new").mkdir()
-    (tmp_path / "run_new" / "train.log").write_text("(T pid=1) step:3 - critic/score/mean:0.25\n")
-    terminal.until("run_new", "step 3", "0.25")
 
 
 def test_what_a_model_wrote_never_reaches_the_terminal_raw(run, tmp_path):
@@ -236,12 +240,16 @@ def test_what_a_model_wrote_never_reaches_the_terminal_raw(run, tmp_path):
     path.write_text(
         json.dumps(record) + "\n" + json.dumps({"scope": evil, "step": 1, evil: 1.0}) + "\n"
     )
-    terminal = run(path, size=(140, 45))
+    errors = tmp_path / "err.log"
+    terminal = run(path, size=(140, 45), errors=errors)
     terminal.until("[red]x[/red][/INST]", "tail")
     for raw in (b"owned\x07", b"\x1b]0;owned", "\u202e".encode(), b"\x9b31m", b"\x1b[2J"):
         assert raw not in terminal.output
     terminal.press(b"q")
     assert terminal.end() == 0
+    # Where errors go into a file the screen is drawn all the same, and nothing else is in it.
+    assert restored(terminal.output)
+    assert errors.read_text() == ""
 
 
 @pytest.mark.parametrize(
@@ -261,16 +269,6 @@ def test_a_terminal_without_unicode_gets_ascii(run, log, environment):
     terminal.press(b"q")
     assert terminal.end() == 0
     assert terminal.output.isascii()
-
-
-def test_where_errors_go_into_a_file_the_screen_is_drawn(run, log, tmp_path):
-    errors = tmp_path / "err.log"
-    terminal = run(log, errors=errors)
-    terminal.until("reward", "step 49")
-    terminal.press(b"q")
-    assert terminal.end() == 0
-    assert restored(terminal.output)
-    assert errors.read_text() == ""
 
 
 @pytest.mark.parametrize("missing", ["stdin", "stdout"])
@@ -352,23 +350,11 @@ SETTLED = 3.0
 """Seconds after which what is found is no longer taken for what lay on disk."""
 
 
-@pytest.mark.parametrize(
-    ("settings", "tmux", "said"),
-    [
-        (
-            'desktop = "osc777"',
-            "/tmp/tmux-0/default,1,0",
-            b"\x1bPtmux;\x1b\x1b]777;notify;verl-tui;",
-        ),
-        ("", "", b""),
-    ],
-)
-def test_what_is_found_while_watching_is_told_where_that_is_wanted(
-    run, log, tmp_path, settings, tmux, said
-):
+def test_what_is_found_while_watching_is_told_where_that_is_wanted(run, log, tmp_path):
+    said = b"\x1bPtmux;\x1b\x1b]777;notify;verl-tui;"
     config = tmp_path / "config.toml"
-    config.write_text(settings)
-    terminal = run("--config", config, log.parent, **({"TMUX": tmux} if tmux else {}))
+    config.write_text('desktop = "osc777"')
+    terminal = run("--config", config, log.parent, TMUX="/tmp/tmux-0/default,1,0")
     terminal.until("step 49", "nothing found")
     terminal.read_for(SETTLED)
     before = len(terminal.output)
@@ -378,11 +364,8 @@ def test_what_is_found_while_watching_is_told_where_that_is_wanted(
     terminal.until("circuit-breaker-kl")
     terminal.read_for(1.0)
     written = terminal.output[before:]
-    if said:
-        assert written.count(said) == 1
-        assert said + b"run_a: circuit-breaker-kl: " in written
-    else:
-        assert b"\x07" not in written
+    assert written.count(said) == 1
+    assert said + b"run_a: circuit-breaker-kl: " in written
     terminal.press(b"q")
     assert terminal.end() == 0
 

@@ -127,17 +127,21 @@ async def test_a_place_that_takes_no_files_says_so(
         assert notices(app) == ["cannot write to the current directory: No such file or directory"]
 
 
-@pytest.mark.parametrize("size", SIZES)
-async def test_what_is_said_fits(log: Path, here: Path, size: tuple[int, int]) -> None:
+async def test_what_is_said_fits(log: Path, here: Path) -> None:
     app = loaded(log)
-    async with app.run_test(size=size, notifications=True) as pilot:
-        await picture(pilot, here, 2)
-        await settle(pilot)
-        check_layout(app)
-        (words,) = notices(app)
-        assert len(words) <= max(size[0] - 8, len("written ") + 8 + len(" and .txt"))
-        await press(pilot, "ctrl+y")
-        check_layout(app)
+    async with app.run_test(size=SIZES[0], notifications=True) as pilot:
+        for size in SIZES:
+            await pilot.resize_terminal(*size)
+            await picture(pilot, here, 2)
+            await settle(pilot)
+            check_layout(app)
+            (words,) = notices(app)
+            assert len(words) <= max(size[0] - 8, len("written ") + 8 + len(" and .txt")), size
+            await press(pilot, "ctrl+y")
+            check_layout(app)
+            app.clear_notifications()
+            for path in here.iterdir():
+                path.unlink()
 
 
 async def test_the_palette_offers_both_by_name(log: Path, here: Path) -> None:
@@ -180,17 +184,6 @@ async def test_each_panel_copies_what_its_cursor_is_at(collapse: Monitor) -> Non
         assert "run_ppo_collapse" in app.clipboard
 
 
-async def test_the_samples_copy_the_sample(log: Path) -> None:
-    app = loaded(log)
-    async with app.run_test(size=(140, 45), notifications=True) as pilot:
-        await press(pilot, "f6", "ctrl+y")
-        assert app.clipboard == "say it\n\nan answer"
-        await press(pilot, "o", "Y")
-        assert app.clipboard == "an answer"
-        await press(pilot, "ctrl+y")
-        assert app.clipboard == "say it\n\nan answer"
-
-
 def test_what_a_terminal_cannot_take_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TMUX", raising=False)
     assert clipping("a step 1 0.5") == ("a step 1 0.5", "copied a step 1 0.5")
@@ -208,6 +201,16 @@ def test_what_a_terminal_cannot_take_is_cut(monkeypatch: pytest.MonkeyPatch) -> 
 async def test_a_chart_is_written_as_a_table(log: Path, here: Path) -> None:
     app = loaded(log)
     async with app.run_test(size=(140, 45), notifications=True) as pilot:
+        # The samples copy the sample.
+        await press(pilot, "f6", "ctrl+y")
+        assert app.clipboard == "say it\n\nan answer"
+        await press(pilot, "o", "Y")
+        assert app.clipboard == "an answer"
+        await press(pilot, "ctrl+y")
+        assert app.clipboard == "say it\n\nan answer"
+        await press(pilot, "escape", "escape")
+        # A chart is written as it is drawn.
+        app.clear_notifications()
         await press(pilot, "f3", "W")
         await until(pilot, lambda: notices(app))
         path = here / "verl-tui-run_a-rollout-reward_mean.csv"

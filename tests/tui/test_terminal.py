@@ -98,6 +98,12 @@ async def test_what_is_open_takes_the_colours_of_another_theme(demo: Monitor) ->
             await press(pilot, "escape")
             app.theme = before
             await settle(pilot)
+        # Our themes draw everything.
+        for theme in themes.OURS:
+            app.theme = theme.name
+            await press(pilot, "f4", "question_mark")
+            assert "health, with the focus" in text(app), theme.name
+            await press(pilot, "escape")
 
 
 # -- focus -----------------------------------------------------------------------------------------
@@ -142,39 +148,22 @@ async def test_the_terminal_is_put_right_when_the_user_comes_back(
     app = showing(demo)
     async with emulated(app, (80, 24)) as pilot:
         await press(pilot)
-        await settle(pilot)
-        emulator(app).screen.reset()
-        app.post_message(AppFocus())
-        await until(pilot, lambda: "reward" in "\n".join(emulator(app).screen.display))
-
-
-async def test_a_size_that_comes_back_at_once_is_painted_anew(
-    demo: Monitor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(base_app, "_SETTLED", 0.01)
-    app = showing(demo)
-    async with emulated(app, (80, 24)) as pilot:
-        await press(pilot)
-        await settle(pilot)
-        screen = emulator(app).screen
-        first = screen.display[0]
-        screen.resize(12, 40)
-        screen.resize(24, 80)
-        app.post_message(Resize(Size(80, 24), Size(80, 24)))  # all that the app hears of it
-        await until(pilot, lambda: screen.display[0] == first)
-
-
-async def test_a_size_that_comes_back_before_the_other_is_painted_is_painted_anew(
-    demo: Monitor,
-) -> None:
-    app = showing(demo)
-    async with emulated(app, (80, 24)) as pilot:
-        await press(pilot)
         await quiet(pilot)
         screen = emulator(app).screen
         shown = [*screen.display]
+        screen.reset()
+        app.post_message(AppFocus())
+        await until(pilot, lambda: [*screen.display] == shown)
+        # A size that comes back at once is painted anew.
         screen.resize(12, 40)
         screen.resize(24, 80)
+        assert [*screen.display] != shown
+        app.post_message(Resize(Size(80, 24), Size(80, 24)))  # all that the app hears of it
+        await until(pilot, lambda: [*screen.display] == shown)
+        # So is one that comes back before the other is painted.
+        screen.resize(12, 40)
+        screen.resize(24, 80)
+        assert [*screen.display] != shown
         app.post_message(Resize(Size(40, 12), Size(40, 12)))
         while app.screen.outer_size != Size(40, 12):  # laid out, and nothing more
             await asyncio.sleep(0)
@@ -182,9 +171,8 @@ async def test_a_size_that_comes_back_before_the_other_is_painted_is_painted_ane
         await until(pilot, lambda: [*screen.display] == shown)
 
 
-@pytest.mark.parametrize("keys", [(), ("m",)], ids=["dashboard", "metrics"])
 async def test_another_size_is_painted_once_in_its_own_layout(
-    demo: Monitor, monkeypatch: pytest.MonkeyPatch, keys: tuple[str, ...]
+    demo: Monitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: dict[tuple[str, ...], None] = {}
     write = Emulator.write
@@ -195,15 +183,18 @@ async def test_another_size_is_painted_once_in_its_own_layout(
 
     app = showing(demo)
     async with emulated(app, (140, 45)) as pilot:
-        await press(pilot, *keys)
-        await quiet(pilot)
-        monkeypatch.setattr(Emulator, "write", look)
-        for size in ((80, 24), (140, 45), (40, 12)):
-            seen.clear()
-            await resize(pilot, size)
+        for keys in ((), ("m",)):
+            await resize(pilot, (140, 45))
+            await press(pilot, *keys)
             await quiet(pilot)
-            check_cells(app)
-            assert len(seen) <= 2, "what stood there, and the new layout"
+            with monkeypatch.context() as patch:
+                patch.setattr(Emulator, "write", look)
+                for size in ((80, 24), (140, 45), (40, 12)):
+                    seen.clear()
+                    await resize(pilot, size)
+                    await quiet(pilot)
+                    check_cells(app)
+                    assert len(seen) <= 2, "what stood there, and the new layout"
 
 
 # -- few colours -----------------------------------------------------------------------------------
@@ -226,16 +217,6 @@ async def test_without_colours_what_is_chosen_is_reversed(
         chosen = "".join(cell.data for cell in cells if cell.reverse)
         assert "policy-collapse" in chosen or "circuit-breaker" in chosen
         assert "✖" in text(app)
-
-
-async def test_our_themes_draw_everything(demo: Monitor) -> None:
-    app = showing(demo)
-    async with app.run_test(size=(120, 40)) as pilot:
-        for theme in themes.OURS:
-            app.theme = theme.name
-            await press(pilot, "f4", "question_mark")
-            assert "health, with the focus" in text(app), theme.name
-            await press(pilot, "escape")
 
 
 # -- the first start -------------------------------------------------------------------------------
@@ -284,11 +265,12 @@ def named(app: VerlApp, kind: type[Any]) -> list[Binding]:
     return [binding for binding in bindings(kind) if binding.id not in hidden]
 
 
-async def test_every_action_of_every_panel_has_a_name_whatever_has_the_focus(demo: Monitor) -> None:
+async def test_every_action_has_a_name_whatever_has_the_focus(demo: Monitor) -> None:
     app = showing(demo)
     async with app.run_test(size=(120, 40)) as pilot:
         await press(pilot)
         await settle(pilot)
+        # Those of every panel.
         offered = titles(app)
         for kind in (type(app), Dashboard):
             for binding in named(app, kind):
@@ -300,12 +282,7 @@ async def test_every_action_of_every_panel_has_a_name_whatever_has_the_focus(dem
             assert f"charts: {binding.description}".lower() in offered
         assert offered["samples: best sample"] == "b"
         assert not {"maximize", "minimize", "keys", "focus next"} & set(offered)
-
-
-async def test_every_action_of_a_screen_has_a_name(demo: Monitor) -> None:
-    app = showing(demo)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await press(pilot)
+        # Those of a screen.
         for screen in SCREENS:
             if screen == "help":
                 continue
@@ -318,11 +295,7 @@ async def test_every_action_of_a_screen_has_a_name(demo: Monitor) -> None:
             assert {"quit", "theme"} <= set(offered)
             app.pop_screen()
             await settle(pilot)
-
-
-async def test_what_a_panel_does_is_done_though_another_has_the_focus(demo: Monitor) -> None:
-    app = showing(demo)
-    async with app.run_test(size=(120, 40)) as pilot:
+        # What a panel does is done though another has the focus.
         await press(pilot, "f4")
         await settle(pilot)
         before = text(app)
@@ -404,17 +377,15 @@ async def test_the_palette_is_for_screens_that_have_room_for_it(tmp_path: Path) 
         await settle(pilot)
         await press(pilot, "pagedown")
         assert not isinstance(app.screen, CommandPalette)
-
-
-@pytest.mark.parametrize("width", [1, 4, 6])
-async def test_the_palette_in_a_few_columns(tmp_path: Path, width: int) -> None:
-    app = loaded(write_run(tmp_path, "run"))
-    async with app.run_test(size=(80, 24)) as pilot:
-        await press(pilot, "ctrl+p", "a")
-        await pilot.resize_terminal(width, 24)
-        await settle(pilot)
-        await press(pilot, "escape")
-        assert app.screen is dashboard(app)
+        # It may come into a few columns.
+        for width in (1, 4, 6):
+            await pilot.resize_terminal(80, 24)
+            await press(pilot, "ctrl+p", "a")
+            assert isinstance(app.screen, CommandPalette), width
+            await pilot.resize_terminal(width, 24)
+            await settle(pilot)
+            await press(pilot, "escape")
+            assert app.screen is dashboard(app), width
 
 
 async def test_enter_twice_carries_a_command_of_the_palette_out_once(demo: Monitor) -> None:
@@ -427,27 +398,7 @@ async def test_enter_twice_carries_a_command_of_the_palette_out_once(demo: Monit
             )
         await settle(pilot)
         assert app.screen is dashboard(app)
-
-
-async def test_the_palette_opens_again_while_it_closes(demo: Monitor) -> None:
-    app = showing(demo)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await press(pilot)
-        app.action_command_palette()
-        for _ in range(3):
-            await settle(pilot)
-            closed = app.screen
-            closed.dismiss()
-            closed.dismiss()
-            app.action_command_palette()
-            assert isinstance(app.screen, CommandPalette)
-            assert app.screen is not closed
-        await settle(pilot)
-
-
-async def test_a_page_of_the_palette_is_turned_where_it_has_one(demo: Monitor) -> None:
-    app = showing(demo)
-    async with app.run_test(size=(120, 40)) as pilot:
+        # A page of it is turned where it has one.
         await press(pilot, "ctrl+p")
         found = app.screen.query_one(CommandList)
         found.display = False
@@ -458,3 +409,16 @@ async def test_a_page_of_the_palette_is_turned_where_it_has_one(demo: Monitor) -
         await settle(pilot)
         await press(pilot, "pagedown")
         assert found.highlighted == 1
+        await press(pilot, "escape")
+        assert app.screen is dashboard(app)
+        # It opens again while it closes.
+        app.action_command_palette()
+        for _ in range(3):
+            await settle(pilot)
+            closed = app.screen
+            closed.dismiss()
+            closed.dismiss()
+            app.action_command_palette()
+            assert isinstance(app.screen, CommandPalette)
+            assert app.screen is not closed
+        await settle(pilot)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from inside_textual import count_frames, notices
 from watching import (
+    Typed,
     check_layout,
     dashboard,
     lines,
@@ -189,15 +190,17 @@ async def test_errors_one_after_the_other(log: Path) -> None:
         assert "%" in lines(app)[0]
 
 
-async def test_search(log: Path) -> None:
+async def test_search(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     app = loaded(log.parent)
+    copied: list[str] = []
+    monkeypatch.setattr(app, "copy_to_clipboard", copied.append)
     async with app.run_test(size=(100, 14)) as pilot:
         await opened(pilot)
         await pilot.press("slash", *"SHARD 50", "enter")
         await quiet(pilot)
         assert "no /SHARD 50/ in train.log" in told(pilot)
         await pilot.press("slash")
-        await pilot.press(*["backspace"] * 8, *"shard 50$", "enter")
+        await press(pilot, *["backspace"] * 8, Typed("shard 50$"), "enter")
         await quiet(pilot)
         assert marked(pilot).endswith("loading shard 50"), "hits are not folded away"
         first = rows(pilot)
@@ -207,13 +210,18 @@ async def test_search(log: Path) -> None:
         await pilot.press("N")
         await quiet(pilot)
         assert marked(pilot) in first
-        await pilot.press("slash", *"(a+", "enter")
-        await settle(pilot)
+        await press(pilot, "slash", Typed("(a+"), "enter")
         assert "missing )" in told(pilot)
         await pilot.press("escape", "escape")
         await settle(pilot)
         assert isinstance(app.screen, LogScreen)
         assert app.screen.window.seeker.query is None
+        # The line that is chosen is copied.
+        await press(pilot, "slash", Typed("step:99 "), "enter")
+        await quiet(pilot)
+        await pilot.press("y")
+        await settle(pilot)
+        assert copied[0].startswith(f"{TASK}step:99 - critic"), "as it was printed"
 
 
 async def test_follows_and_writes_only_what_is_new(
@@ -259,9 +267,7 @@ async def test_follows_and_writes_only_what_is_new(
 async def test_stays_where_one_reads(log: Path) -> None:
     app = loaded(log.parent)
     async with app.run_test(size=(100, 20)) as pilot:
-        screen = await opened(
-            pilot,
-        )
+        screen = await opened(pilot)
         await pilot.press("pageup")
         await quiet(pilot)
         before = rows(pilot)
@@ -273,17 +279,13 @@ async def test_stays_where_one_reads(log: Path) -> None:
         await pilot.press("f")
         await quiet(pilot)
         assert rows(pilot)[-1].endswith("×100 more")
-
-
-async def test_truncated_and_gone(log: Path) -> None:
-    app = loaded(log.parent)
-    async with app.run_test(size=(100, 20)) as pilot:
-        screen = await opened(pilot)
+        # A log that is truncated begins anew.
         log.write_text("begun anew\n")
         screen.look()
         await quiet(pilot)
         assert rows(pilot)[0].endswith("begun anew")
         assert not any(rows(pilot)[1:])
+        # One that is gone says so.
         log.unlink()
         screen.look()
         await quiet(pilot)
@@ -397,19 +399,6 @@ async def test_other_files_and_other_runs(log: Path, tmp_path: Path) -> None:
         assert screen is app.screen
 
 
-async def test_copies_the_line(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    app = loaded(log.parent)
-    copied: list[str] = []
-    monkeypatch.setattr(app, "copy_to_clipboard", copied.append)
-    async with app.run_test(size=(100, 20)) as pilot:
-        await opened(pilot)
-        await pilot.press("slash", *"step:99 ", "enter")
-        await quiet(pilot)
-        await pilot.press("y")
-        await settle(pilot)
-        assert copied[0].startswith(f"{TASK}step:99 - critic"), "as it was printed"
-
-
 async def test_no_run_and_nothing_that_is_text(tmp_path: Path) -> None:
     app = loaded(tmp_path)
     async with app.run_test(size=(60, 20)) as pilot:
@@ -421,18 +410,27 @@ async def test_no_run_and_nothing_that_is_text(tmp_path: Path) -> None:
         assert app.screen is dashboard(app)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (40, 12)], ids=str)
-async def test_the_last_row_names_no_half_key(log: Path, size: tuple[int, int]) -> None:
+async def test_the_last_row_names_no_half_key(log: Path) -> None:
     app = loaded(log.parent)
-    async with app.run_test(size=size) as pilot:
-        await opened(pilot)
-        keys = lines(app)[-1].rstrip()
-        assert any(keys.endswith(key) for key in KEYS_BELOW) or not keys
-        await pilot.press("slash", *"score", "enter")
-        await quiet(pilot)
-        shown = lines(app)[-1].rstrip()
-        assert shown.startswith("/score/")
-        assert any(shown.endswith(key.lstrip(" ·")) for key in KEYS_BELOW) or shown == "/score/"
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await opened(pilot)
+        for size in ((80, 24), (40, 12)):
+            await pilot.resize_terminal(*size)
+            await quiet(pilot)
+            keys = lines(app)[-1].rstrip()
+            assert any(keys.endswith(key) for key in KEYS_BELOW) or not keys, size
+            await press(pilot, "slash", Typed("score"), "enter")
+            await quiet(pilot)
+            shown = lines(app)[-1].rstrip()
+            assert shown.startswith("/score/"), size
+            assert any(shown.endswith(key.lstrip(" ·")) for key in KEYS_BELOW) or shown == "/score/"
+            await press(pilot, "escape")
+            await quiet(pilot)
+            assert app.screen is screen
+        # News may come while the screen is taken down.
+        await screen.remove_children()
+        screen.show(screen.window.view)
+        await settle(pilot)
 
 
 JSONL = (
@@ -474,32 +472,27 @@ async def test_records_are_told_and_a_line_is_shown_in_full(log: Path) -> None:
         assert isinstance(app.screen, LogScreen)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (20, 6)], ids=str)
-async def test_a_whole_line_at_every_size(log: Path, size: tuple[int, int]) -> None:
+async def test_a_whole_line_at_every_size(log: Path) -> None:
     log.write_bytes(console(40).encode() + HOSTILE)
     app = loaded(log.parent)
-    async with app.run_test(size=size) as pilot:
-        await opened(pilot)
-        for keys in (
-            ("enter", "enter"),
-            ("slash", *"xxx", "enter"),
-            ("enter",),
-            ("G",),
-            ("right_square_bracket",),
-        ):
-            await pilot.press(*keys)
+    async with app.run_test(size=(80, 24)) as pilot:
+        for size in ((80, 24), (20, 6)):
+            await pilot.resize_terminal(*size)
+            await opened(pilot)
+            for keys in (
+                ("enter", "enter"),
+                ("slash", *"xxx", "enter"),
+                ("enter",),
+                ("G",),
+                ("right_square_bracket",),
+            ):
+                await pilot.press(*keys)
+                await settle(pilot)
+                check_layout(app)
+            assert isinstance(app.screen, LineScreen), size
+            await pilot.resize_terminal(30, 8)
             await settle(pilot)
             check_layout(app)
-        assert isinstance(app.screen, LineScreen)
-        await pilot.resize_terminal(30, 8)
-        await settle(pilot)
-        check_layout(app)
-
-
-async def test_news_may_come_while_the_screen_is_taken_down(log: Path) -> None:
-    app = loaded(log.parent)
-    async with app.run_test(size=(80, 24)) as pilot:
-        screen = await opened(pilot)
-        await screen.remove_children()
-        screen.show(screen.window.view)
-        await settle(pilot)
+            while app.screen is not dashboard(app):
+                app.pop_screen()
+                await settle(pilot)

@@ -134,35 +134,37 @@ async def type_filter(pilot: Pilot[Any], words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "size",
-    [(79, 24), (20, 6), *(pytest.param(size, marks=pytest.mark.thorough) for size in SIZES[::2])],
+    "sizes", [SIZES[1::2], pytest.param(SIZES[::2], marks=pytest.mark.thorough)]
 )
-async def test_every_size(run: Path, size: tuple[int, int]) -> None:
+async def test_every_size(run: Path, sizes: list[tuple[int, int]]) -> None:
     app = loaded(run)
-    async with app.run_test(size=size) as pilot:
+    async with app.run_test(size=sizes[0]) as pilot:
         await press(pilot, "o")
         await until(pilot, lambda: screen(app).browse.listing.complete)
-        for keys in (
-            "n",
-            "tab",
-            "n",
-            "tab",
-            "a",
-            "escape",
-            "h",
-            "escape",
-            "slash",
-            "escape",
-            "G",
-            "s",
-            "v",
-        ):
-            await pilot.press(keys)
-            await settle(pilot)
-            check_layout(app)
+        for size in sizes:
+            await pilot.resize_terminal(*size)
+            for keys in (
+                "n",
+                "tab",
+                "n",
+                "tab",
+                "a",
+                "escape",
+                "h",
+                "escape",
+                "slash",
+                "escape",
+                "G",
+                "s",
+                "v",
+            ):
+                await pilot.press(keys)
+                await settle(pilot)
+                check_layout(app)
+                assert isinstance(app.screen, SamplesScreen), (size, keys)
 
 
-async def test_what_is_seen(run: Path) -> None:
+async def test_what_is_seen(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     app = loaded(run)
     async with app.run_test(size=(140, 45)) as pilot:
         await start(pilot, app)
@@ -185,6 +187,34 @@ async def test_what_is_seen(run: Path) -> None:
             "acc  0",
         ):
             assert words in text(app)
+        # What has not changed is not sent.
+        await until(pilot, lambda: app.browser.idle)
+        await settle(pilot)
+        with monkeypatch.context() as patch:
+            counts = count_frames(patch)
+            for _ in range(5):
+                app._show()
+                await settle(pilot)
+            assert counts["frames"] == 0
+        # Parts are folded and unfolded.
+        assert "▸ 1 prompt" in text(app)
+        for key, part in [
+            ("1", "prompt"),
+            ("2", "response"),
+            ("3", "ground truth"),
+            ("4", "fields"),
+        ]:
+            was = f"▸ {key} {part}" in text(app)
+            await press(pilot, key)
+            assert (f"▸ {key} {part}" in text(app)) is not was
+        await press(pilot, "enter")  # the part at the top
+        assert "▸ 1 prompt" in text(app)
+        # In other colours it is the same.
+        await press(pilot, "2")
+        app.theme = "textual-light"
+        await settle(pilot)
+        assert "answer 4-0" in text(app)
+        check_layout(app)
 
 
 async def test_a_side_pane_shows_the_sample_or_the_list(run: Path) -> None:
@@ -224,11 +254,9 @@ async def test_the_charts_cursor_leads_to_the_samples_of_its_step(run: Path) -> 
         await press(pilot, "f3", "left", "left", "o")
         assert app._cursor is not None
         await until(pilot, lambda: at(app) == (app._cursor, False, 0))
-
-
-async def test_so_does_the_cursor_of_a_zoomed_chart(run: Path) -> None:
-    app = loaded(run)
-    async with app.run_test(size=(100, 30)) as pilot:
+        # So does the cursor of a zoomed chart.
+        await press(pilot, "q", "escape", "escape")
+        await pilot.resize_terminal(100, 30)
         await press(pilot, "f3", "enter", "left", "left", "left", "o")
         assert isinstance(app.screen_stack[-2], ZoomScreen)
         step = app.screen_stack[-2].query_one(ZoomedChart).cursor
@@ -324,15 +352,6 @@ async def test_answers_stay_when_a_newer_step_comes(run: Path) -> None:
         assert at(app) == (4, False, 0)
 
 
-async def test_ends_while_samples_are_read(run: Path) -> None:
-    app = loaded(run)
-    async with app.run_test(size=(120, 30)) as pilot:
-        await start(pilot, app)
-        shown = screen(app)
-        await shown.remove_children()
-        shown.show_samples(app._view(NOW))
-
-
 async def test_scrolls_long_texts_to_their_end(run: Path) -> None:
     write(
         run / "rollouts",
@@ -377,6 +396,20 @@ async def test_filters_by_numbers_and_texts(run: Path) -> None:
         assert "no sample matches, esc clears the filter" in text(app)
         await press(pilot, "escape")
         await until(pilot, lambda: len(screen(app).browse.listing.visible) == 6)
+        # Samples are sorted by any field.
+        await press(pilot, "f")
+        await until(pilot, lambda: at(app) == (4, False, 0))
+        await until(pilot, lambda: screen(app).browse.listing.complete)
+        await press(pilot, "s")
+        assert screen(app).browse.listing.visible == [0, 2, 4, 1, 3, 5]
+        assert "by score▲" in text(app)
+        await press(pilot, "S")
+        assert screen(app).browse.listing.visible == [1, 3, 5, 0, 2, 4]
+        await press(pilot, "s", "s", "s")
+        assert "by acc▼" in text(app)
+        assert screen(app).browse.listing.visible == [5, 4, 3, 2, 1, 0]
+        await press(pilot, "tab", "j")
+        assert at(app) == (4, False, 4)
 
 
 async def test_goes_from_hit_to_hit_and_unfolds(run: Path) -> None:
@@ -421,21 +454,6 @@ async def test_what_cannot_be_understood_is_said_and_asked_again(run: Path) -> N
             app.clear_notifications()
 
 
-async def test_sorts_by_any_field(run: Path) -> None:
-    app = loaded(run)
-    async with app.run_test(size=(120, 30)) as pilot:
-        await start(pilot, app, "s")
-        assert screen(app).browse.listing.visible == [0, 2, 4, 1, 3, 5]
-        assert "by score▲" in text(app)
-        await press(pilot, "S")
-        assert screen(app).browse.listing.visible == [1, 3, 5, 0, 2, 4]
-        await press(pilot, "s", "s", "s")
-        assert "by acc▼" in text(app)
-        assert screen(app).browse.listing.visible == [5, 4, 3, 2, 1, 0]
-        await press(pilot, "tab", "j")
-        assert at(app) == (4, False, 4)
-
-
 # -- one prompt ------------------------------------------------------------------------------------
 
 
@@ -456,24 +474,9 @@ async def test_all_answers_to_a_prompt(run: Path) -> None:
 async def test_the_same_prompt_at_other_steps(run: Path) -> None:
     app = loaded(run)
     async with app.run_test(size=(120, 30)) as pilot:
-        await start(pilot, app, "h")
-        await until(pilot, lambda: "4 of 4 steps" in text(app))
-        await until(pilot, lambda: "answer 1-2" in text(app))
-        assert "answer 1-3" not in text(app)
-        assert "validated" not in text(app)
-        await press(pilot, "g", "enter")
-        await until(pilot, lambda: at(app) == (1, False, 0))
-        await press(pilot, "v", "h")
-        await until(pilot, lambda: "validated 4-1" in text(app))
-        await press(pilot, "h")
-        await until(pilot, lambda: at(app) == (2, True, 0))
-
-
-async def test_an_early_answer_stands_beside_the_chosen_one(run: Path) -> None:
-    app = loaded(run)
-    async with app.run_test(size=(120, 30)) as pilot:
         await start(pilot, app, "n", "h")
         await until(pilot, lambda: "4 of 4 steps" in text(app))
+        # An early answer stands beside the chosen one.
         await until(pilot, lambda: "step 1  ✗ 0" in text(app))
         # The chosen one stays chosen while earlier steps are found.
         titles = next(line for line in lines(app) if "step 1  " in line)
@@ -483,29 +486,26 @@ async def test_an_early_answer_stands_beside_the_chosen_one(run: Path) -> None:
         await press(pilot, "g")
         titles = next(line for line in lines(app) if "step 1  " in line)
         assert "│ step 4  ✗ 0" in titles
+        # All of them are listed, and one is gone to.
+        await until(pilot, lambda: "answer 1-2" in text(app))
+        assert "answer 1-3" not in text(app)
+        assert "validated" not in text(app)
+        await press(pilot, "g", "enter")
+        await until(pilot, lambda: at(app) == (1, False, 0))
+        await press(pilot, "v", "h")
+        await until(pilot, lambda: "validated 4-1" in text(app))
+        await press(pilot, "h")
+        await until(pilot, lambda: at(app) == (2, True, 0))
+        # Beside a list of one there is nothing.
+        await press(pilot, "v", "f")
+        await until(pilot, lambda: at(app) == (4, False, 0))
+        await press(pilot, "h")
+        await until(pilot, lambda: "4 of 4 steps" in text(app))
         await press(pilot, "tab", "j", "h")
         assert "│ step 4" not in text(app)
 
 
 # -- folding ---------------------------------------------------------------------------------------
-
-
-async def test_folds(run: Path) -> None:
-    app = loaded(run)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await start(pilot, app)
-        assert "▸ 1 prompt" in text(app)
-        for key, part in [
-            ("1", "prompt"),
-            ("2", "response"),
-            ("3", "ground truth"),
-            ("4", "fields"),
-        ]:
-            was = f"▸ {key} {part}" in text(app)
-            await press(pilot, key)
-            assert (f"▸ {key} {part}" in text(app)) is not was
-        await press(pilot, "enter")  # the part at the top
-        assert "▸ 1 prompt" in text(app)
 
 
 # -- out of here -----------------------------------------------------------------------------------
@@ -537,7 +537,16 @@ async def test_exports(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.chdir(out)
     app = loaded(run, out)
     async with app.run_test(size=(120, 40)) as pilot:
-        await start(pilot, app, "x")
+        # Where nothing can be written, that is said.
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                "verl_tui.rendering.samples.export.Path.cwd", lambda: tmp_path / "missing"
+            )
+            await start(pilot, app, "x")
+            assert any(
+                f"cannot write to {tmp_path}/missing: No such" in words for words in notices(app)
+            )
+        await press(pilot, "x")
         await until(pilot, lambda: any("1 sample in " in words for words in notices(app)))
         await type_filter(pilot, "score=1")
         await press(pilot, "X")
@@ -552,32 +561,7 @@ async def test_exports(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert len(load([str(out / names[0])], Config(), NOW).runs) == 1  # but it can be looked at
 
 
-async def test_where_nothing_can_be_written(
-    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("verl_tui.rendering.samples.export.Path.cwd", lambda: tmp_path / "missing")
-    app = loaded(run)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await start(pilot, app, "x")
-        assert any(
-            f"cannot write to {tmp_path}/missing: No such" in words for words in notices(app)
-        )
-
-
 # -- robust ----------------------------------------------------------------------------------------
-
-
-async def test_what_has_not_changed_is_not_sent(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    app = loaded(run)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await start(pilot, app)
-        await until(pilot, lambda: app.browser.idle)
-        await settle(pilot)
-        counts = count_frames(monkeypatch)
-        for _ in range(5):
-            app._show()
-            await settle(pilot)
-        assert counts["frames"] == 0
 
 
 @pytest.mark.parametrize(
@@ -666,13 +650,7 @@ async def test_help_begins_with_the_screen_one_is_on(run: Path) -> None:
             assert getattr(binding, "description", "") in said
         await press(pilot, "escape")
         assert isinstance(app.screen, SamplesScreen)
-
-
-async def test_themes(run: Path) -> None:
-    app = loaded(run)
-    async with app.run_test(size=(100, 30)) as pilot:
-        await start(pilot, app)
-        app.theme = "textual-light"
-        await settle(pilot)
-        assert "answer 4-0" in text(app)
-        check_layout(app)
+        # The app may end while samples are read.
+        shown = screen(app)
+        await shown.remove_children()
+        shown.show_samples(app._view(NOW))
