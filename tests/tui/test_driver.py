@@ -149,7 +149,7 @@ def test_a_paste_whose_end_is_lost_ends() -> None:
 
 
 def test_a_paste_that_pauses_goes_on() -> None:
-    parser = KeyParser()
+    parser = KeyParser(pause=60.0)
     heard = [*parser.feed("\x1b[200~some"), *parser.tick(), *parser.feed(" words\x1b[201~q")]
     assert [type(one) for one in heard] == [Paste, Key]
 

@@ -38,8 +38,8 @@ _GLANCE = 0.1
 """Seconds without a key after which to check whether the app is ending."""
 _A_BIT = 0.001
 """Seconds after which an end that was given its time is surely over."""
-_PAUSE = 5.0
-"""Seconds of silence that end a paste: a slow connection may keep the rest of one for a moment."""
+_PAUSE = 1.0
+"""Seconds of silence that end a paste: people who press keys in vain wait that long between two."""
 _PATIENCE = 2.0
 """Most seconds of an orderly end: the terminal may have stopped reading."""
 
