@@ -3,32 +3,19 @@
 from __future__ import annotations
 
 import base64
-import fcntl
 import json
 import os
 import pty
 import re
-import select
-import shutil
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
-import termios
-import time
-from typing import TYPE_CHECKING
 
-import pyte
 import pytest
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from real_terminal import DEADLINE, Pty, restored
 
 pytestmark = pytest.mark.pty
-
-COMMAND = shutil.which("verl-tui", path=os.path.dirname(sys.executable)) or ""  # noqa: PTH120
-DEADLINE = 30.0
 
 
 def line(step: int) -> str:
@@ -36,91 +23,6 @@ def line(step: int) -> str:
         json.dumps({"step": step, "data": {"critic/score/mean": step / 100, "actor/kl_loss": 0.01}})
         + "\n"
     )
-
-
-class Pty:
-    """The command on a pty."""
-
-    def __init__(
-        self,
-        *words: object,
-        size: tuple[int, int] = (120, 40),
-        module: bool = False,
-        errors: Path | None = None,
-        **environment: str,
-    ) -> None:
-        self.pid, self.fd = pty.fork()
-        if self.pid == 0:
-            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
-            for name in ("NO_COLOR", "VERL_TUI_CONFIG", "TMUX", "COLUMNS", "LINES"):
-                os.environ.pop(name, None)
-            os.environ.update({"TERM": "xterm-256color", "COLORTERM": "truecolor", **environment})
-            if errors is not None:
-                os.dup2(os.open(errors, os.O_CREAT | os.O_WRONLY), 2)
-            command = [COMMAND] if COMMAND and not module else [sys.executable, "-m", "verl_tui"]
-            # With its environment as Python knows it: readline sets COLUMNS and LINES behind its
-            # back.
-            os.execve(command[0], [*command, *(str(word) for word in words)], os.environ)
-        self.screen = pyte.Screen(*size)
-        self.stream = pyte.ByteStream(self.screen)
-        self.output = b""
-        self.code: int | None = None
-        self.resize(*size)
-
-    def resize(self, columns: int, rows: int) -> None:
-        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-        self.screen.resize(rows, columns)
-
-    def press(self, keys: bytes) -> None:
-        os.write(self.fd, keys)
-
-    def until(self, *texts: str, gone: str | None = None) -> None:
-        """Read until all texts are on the screen, and one is not."""
-        end = time.monotonic() + DEADLINE
-        while time.monotonic() < end:
-            shown = "\n".join(self.screen.display)
-            if all(text in shown for text in texts) and (gone is None or gone not in shown):
-                return
-            while not self._read() and time.monotonic() < end:
-                pass  # to look at the same screen again takes longer than to draw it
-        pytest.fail(f"{texts} never appeared:\n" + "\n".join(self.screen.display))
-
-    def end(self) -> int:
-        """Read until the command has ended; return its exit code."""
-        end = time.monotonic() + DEADLINE
-        while time.monotonic() < end and self.code is None:
-            self._read()
-            done, status = os.waitpid(self.pid, os.WNOHANG)
-            if done:
-                self.code = os.waitstatus_to_exitcode(status)
-                self.read_for(0.2)  # its last words may still wait
-        assert self.code is not None, "the command goes on"
-        return self.code
-
-    def _read(self) -> bool:
-        """Take what has come, or wait for it a moment; return whether there was something."""
-        if not select.select([self.fd], [], [], 0.05)[0]:
-            return False
-        try:
-            data = os.read(self.fd, 65536)
-        except OSError:  # nobody is at the other end any more
-            time.sleep(0.01)
-            return False
-        self.output += data
-        self.stream.feed(data)
-        return True
-
-    def read_for(self, seconds: float) -> None:
-        """Take what comes for so long."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            self._read()
-
-    def close(self) -> None:
-        if self.code is None:
-            os.kill(self.pid, signal.SIGKILL)
-            os.waitpid(self.pid, 0)
-        os.close(self.fd)
 
 
 @pytest.fixture
@@ -143,13 +45,6 @@ def log(tmp_path):
     path.parent.mkdir()
     path.write_text("".join(line(step) for step in range(1, 50)))
     return path
-
-
-def restored(output: bytes) -> bool:
-    """Tell whether the terminal was left as it was found: main screen, cursor, no mouse reports."""
-    return all(output.rfind(on) < output.rfind(off) for on, off in (
-        (b"\x1b[?1049h", b"\x1b[?1049l"), (b"\x1b[?25l", b"\x1b[?25h"), (b"\x1b[?1000h", b"\x1b[?1000l"),
-    ))  # fmt: skip
 
 
 def test_from_the_first_frame_to_the_last(run, log, tmp_path):

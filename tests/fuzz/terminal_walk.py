@@ -1,0 +1,246 @@
+"""Walk through the installed app on a real pty: keys, mouse, pastes, sizes and bytes of no meaning,
+signals, stopping and going on, while hostile logs change; and say what breaks it.
+
+    python tests/fuzz/terminal_walk.py --walks 20 --steps 500    walks of the seeds 0 to 19
+    python tests/fuzz/terminal_walk.py --seed 7 --steps 500      one that was reported
+
+Whatever comes, the process goes on until it is told to end, ends with success, leaves the terminal
+and its modes as they were, writes nothing behind that, leaves no process, and has had no error of
+its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import signal
+import sys
+import termios
+import time
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from real_terminal import Pty
+
+HERE = Path(__file__).resolve()
+sys.path[:0] = [str(HERE.parents[2]), str(HERE.parents[1])]
+
+_PATIENCE = 30.0
+"""Seconds in which the process must do what it is told, on a busy machine too."""
+_MOMENT = 2.0
+"""Seconds between two keys that are to end the app: more than end a paste whose end was lost."""
+SIZES = ((1, 1), (2, 3), (40, 1), (20, 6), (40, 12), (80, 24), (120, 40), (200, 60))
+_LEAVING = b"qQ\x03\x11\x1a\x1c"
+"""Keys that end the app, stop it or might: a walk would be over."""
+_KEYS = tuple(
+    bytes((byte,)) for byte in range(256) if byte not in _LEAVING and byte != 0x1B
+)  # fmt: skip
+_SEQUENCES = (
+    *(b"\x1b[" + end for end in (b"A", b"B", b"C", b"D", b"H", b"F", b"Z", b"5~", b"6~", b"3~")),
+    *(b"\x1bO" + end for end in (b"P", b"Q", b"R", b"S")), b"\x1b[15~", b"\x1b[17~", b"\r", b"\t",
+    b"\x1b", b"\x1b", b"\x1b[I", b"\x1b[O", b"\x1b[?1;2c", b"\x1b[5;7R", b"\x1b[?2026;2$y",
+    b"\x1b[48;9;9;0;0t", b"\x1b[97u", b"\x1b[1;5C", b"\x1b]11;rgb:0/0/0\x1b\\", b"\x1b[", b"\x1b]",
+    b"\x1bP", b"\x1b[<0;5", b"\x1b[999999999999A", b"\x1b[M !!", b"\xe6\xbc\xa2", b"\xf0\x9f",
+)  # fmt: skip
+_PASTES = (b"", b"kl", b"\x1b[2J\x00\xff", b"x" * 5000, "漢\u202e[red]".encode(), b"\n" * 50)
+_ESCAPES = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])")
+_OTHERS = ("looking at", "reading")
+"""What is written of a file that the world has taken away: no error of ours."""
+
+
+class Walk:
+    """The app in a world of hostile logs, and a seed's way through it."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        """Start the app."""
+        from fuzz.worlds import World
+        from real_terminal import Pty
+
+        self.rng = Random(seed)
+        self.world = World(folder / "logs", seed)
+        self.log = folder / "debug.log"
+        self.terminal: Pty = Pty(
+            *("--debug-log", self.log, self.world.folder),
+            folder=folder,
+            VERL_TUI_STATE="",
+            XDG_CONFIG_HOME=str(folder),
+        )
+        self.before = termios.tcgetattr(self.terminal.fd)
+        self.taken = 0
+
+    def begin(self) -> None:
+        """Wait until there is something on the screen."""
+        self.terminal.until("Help")
+
+    def go(self, steps: int) -> None:
+        """Take so many steps, fewer where one of them ends the app."""
+        for _ in range(steps):
+            self.step()
+            self.taken += 1
+            self.terminal.read_for(self.rng.choice((0, 0, 0, 0.02)))
+            if self._is_over():
+                return
+
+    def step(self) -> None:
+        """Do something to the app, its terminal or its logs."""
+        rng, terminal = self.rng, self.terminal
+        kind = rng.random()
+        if kind < 0.72:
+            terminal.press(b"".join(_keys(rng)))
+        elif kind < 0.84:
+            terminal.resize(*rng.choice(SIZES))
+        elif kind < 0.90:
+            self.world.change(rng.randrange(10**9))
+        elif kind < 0.97:
+            self._signal(signal.SIGWINCH)
+        else:
+            self._stop_and_go_on()
+
+    def _signal(self, number: int) -> None:
+        os.kill(self.terminal.pid, number)
+
+    def _stop_and_go_on(self) -> None:
+        """Stop the process, with or without its knowledge, and let it go on."""
+        self._signal(self.rng.choice((signal.SIGTSTP, signal.SIGSTOP)))
+        end = time.monotonic() + _PATIENCE
+        while not self._is_stopped():
+            assert time.monotonic() < end, "it does not stop"
+            self.terminal.read_for(0.02)
+        self.terminal.resize(*self.rng.choice(SIZES))
+        self._signal(signal.SIGCONT)
+
+    def _is_stopped(self) -> bool:
+        done, status = os.waitpid(self.terminal.pid, os.WNOHANG | os.WUNTRACED)
+        return done != 0 and os.WIFSTOPPED(status)
+
+    def _is_over(self) -> bool:
+        terminal = self.terminal
+        done, status = os.waitpid(terminal.pid, os.WNOHANG)
+        if done:
+            terminal.code = os.waitstatus_to_exitcode(status)
+            terminal.read_for(0.2)
+        return done != 0
+
+    def leave(self) -> None:
+        """Have the app end, if it has not; it may wait for a key of a prompt or a pager first."""
+        terminal = self.terminal
+        terminal.resize(80, 24)
+        for moment in (0.2, *[_MOMENT] * 12):
+            for keys in (b"\x1b", b"\x1b", b"q"):
+                if terminal.code is not None or self._ended_within(moment):
+                    return
+                terminal.press(keys)
+        if self._ended_within(_PATIENCE):
+            return
+        raise AssertionError("it does not end:\n" + "\n".join(terminal.screen.display))
+
+    def _ended_within(self, seconds: float) -> bool:
+        end = time.monotonic() + seconds
+        while not self._is_over():
+            if time.monotonic() > end:
+                return False
+            self.terminal.read_for(0.05)
+        return True
+
+    def wrong(self) -> Iterator[str]:
+        """Yield what is not as it should be after the end."""
+        from real_terminal import restored
+
+        terminal = self.terminal
+        if terminal.code != 0:
+            yield f"it ended with {terminal.code}"
+        if not restored(terminal.output):
+            yield "the terminal is not as it was"
+        if termios.tcgetattr(terminal.fd) != self.before:
+            yield "the modes of the terminal are not as they were"
+        behind = terminal.output.rpartition(b"\x1b[?1049l")[2]
+        if _ESCAPES.sub(b"", behind).strip():
+            yield f"behind the last frame: {behind!r:.500}"
+        if left := _session(terminal.pid):
+            yield f"processes are left: {left}"
+        yield from (line for line in self._errors() if line)
+
+    def _errors(self) -> Iterator[str]:
+        """Yield what the debug log tells of errors."""
+        entries = re.split(r"(?m)^ *\d+\.\d{3} ", self.log.read_text(errors="replace"))
+        for entry in entries:
+            what = entry.partition(" ")[2].lstrip()
+            if "Traceback" in entry and not what.startswith(_OTHERS):
+                yield what[:300] + " … " + what[-600:]
+
+
+def _keys(rng: Random) -> Iterator[bytes]:
+    kind = rng.random()
+    if kind < 0.5:
+        yield from rng.choices(_KEYS[32:127], k=rng.choice((1, 1, 3)))
+    elif kind < 0.75:
+        yield rng.choice(_SEQUENCES)
+    elif kind < 0.85:
+        button, end = rng.choice((0, 2, 32, 35, 64, 65)), rng.choice("Mm")
+        yield f"\x1b[<{button};{rng.randrange(220)};{rng.randrange(70)}{end}".encode()
+    elif kind < 0.9:
+        yield b"\x1b[200~" + rng.choice(_PASTES) + b"\x1b[201~"
+    elif kind < 0.95:
+        yield from rng.choices(_KEYS, k=9)
+    else:
+        yield rng.choice((b"\x10", b"/")) + bytes(rng.choices(b"abcdekl", k=2)) + b"\r"
+
+
+def _session(leader: int) -> list[int]:
+    """Return the processes of a session."""
+    import psutil
+
+    return [pid for pid in psutil.pids() if _leads(leader, pid)]
+
+
+def _leads(leader: int, pid: int) -> bool:
+    try:
+        return os.getsid(pid) == leader
+    except ProcessLookupError:
+        return False
+
+
+def walked(seed: int, steps: int) -> tuple[int, list[str]]:
+    """Return how many steps were taken in the walk of a seed, and what broke."""
+    with TemporaryDirectory() as folder:
+        walk = Walk(Path(folder), seed)
+        try:
+            walk.begin()
+            walk.go(steps)
+            walk.leave()
+            return walk.taken, list(walk.wrong())
+        except (AssertionError, OSError) as error:
+            return walk.taken, [str(error), *walk._errors()]
+        finally:
+            walk.terminal.close()
+
+
+def main() -> int:
+    """Walk as often as the command line says; return 1 if anything broke."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--walks", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=300, help="in each walk")
+    parser.add_argument("--first", type=int, default=0, help="first seed")
+    parser.add_argument("--seed", type=int, help="the walk of this seed only")
+    args = parser.parse_args()
+    seeds = range(args.first, args.first + args.walks) if args.seed is None else (args.seed,)
+    began, together, broken = time.monotonic(), 0, 0
+    for seed in seeds:
+        taken, wrong = walked(seed, args.steps)
+        together, broken = together + taken, broken + bool(wrong)
+        print(f"--seed {seed}: {taken} steps", *wrong, sep="\n    ", flush=True)
+    took = time.monotonic() - began
+    print(f"{len(seeds)} walks, {together:,} steps, {broken} broken, {took:.0f} s")
+    return int(broken > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
