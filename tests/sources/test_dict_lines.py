@@ -311,6 +311,20 @@ def test_a_dict_before_the_first_bar_leaves_the_later_ones_to_their_bars(tmp_pat
     assert list(values(read_run(path), "loss")) == [1, 10, 15]
 
 
+def test_a_dict_between_the_bars_of_two_steps_is_of_the_first(tmp_path: Path) -> None:
+    """So W&B keeps a console, without the clearing and with the bar as it was seen last."""
+    path = tmp_path / "output.log"
+    steps = "".join(f"{bar(at, 40)[1:]}\n{kept_back((at,))}" for at in (1, 2, 3))
+    evaluation = f"{bar(3, 40)[1:]}\n{EVALUATED}{bar(4, 40)[1:]}\n{kept_back((4,))}"
+    left_out = f"{bar(6, 40)[1:]}\n{kept_back((6,))}{bar(7, 40)[1:]}\n"
+    path.write_text(
+        f"{bar(0, 40)[1:]}\n{steps}{evaluation}{kept_back((5,))}{left_out}{bar(8, 40)[1:]}\n"
+    )
+    run = read_run(path)
+    assert values(run, "loss") == {at: at / 8 for at in (1, 2, 3, 4, 5, 6)}
+    assert values(run, "eval_loss") == {3: 0.25}
+
+
 def test_two_dicts_at_one_bar_leave_the_later_ones_to_bars_that_are_known_to_be_in_order(
     tmp_path: Path,
 ) -> None:

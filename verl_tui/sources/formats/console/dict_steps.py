@@ -7,9 +7,9 @@ back until some kilobytes have come together, as Python does wherever it goes to
 So every clearing stands for a dict written at the step of the bar painted next. A dict printed
 between the two is that one; if none is, the n-th dict to come belongs to the n-th clearing.
 
-Consoles without clearings (W&B's `output.log`, edited ones) keep bars and dicts, but not their
-order: there a bar only bounds the steps of the dicts before it. The steps that remain open are
-counted by the logging interval, as are the dicts of a console without any bar.
+Consoles without clearings (W&B's `output.log`, edited ones) keep bars and dicts, but not all bars,
+and not always their order: there the bars around a dict only bound its step. The steps that remain
+open are counted by the logging interval, as are the dicts of a console without any bar.
 """
 
 from __future__ import annotations
@@ -146,6 +146,7 @@ class StepResolver:
             self._start_training()
         if len(self._first) < _MOST_BARS:
             self._first.setdefault(total, at)
+        before = self._last_at(total)
         self._drawn = at, total
         if total == self.total:
             self.at = at
@@ -153,8 +154,14 @@ class StepResolver:
             out += self._paint(at, total)
         elif self._waiting and not self._kept_back and self._may_be_of_training(at, total):
             self._take(at, total)
-            out += self._behind(at)
+            out += self._behind(at, self._between(before, at))
         return out
+
+    def _last_at(self, total: int) -> int | None:
+        """Return the last position of the bar of this length, None if none is known."""
+        if total == self.total:
+            return self.at
+        return self._drawn[0] if self._drawn is not None and self._drawn[1] == total else None
 
     def _paint(self, at: int, total: int) -> list[PlacedDict]:
         """Take a bar that is painted again behind a clearing."""
@@ -228,15 +235,34 @@ class StepResolver:
     def _take(self, at: int, total: int) -> None:
         self.at, self.total = at, total
 
-    def _behind(self, at: int) -> list[PlacedDict]:
-        """Settle the dicts before a bar: a single training dict has the bar's step."""
+    def _between(self, before: int | None, at: int) -> int:
+        """Return the likeliest step of what was printed between two positions of the bar.
+
+        A step moves the bar before its dict is printed. So a dict between two steps in a row is of
+        the first, unless that one has its dict.
+        """
+        if before is None or not before:
+            return at
+        last = self._last
+        if not any(one.training for one in self._waiting):
+            return before if before in (last, at - 1) else at
+        interval = self._interval()
+        if last is not None and interval and before <= last + interval <= at:
+            return last + interval
+        return before if before == at - 1 and before != last else at
+
+    def _behind(self, at: int, step: int | None = None) -> list[PlacedDict]:
+        """Settle the dicts before a bar: a single training dict has a step of its own, or else the
+        bar's.
+        """
         if self._loose or sum(one.training for one in self._waiting) > 1:
             return self._bounded(at)
+        step = at if step is None else step
         waiting, self._waiting = self._waiting, []
         out = []
         for i, one in enumerate(waiting):
             early = not one.training and any(later.training for later in waiting[i:])
-            out.append(self._settle(one, self._last if early and self._last is not None else at))
+            out.append(self._settle(one, self._last if early and self._last is not None else step))
         return out
 
     def _bounded(self, at: int) -> list[PlacedDict]:
