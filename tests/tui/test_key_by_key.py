@@ -52,38 +52,29 @@ def typed(app: App[int]) -> str:
 
 
 @pytest.mark.parametrize(
-    "keys",
+    "boxes",
     [
-        ("f2", "slash", *"kl"),
-        ("m", "slash", *"kl"),
-        ("ctrl+p", *"kl"),
-        *(pytest.param((key, "slash", *"kl"), marks=pytest.mark.thorough) for key in "lo"),
+        (("f2", "slash"), ("m", "slash"), ("ctrl+p",)),
+        pytest.param((("l", "slash"), ("o", "slash")), marks=pytest.mark.thorough),
     ],
 )
 async def test_what_comes_with_the_key_that_opens_a_box_is_typed_into_it(
-    demo: Monitor, keys: tuple[str, ...]
+    demo: Monitor, boxes: tuple[tuple[str, ...], ...]
 ) -> None:
     app = showing(demo)
     async with app.run_test(size=SIZE) as pilot:
         await settle(pilot)
-        await together(pilot, *keys)
-        assert typed(app) == "kl"
-
-
-async def test_a_paste_right_behind_the_key_that_opens_a_box_is_typed_into_it(
-    demo: Monitor,
-) -> None:
-    app = showing(demo)
-    async with app.run_test(size=SIZE) as pilot:
-        await settle(pilot)
+        for keys in boxes:
+            await together(pilot, *keys, *"kl")
+            assert typed(app) == "kl", keys
+            await press(pilot, "escape", "escape", "escape")
+            assert app.screen is dashboard(app)
+            assert not isinstance(app.focused, Input)
+        # So is a paste right behind it.
         await together(pilot, "m", "slash", Paste("grad"), "x")
         assert typed(app) == "gradx"
-
-
-async def test_what_terminals_obey_is_visible_in_a_paste(demo: Monitor) -> None:
-    app = showing(demo)
-    async with app.run_test(size=SIZE) as pilot:
-        await settle(pilot)
+        await press(pilot, "escape", "escape")
+        # What terminals obey is visible in a paste.
         for keys in (("slash",), ("ctrl+p",), ("m", "slash")):
             paste = Paste("k\x1b[31ml \x1b]0;title\x07\x9b2J\x07\x00\u202e\nx")
             await together(pilot, *keys, paste)
@@ -99,13 +90,8 @@ async def test_keys_behind_one_that_closes_a_screen_are_for_the_one_below(demo: 
         await together(pilot, *("m", "escape", "l", "escape", "question_mark", "escape") * 5, "p")
         assert app.screen is dashboard(app)
         assert app._paused
-
-
-async def test_what_is_typed_into_the_palette_is_found_before_enter_takes_it(demo: Monitor) -> None:
-    app = showing(demo)
-    async with app.run_test(size=SIZE) as pilot:
-        await settle(pilot)
-        await together(pilot, "ctrl+p", *"all metrics", "enter")
+        # What is typed into the palette is found before enter takes it.
+        await together(pilot, "p", "ctrl+p", *"all metrics", "enter")
         await until(pilot, lambda: isinstance(app.screen, MetricsScreen))
 
 

@@ -75,23 +75,25 @@ async def test_beside_the_clock_of_a_replay_no_word_stands_without_its_value(tmp
             )
 
 
-@pytest.mark.parametrize("width", [100, 140])  # the help in one column, and in two
-async def test_the_help_of_a_replay_names_each_key_once(tmp_path, width):
+async def test_the_help_of_a_replay_names_each_key_once(tmp_path):
     app, _ = replaying(write_run(tmp_path, "run"))
-    async with app.run_test(size=(width, 45)) as pilot:
+    async with app.run_test(size=(100, 45)) as pilot:
         await press(pilot, "question_mark")
-        said = [
-            re.split(" {2,}", strip.text.strip()) for strip in app.screen.query_one(Rows).strips
-        ]
-        for name, keys in (
-            ("quit", ["q", "Quit"]),
-            ("pause", ["p", "Pause the replay"]),
-            ("reload", ["r", "Play from the beginning"]),
-            ("replay.next", [".", "Next step"]),
-        ):
-            assert [
-                row[at - 2 : at] for row in said for at, cell in enumerate(row) if cell == name
-            ] == [keys]
+        for width in (100, 140):  # in one column, and in two
+            await pilot.resize_terminal(width, 45)
+            await settle(pilot)
+            said = [
+                re.split(" {2,}", strip.text.strip()) for strip in app.screen.query_one(Rows).strips
+            ]
+            for name, keys in (
+                ("quit", ["q", "Quit"]),
+                ("pause", ["p", "Pause the replay"]),
+                ("reload", ["r", "Play from the beginning"]),
+                ("replay.next", [".", "Next step"]),
+            ):
+                assert [
+                    row[at - 2 : at] for row in said for at, cell in enumerate(row) if cell == name
+                ] == [keys], width
 
 
 async def test_it_shows_what_was_known_at_that_moment_and_plays_on(tmp_path):
@@ -140,13 +142,20 @@ async def test_the_shown_run_stays_shown_on_the_way_back(tmp_path):
         assert {run.step for run in app._monitor.runs.values()} == {19}
 
 
-async def test_the_charts_cursor_leads_to_its_step(tmp_path):
-    app, _ = replaying(write_run(tmp_path, "run_7"), at=20)
+async def test_the_charts_cursor_leads_to_its_step(tmp_path, monkeypatch):
+    app, wall = replaying(write_run(tmp_path, "run_7"), at=20)
     async with app.run_test(size=(120, 40), notifications=True) as pilot:
         await press(pilot, "semicolon")
         await until(pilot, lambda: "no cursor" in text(app))
         await press(pilot, "f3", "right", "home", "semicolon")
         await until(pilot, lambda: says_step(app, 1))
+        # A replay that stands draws nothing.
+        app.clear_notifications()
+        await settle(pilot)
+        frames = count_frames(monkeypatch)
+        wall.now += 100
+        await pilot.pause(0.25)
+        assert not frames["frames"]
 
 
 async def test_speed_changes_and_a_pause_holds_over_every_screen(tmp_path):
@@ -161,18 +170,6 @@ async def test_speed_changes_and_a_pause_holds_over_every_screen(tmp_path):
         await press(pilot, "f9", "escape")
         assert "paused" in first(app)
         assert "step 21" in first(app)
-
-
-async def test_a_replay_that_stands_draws_nothing(tmp_path, monkeypatch):
-    app, wall = replaying(write_run(tmp_path, "run_7"), at=20)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await press(pilot)
-        await until(pilot, lambda: "step 20" in first(app))
-        await settle(pilot)
-        frames = count_frames(monkeypatch)
-        wall.now += 100
-        await pilot.pause(0.25)
-        assert not frames["frames"]
 
 
 async def test_help_and_footer_name_the_keys_of_the_replay(tmp_path):
@@ -194,26 +191,27 @@ async def test_help_and_footer_name_the_keys_of_the_replay(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "size",
+    "sizes",
     [
-        (140, 45),
-        (20, 6),
-        *(
-            pytest.param(size, marks=pytest.mark.thorough)
-            for size in ((220, 60), (80, 24), (60, 20), (40, 12))
-        ),
+        ((140, 45), (20, 6)),
+        pytest.param(((220, 60), (80, 24), (60, 20), (40, 12)), marks=pytest.mark.thorough),
     ],
 )
-async def test_every_size_says_that_it_is_a_replay(tmp_path, size):
+async def test_every_size_says_that_it_is_a_replay(tmp_path, sizes):
     app, _ = replaying(write_run(tmp_path, "run_7"), at=20)
-    async with app.run_test(size=size) as pilot:
-        await press(pilot, ".")
-        await until(
-            pilot, lambda: "run_7" in app._monitor.runs and app._monitor.runs["run_7"].step == 21
-        )
-        check_layout(app)
-        assert "paused" in first(app)
-        assert size[0] < 60 or "step 21" in first(app)
+    async with app.run_test(size=sizes[0]) as pilot:
+        for step, size in enumerate(sizes, 21):
+            await pilot.resize_terminal(*size)
+            await press(pilot, ".")
+            await until(
+                pilot,
+                lambda step=step: (
+                    "run_7" in app._monitor.runs and app._monitor.runs["run_7"].step == step
+                ),
+            )
+            check_layout(app)
+            assert "paused" in first(app)
+            assert size[0] < 60 or f"step {step}" in first(app)
 
 
 def test_keys_of_the_replay_are_no_others(tmp_path):

@@ -65,28 +65,38 @@ async def test_any_size_and_any_text(ascii_only: bool) -> None:
     await show_at_sizes(GpusPanel(), SIZES[:: -1 if ascii_only else 1], *views)
 
 
-@pytest.mark.parametrize("width", [32, 40, 60, 82])
-async def test_a_row_for_each_device(width: int) -> None:
-    lines = (await shown(make_view(make_run(), gpus=READING), (width, 10))).split("\n")
-    for i in range(4):
-        assert lines[i + 1][1] == str(i)
-        assert f"{87 - i}%" in lines[i + 1]
-        assert f"{71 + i}°C" in lines[i + 1]
-        assert "512" in lines[i + 1]
-    assert "as logged" not in "".join(lines)
+async def test_a_row_for_each_device() -> None:
+    app = Host(GpusPanel())
+    async with app.run_test(size=(32, 10)) as pilot:
+        app.panel.show(make_view(make_run(), gpus=READING))
+        for width in (32, 40, 60, 82):
+            await pilot.resize_terminal(width, 10)
+            await pilot.pause()
+            lines = app.lines
+            for i in range(4):
+                assert lines[i + 1][1] == str(i), width
+                assert f"{87 - i}%" in lines[i + 1], width
+                assert f"{71 + i}°C" in lines[i + 1], width
+                assert "512" in lines[i + 1], width
+            assert "as logged" not in app.text, width
 
 
 async def test_why_there_are_no_devices() -> None:
-    assert "no NVIDIA driver here" in await shown(
-        make_view(gpus=GpuReading(NOW, (), "no NVIDIA driver here")), (40, 8)
-    )
-    assert "no reading yet" in await shown(make_view(), (40, 8))
-    assert "no GPU found here" in await shown(make_view(gpus=GpuReading(NOW)), (40, 8))
-    text = await shown(
-        make_view(gpus=GpuReading(NOW, GPUS[:1], "1 device does not answer")), (60, 8)
-    )
-    assert "87%" in text
-    assert "1 device does not answer" in text
+    app = Host(GpusPanel())
+    async with app.run_test(size=(40, 8)) as pilot:
+        for gpus, words in (
+            (GpuReading(NOW, (), "no NVIDIA driver here"), "no NVIDIA driver here"),
+            (None, "no reading yet"),
+            (GpuReading(NOW), "no GPU found here"),
+        ):
+            app.panel.show(make_view(gpus=gpus))
+            await pilot.pause()
+            assert words in app.text
+        await pilot.resize_terminal(60, 8)
+        app.panel.show(make_view(gpus=GpuReading(NOW, GPUS[:1], "1 device does not answer")))
+        await pilot.pause()
+        assert "87%" in app.text
+        assert "1 device does not answer" in app.text
 
 
 async def test_what_the_run_has_logged() -> None:
@@ -164,20 +174,20 @@ async def test_an_old_reading_is_called_old() -> None:
         assert app.subtitle_words == "read 3m ago"
 
 
-@pytest.mark.parametrize("size", [(80, 14), (32, 6), (20, 5)])
-async def test_nothing_new_repaints_nothing(
-    size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_nothing_new_repaints_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     app = Host(GpusPanel())
     view = make_view(make_run(columns=LOGGED), gpus=READING)
-    async with app.run_test(size=size) as pilot:
-        for _ in range(3):
-            app.panel.show(view)
-            await pilot.pause()
-        counts = count_paints(monkeypatch)
-        app.panel.show(replace(view, now=NOW + 1))
-        await pilot.pause()
-        assert not counts
+    async with app.run_test(size=(80, 14)) as pilot:
+        for size in ((80, 14), (32, 6), (20, 5)):
+            await pilot.resize_terminal(*size)
+            for _ in range(3):
+                app.panel.show(view)
+                await pilot.pause()
+            with monkeypatch.context() as patch:
+                counts = count_paints(patch)
+                app.panel.show(replace(view, now=NOW + 1))
+                await pilot.pause()
+                assert not counts, size
 
 
 async def test_of_wandbs_system_figures_those_of_the_gpus_are_shown() -> None:

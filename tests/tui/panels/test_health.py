@@ -98,28 +98,40 @@ async def test_findings_stand_apart_only_where_there_is_room() -> None:
 
 
 async def test_what_unfolds_takes_the_place_of_badges() -> None:
-    text = await shown(sick(), (60, 6), "space")
-    assert "policy-collapse" in text
-    assert "Set kl_coef" in await shown(sick(), (60, 6), "space", "pagedown")
-    assert "+1" not in text
-    assert "✖ policy-collapse ▲ kl-high" in await shown(sick(), (60, 6), "space", "space")
-    assert "gpu-idle: the log has no gpu-idle" in await shown(sick(), (60, 6), "v")
-    assert "✖ policy-collapse ▲ kl-high" in await shown(sick(), (60, 6), "v", "v")
+    app = Host(HealthPanel())
+    async with app.run_test(size=(60, 6)) as pilot:
+        app.panel.show(sick())
+        await pilot.press("space")
+        assert "policy-collapse" in app.text
+        assert "+1" not in app.text
+        await pilot.press("space")
+        assert "✖ policy-collapse ▲ kl-high" in app.text
+        await pilot.press("v")
+        assert "gpu-idle: the log has no gpu-idle" in app.text
+        await pilot.press("v")
+        assert "✖ policy-collapse ▲ kl-high" in app.text
+        await pilot.press("space", "pagedown")
+        assert "Set kl_coef" in app.text
 
 
-@pytest.mark.parametrize("key", ["enter", "space"])
-async def test_a_finding_unfolds_and_folds(key: str) -> None:
-    text = await shown(sick(), (60, 24), "j", "j", key)
-    assert "· 0.031" in text
-    assert "→ Raise it." in text
-    assert "source: doc" in text
-    assert "Set kl_coef" not in text
-    assert "Raise it." not in await shown(sick(), (60, 24), "j", "j", key, key)
-
-
-async def test_what_was_not_judged_unfolds() -> None:
-    assert "gpu-idle: the log has no gpu-idle" in await shown(sick(), (60, 24), "v")
-    assert "gpu-idle" not in await shown(sick(), (60, 24), "v", "v")
+async def test_a_finding_unfolds_and_folds() -> None:
+    app = Host(HealthPanel())
+    async with app.run_test(size=(60, 24)) as pilot:
+        app.panel.show(sick())
+        await pilot.press("j", "j")
+        for key in ("enter", "space"):
+            await pilot.press(key)
+            assert "· 0.031" in app.text, key
+            assert "→ Raise it." in app.text, key
+            assert "source: doc" in app.text, key
+            assert "Set kl_coef" not in app.text, key
+            await pilot.press(key)
+            assert "Raise it." not in app.text, key
+        # So does what was not judged.
+        await pilot.press("v")
+        assert "gpu-idle: the log has no gpu-idle" in app.text
+        await pilot.press("v")
+        assert "gpu-idle" not in app.text
 
 
 async def test_mouse() -> None:
@@ -210,25 +222,31 @@ def previewed(*findings: Finding) -> View:
     return shown
 
 
-@pytest.mark.parametrize(
-    ("what", "words"),
-    [
-        (view(skipped=SKIPPED[:1]), "✓ nothing found by 2 rules"),
-        (
-            view(skipped=tuple(NotJudged(r, "") for r in ("kl-high", "kl-low", "reward-low"))),
-            "○ no rule could judge it",
-        ),
-        (make_view(), "○ waiting for a run"),
-        (view(steps=0), "○ waiting for the first step"),
-        (make_view(make_run()), "○ no verdict yet"),
-        (replace(view(), loading=True), "○ reading 45%"),
-        (previewed(), "○ reading 45%; a preview is shown"),
-        (replace(view(skipped=()), ascii_only=True), "+ nothing found by 3 rules"),
-    ],
+NOTHING = (
+    (view(skipped=SKIPPED[:1]), "✓ nothing found by 2 rules"),
+    (
+        view(skipped=tuple(NotJudged(r, "") for r in ("kl-high", "kl-low", "reward-low"))),
+        "○ no rule could judge it",
+    ),
+    (make_view(), "○ waiting for a run"),
+    (view(steps=0), "○ waiting for the first step"),
+    (make_view(make_run()), "○ no verdict yet"),
+    (replace(view(), loading=True), "○ reading 45%"),
+    (previewed(), "○ reading 45%; a preview is shown"),
+    (replace(view(skipped=()), ascii_only=True), "+ nothing found by 3 rules"),
 )
-async def test_words_for_nothing(what: View, words: str) -> None:
-    for size in ((60, 12), (60, 5)):
-        assert words in await shown(what, size)
+"""What is shown, and what is said where no finding is."""
+
+
+async def test_words_for_nothing() -> None:
+    app = Host(HealthPanel())
+    async with app.run_test(size=(60, 12)) as pilot:
+        for what, words in NOTHING:
+            for size in ((60, 12), (60, 5)):
+                await pilot.resize_terminal(*size)
+                app.panel.show(what)
+                await pilot.pause()
+                assert words in app.text, size
 
 
 async def test_the_edge_says_that_findings_are_of_the_end_and_how_far_reading_is(
@@ -267,20 +285,20 @@ async def test_the_edge_counts() -> None:
         assert app.subtitle_words == ""
 
 
-@pytest.mark.parametrize("size", [(120, 20), (40, 12), (36, 5)])
-async def test_nothing_new_repaints_nothing(
-    size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_nothing_new_repaints_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     app = Host(HealthPanel())
-    async with app.run_test(size=size) as pilot:
+    async with app.run_test(size=(120, 20)) as pilot:
         await pilot.press("j", "enter")
-        for _ in range(3):
-            app.panel.show(sick())
-            await pilot.pause()
-        counts = count_paints(monkeypatch)
-        app.panel.show(sick())
-        await pilot.pause()
-        assert not counts
+        for size in ((120, 20), (40, 12), (36, 5)):
+            await pilot.resize_terminal(*size)
+            for _ in range(3):
+                app.panel.show(sick())
+                await pilot.pause()
+            with monkeypatch.context() as patch:
+                counts = count_paints(patch)
+                app.panel.show(sick())
+                await pilot.pause()
+                assert not counts, size
 
 
 async def test_the_scroll_bar_goes_when_it_is_no_longer_needed() -> None:
@@ -326,11 +344,18 @@ async def test_what_only_follows_is_counted_and_unfolds() -> None:
     assert "1 critical · 1 info" in unfolded
 
 
-@pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("ascii_only", [False, True])
-async def test_consequences_at_any_size(size: tuple[int, int], ascii_only: bool) -> None:
+async def test_consequences_at_any_size(ascii_only: bool) -> None:
     what = replace(view(COLLAPSE, FOLLOWS, CLIFF), ascii_only=ascii_only)
-    assert await shown(what, size, "j", "space", "j", "space", "j", "k")
+    app = Host(HealthPanel())
+    async with app.run_test(size=SIZES[0]) as pilot:
+        for size in SIZES:
+            await pilot.resize_terminal(*size)
+            app.panel.show(make_view())  # after which all is folded
+            app.panel.show(what)
+            await pilot.press("j", "space", "j", "space", "j", "k")
+            await pilot.pause()
+            assert app.lines, size
 
 
 async def test_stepping_through_findings_passes_over_what_is_folded() -> None:

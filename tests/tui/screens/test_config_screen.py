@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from textual.app import App
-from watching import NOW, check_layout, loaded, press, settle, text
+from watching import NOW, Typed, check_layout, loaded, press, settle, text
 
 from verl_tui.records import Batch, MetricRows, Settings, SourceStatus
 from verl_tui.rendering.config_rows import (
@@ -272,16 +272,16 @@ async def test_the_cursor_stays_on_its_setting_while_a_filter_comes_and_goes(
         assert first.label == "algorithm"
 
 
-@pytest.mark.parametrize(("width", "edge"), [(80, "[ ] run · esc back"), (44, ") · esc back")])
-async def test_a_filter_leaves_whole_words_in_the_frame_and_the_way_back(
-    runs: list[str], width: int, edge: str
-) -> None:
+async def test_a_filter_leaves_whole_words_in_the_frame_and_the_way_back(runs: list[str]) -> None:
     app = loaded(*runs)
-    async with app.run_test(size=(width, 24)) as pilot:
-        await press(pilot, "c", "slash", *"seed", "enter")
-        last = next(row for row in reversed(text(app).split("\n")) if row.strip())
-        assert "filter: seed (" in last
-        assert f"{edge} " in last
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, "c", "slash", Typed("seed"), "enter")
+        for width, edge in ((80, "[ ] run · esc back"), (44, ") · esc back")):
+            await pilot.resize_terminal(width, 24)
+            await settle(pilot)
+            last = next(row for row in reversed(text(app).split("\n")) if row.strip())
+            assert "filter: seed (" in last
+            assert f"{edge} " in last
 
 
 @pytest.mark.parametrize(

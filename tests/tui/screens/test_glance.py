@@ -203,11 +203,8 @@ async def test_few_rows_look_designed(collapse: Monitor) -> None:
             assert "✖" in text(app) or size == (40, 2)
             for row in shown[1:]:
                 assert row.strip(), "no row is wasted"
-
-
-async def test_in_a_single_row_tab_goes_through_the_panels(collapse: Monitor) -> None:
-    app = showing(collapse)
-    async with app.run_test(size=(80, 1)) as pilot:
+        # In a single row tab goes through the panels.
+        await pilot.resize_terminal(80, 1)
         await settle(pilot)
         assert "run_ppo_collapse" in text(app)
         await press(pilot, "tab")
@@ -222,15 +219,16 @@ async def test_in_a_single_row_tab_goes_through_the_panels(collapse: Monitor) ->
         assert "8400" in text(app)
 
 
-@pytest.mark.parametrize("rows", [1, 2])
-async def test_what_is_opened_in_few_rows_says_something(collapse: Monitor, rows: int) -> None:
+async def test_what_is_opened_in_few_rows_says_something(collapse: Monitor) -> None:
     app = showing(collapse)
-    async with app.run_test(size=(60, rows)) as pilot:
-        for key in ("enter", "c", "t", "i", "C", "A", "question_mark"):
-            await press(pilot, "f3", key)
-            assert app.screen is not dashboard(app), key
-            assert not {"╭", "╰"} & set(text(app)), key
-            assert "Back" not in text(app), "keys are no news"
-            assert lines(app)[0].strip(), key
-            check_layout(app)
-            await press(pilot, "escape")
+    async with app.run_test(size=(60, 1)) as pilot:
+        for rows in (1, 2):
+            await pilot.resize_terminal(60, rows)
+            for key in ("enter", "c", "t", "i", "C", "A", "question_mark"):
+                await press(pilot, "f3", key)
+                assert app.screen is not dashboard(app), key
+                assert not {"╭", "╰"} & set(text(app)), key
+                assert "Back" not in text(app), "keys are no news"
+                assert lines(app)[0].strip(), key
+                check_layout(app)
+                await press(pilot, "escape")

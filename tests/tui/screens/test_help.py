@@ -4,23 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
-from watching import check_layout, dashboard, lines, press, showing, text
+from watching import Typed, check_layout, dashboard, lines, press, settle, showing, text
 
 if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
 
 
-@pytest.mark.parametrize(("size", "columns"), [((160, 45), 2), ((220, 60), 2), ((100, 30), 1)])
-async def test_sections_stand_side_by_side_where_there_is_room(
-    demo: Monitor, size: tuple[int, int], columns: int
-) -> None:
+async def test_sections_stand_side_by_side_where_there_is_room(demo: Monitor) -> None:
     app = showing(demo)
-    async with app.run_test(size=size) as pilot:
+    async with app.run_test(size=(160, 45)) as pilot:
         await press(pilot, "f4", "question_mark")
-        check_layout(app)
-        titles = [row for row in lines(app) if row.count("everywhere") + row.count("focus") > 1]
-        assert bool(titles) == (columns == 2)
+        for size, columns in (((160, 45), 2), ((220, 60), 2), ((100, 30), 1)):
+            await pilot.resize_terminal(*size)
+            await settle(pilot)
+            check_layout(app)
+            titles = [row for row in lines(app) if row.count("everywhere") + row.count("focus") > 1]
+            assert bool(titles) == (columns == 2), size
+        # A task is searched for by its name.
+        await pilot.resize_terminal(100, 40)
+        await press(pilot, "slash", Typed("broke finding"))
+        assert "find out why it broke" in text(app)
+        assert "Next finding" in text(app)
+        assert "Zoom out" not in text(app)
 
 
 async def test_the_help_is_searched_and_left_step_by_step(demo: Monitor) -> None:
@@ -33,18 +38,9 @@ async def test_the_help_is_searched_and_left_step_by_step(demo: Monitor) -> None
         assert any("Y axis with or without outliers" in row for row in found)
         assert "Zoom out" not in text(app)
         assert any("lines" in row and "esc" in row for row in found), "how much, how to leave"
-        await press(pilot, *["backspace"] * 8, *"zzzz")
+        await press(pilot, *["backspace"] * 8, Typed("zzzz"))
         assert "nothing matches" in text(app)
         await press(pilot, "escape")
         assert "All metrics" in text(app)
         await press(pilot, "escape")
         assert app.screen is dashboard(app)
-
-
-async def test_a_task_is_searched_for_by_its_name(demo: Monitor) -> None:
-    app = showing(demo)
-    async with app.run_test(size=(100, 40)) as pilot:
-        await press(pilot, "question_mark", "slash", *"broke finding")
-        assert "find out why it broke" in text(app)
-        assert "Next finding" in text(app)
-        assert "Zoom out" not in text(app)

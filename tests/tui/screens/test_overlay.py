@@ -13,25 +13,25 @@ if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
 
 
-@pytest.mark.parametrize(
-    "key", ["C", "t", *(pytest.param(key, marks=pytest.mark.thorough) for key in "ciA")]
-)
+@pytest.mark.parametrize("keys", ["Ct", pytest.param("ciA", marks=pytest.mark.thorough)])
 async def test_an_overlay_fills_the_screen_unless_that_is_far_wider(
-    tmp_path: Path, key: str
+    tmp_path: Path, keys: str
 ) -> None:
     app = loaded(write_run(tmp_path, "run", 3))
     async with app.run_test(size=(60, 20)) as pilot:
-        await press(pilot, key)
-        for width in (60, 80, 140, 150, 220, 100):
-            await pilot.resize_terminal(width, 20)
-            await settle(pilot)
-            check_layout(app)
-            panel, seen = app.screen.children[0], "\n".join(lines(app))
-            rim = (width - panel.outer_size.width) // 2
-            assert not rim or rim >= 10
-            assert rim or "q Quit" not in seen, "nothing of the dashboard shows through"
-            assert rim or panel.outer_size.height == 20
-            assert bool(rim) is (width == 220 and key in "tiA")
+        for key in keys:
+            await press(pilot, key)
+            for width in (60, 80, 140, 150, 220, 100):
+                await pilot.resize_terminal(width, 20)
+                await settle(pilot)
+                check_layout(app)
+                panel, seen = app.screen.children[0], "\n".join(lines(app))
+                rim = (width - panel.outer_size.width) // 2
+                assert not rim or rim >= 10
+                assert rim or "q Quit" not in seen, "nothing of the dashboard shows through"
+                assert rim or panel.outer_size.height == 20
+                assert bool(rim) is (width == 220 and key in "tiA")
+            await press(pilot, "escape")
 
 
 @pytest.mark.parametrize(

@@ -48,9 +48,8 @@ async def test_a_distribution_is_one_chart_with_a_band(log: Path) -> None:
     app = loaded(log)
     async with app.run_test(size=(140, 45)) as pilot:
         await settle(pilot)
-        data = {
-            chart.data.key: chart.data for chart in dashboard(app).query_one(ChartsPanel).charts
-        }
+        charts = dashboard(app).query_one(ChartsPanel).charts
+        data = {chart.data.key: chart.data for chart in charts}
         assert list(data) == [
             "rewards/mean",
             "actor/pg_loss",
@@ -61,12 +60,29 @@ async def test_a_distribution_is_one_chart_with_a_band(log: Path) -> None:
         assert data["rewards/mean"].title == "reward"
         middle = data["rewards/mean"].spread[2]
         assert (middle.steps[-1], middle.values[-1]) == (STEPS, pytest.approx(0.4 + 0.245))
+        # Quantiles of zeros and ones are not shaded.
+        for key, one in data.items():
+            rows = ChartRenderer().rows(one, 60, 12)
+            shaded = "quartiles" in {role for row in rows for _, role in row}
+            assert shaded is (key in ("rewards/mean", "response_lengths/p50")), key
 
 
 async def test_the_histogram_at_the_cursor(log: Path) -> None:
     app = loaded(log)
     async with app.run_test(size=(80, 24)) as pilot:
-        await press(pilot, "enter")
+        # All metrics list a distribution once.
+        await press(pilot, "m")
+        assert "run  4 metrics" in text(app)
+        await press(pilot, "v")
+        for key in ("rewards/mean", "response_lengths/p50", "correct/mean", "actor/pg_loss"):
+            assert key in text(app)
+        assert not [
+            name
+            for name in (*QUANTILES, "min", "max")
+            if name != "p50" and f"/{name} " in text(app)
+        ]
+        # The histogram is that of the cursor's step.
+        await press(pilot, "escape", "enter")
         assert isinstance(app.screen, ZoomScreen)
         assert "step 40 · 50 values from 0.4 to 0.89, 4% of them" in text(app)
         assert "█" in text(app)
@@ -99,30 +115,3 @@ async def test_it_fits_everywhere(log: Path, size: tuple[int, int], ascii_only: 
         assert ("values from" in text(app)) is (size[1] >= 14)
         if ascii_only:
             assert text(app).isascii()
-
-
-async def test_quantiles_of_zeros_and_ones_are_not_shaded(log: Path) -> None:
-    app = loaded(log)
-    async with app.run_test(size=(140, 45)) as pilot:
-        await settle(pilot)
-        for chart in dashboard(app).query_one(ChartsPanel).charts:
-            rows = ChartRenderer().rows(chart.data, 60, 12)
-            shaded = "quartiles" in {role for row in rows for _, role in row}
-            assert shaded is (chart.data.key in ("rewards/mean", "response_lengths/p50")), (
-                chart.data.key
-            )
-
-
-async def test_all_metrics_list_a_distribution_once(log: Path) -> None:
-    app = loaded(log)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await press(pilot, "m")
-        assert "run  4 metrics" in text(app)
-        await press(pilot, "v")
-        for key in ("rewards/mean", "response_lengths/p50", "correct/mean", "actor/pg_loss"):
-            assert key in text(app)
-        assert not [
-            name
-            for name in (*QUANTILES, "min", "max")
-            if name != "p50" and f"/{name} " in text(app)
-        ]

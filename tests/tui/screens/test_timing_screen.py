@@ -241,11 +241,7 @@ async def test_opens_and_closes(demo: Monitor) -> None:
             assert "update actor" in text(app)
             await press(pilot, key)
             assert not isinstance(app.screen, TimingScreen), key
-
-
-async def test_other_runs(demo: Monitor) -> None:
-    app = showing(demo)
-    async with app.run_test(size=(100, 30)) as pilot:
+        # Other runs are a key away.
         await press(pilot, "t", "left_square_bracket")
         assert "timing of run_ppo_tutorial" in text(app)
 
