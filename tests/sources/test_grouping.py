@@ -274,6 +274,20 @@ def test_a_wandb_run_that_was_copied_through_the_link_to_the_newest_one_is_one_r
     ]
 
 
+def test_the_directory_of_a_wandb_run_may_have_another_name(tree):
+    files = {
+        "exp1/run-abc.wandb": kept("letters"),
+        "exp1/files/output.log": CONSOLE,
+        "exp1/logs/debug-internal.log": CONSOLE,
+        "exp2/run-def.wandb": kept("letters"),
+        "exp2/files/output.log": CONSOLE,
+    }
+    assert list(tree(files).values()) == [
+        ["exp1/files/output.log", "exp1/run-abc.wandb"],
+        ["exp2/files/output.log", "exp2/run-def.wandb"],
+    ]
+
+
 def test_a_tree_without_end_is_left_after_many_directories(tmp_path, monkeypatch):
     monkeypatch.setattr("verl_tui.sources.discovery.directory_walk.MOST_DIRECTORIES", 5)
     for n in range(9):

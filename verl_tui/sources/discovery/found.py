@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
+from stat import S_ISDIR
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
@@ -20,6 +22,9 @@ WANDB = "wandb"
 _WANDB_RUN = pattern(r"^(?:offline-)?run-\d{8}_\d{6}-(.+)$")
 _LATEST = "latest-run"
 """W&B's link to the directory of the newest run; a copy made through it has no other name."""
+_WANDB_LOG = ".wandb"
+_IN_WANDB_RUN = ("files", "logs")
+"""Directories beside the log of a W&B run."""
 _HPARAMS = pattern(r"\d{10}\.\d+")
 """A folder in which torch's `SummaryWriter.add_hparams` puts an event file of its own, named by the
 time.
@@ -84,18 +89,36 @@ class Folder:
 
 
 def wandb_id(path: Path) -> str | None:
-    """Return the id of the W&B run whose directory a path lies in, None outside of any."""
+    """Return the id of the W&B run whose directory a path lies in, None outside of any.
+
+    A directory that was renamed is known by the log in it.
+    """
     for below, part in enumerate(reversed(path.parts)):
         if (found := _WANDB_RUN.match(part)) is not None:
             return found.group(1)
         if part == _LATEST:
-            return _id_in(path.parents[below - 1] if below else path)
-    return None
+            return _id_in(path.parents[below - 1] if below else path) or _LATEST
+        if part in _IN_WANDB_RUN and (known := _id_in(path.parents[below])) is not None:
+            return known
+    return _id_in(path.parent) if path.suffix == _WANDB_LOG else _id_in(path)
 
 
-def _id_in(directory: Path) -> str:
-    logs = (log.stem.removeprefix("run-") for log in directory.glob("run-*.wandb"))
-    return min(logs, default=_LATEST)
+def _id_in(directory: Path) -> str | None:
+    """Return the id of the run whose W&B log lies in a directory beside its files, if one does."""
+    try:
+        status = directory.stat()
+    except OSError:
+        return None
+    return _id_of_log(directory, status.st_mtime_ns) if S_ISDIR(status.st_mode) else None
+
+
+@lru_cache(maxsize=1024)
+def _id_of_log(directory: Path, _changed: int) -> str | None:
+    """The same of a directory that has not changed since it was looked at."""
+    logs = [log.stem.removeprefix("run-") for log in directory.glob(f"run-*{_WANDB_LOG}")]
+    return (
+        min(logs) if logs and any((directory / name).is_dir() for name in _IN_WANDB_RUN) else None
+    )
 
 
 def is_events(path: Path) -> bool:
