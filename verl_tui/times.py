@@ -19,6 +19,8 @@ COMPUTERS = 1e9
 """Seconds since the epoch, in 2001: an earlier time counts from elsewhere, such as the start of a
 program.
 """
+_YEAR = 365.25
+"""Days."""
 EARLIEST, LATEST = -6e10, 1e11
 """Seconds since the epoch, in the years 68 and 5138, beyond which a time is none: calendars end
 with the year 9999, and milliseconds are larger.
@@ -110,8 +112,13 @@ def duration(seconds: float | None) -> str:
 
 def age(seconds: float | None) -> str:
     """Return an age that changes seldom, so that a quiet screen stays quiet: `now`, `20s`, `3m`,
-    `2h 10m`.
+    `2h 10m`, `12d`, `4.7y`.
     """
-    if seconds is not None and 0 <= seconds < 60:
+    if seconds is None or not 0 <= seconds < float("inf"):
+        return duration(seconds)
+    if seconds < 60:
         return "now" if seconds < 10 else f"{int(seconds // 10) * 10}s"
-    return duration(seconds)
+    days = seconds / 86_400
+    if days >= 2 * _YEAR:
+        return f"{days / _YEAR:.1f}y"
+    return f"{int(days)}d" if days >= 10 else duration(seconds)

@@ -294,7 +294,7 @@ def test_many_broken_metrics_are_one_finding() -> None:
     columns = {f"actor/x{i}": [1.0, NAN] for i in range(30)}
     found = judge(planted(columns)).findings
     assert len(found) == 1
-    assert "29 further metrics" in found[0].message
+    assert "29 other metrics" in found[0].message
     assert len(found[0].evidence) == 9
 
 

@@ -140,7 +140,7 @@ def test_gradients_of_solved_groups_are_no_measure(share: float, rest: float) ->
     assert not [one for one in verdict.history if one.id == "grad-norm-spike"]
     told = found(judge(planted({"actor/grad_norm": [*values, 60.0]})), "grad-norm-spike")
     assert told is not None
-    assert "from a usual 0;" not in told.message
+    assert "from its usual 0;" not in told.message
 
 
 def test_what_comes_again_and_again_is_no_spike() -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.finding import Severity
 from verl_tui.rendering.charts.downsample import TREND_POINTS, trend
+from verl_tui.rendering.charts.plan import plan_charts
 from verl_tui.rendering.charts.sparkline import sparkline
 from verl_tui.rendering.charts.symbols import ASCII, UNICODE
 from verl_tui.rendering.charts.validation import newest_and_best
@@ -19,6 +20,7 @@ from verl_tui.rendering.text.printable import middle
 from verl_tui.rendering.text.short_names import short_names
 from verl_tui.runs.time.rates import steps_per_minute
 from verl_tui.runs.views.state import State, is_evaluation, remaining, silence
+from verl_tui.text import one_line
 from verl_tui.times import age, duration
 
 if TYPE_CHECKING:
@@ -153,17 +155,17 @@ def _step(step: int, total: int | None, current: State | Unread) -> Part:
             _text(90, exact_step(step)),
         ]
     if current is State.FINISHED and step >= total:
-        return [_text(24, f"all {total} steps"), _text(90, exact_step(step))]
-    whole = f"{step} of {total} ({percent_done(step / total)})"
+        whole = [(24, f"all {total} steps"), (26, f"{total} steps"), (44, f"step {total}")]
+        return [_text(*one) for one in (*whole, (90, exact_step(step)))]
+    whole_way = f"{step} of {total} ({percent_done(step / total)})"
     short = f"{exact_step(step)}/{exact_step(total)}"
-    variants = [(24, f"step {whole}"), (48, whole), (72, short), (90, exact_step(step))]
-    return [_text(priority, text) for priority, text in variants]
+    variants = [(24, f"step {whole_way}"), (48, whole_way), (56, f"step {short}"), (72, short)]
+    return [_text(*one) for one in (*variants, (90, exact_step(step)))]
 
 
 def _figures(view: View, run: Run) -> Iterator[Part]:
     """Yield reward, validation, KL, the worst finding and the GPUs."""
-    learned = ("reward", "r") if run.loss_alone is None else ("loss", "loss")
-    key = run.loss_alone or run.indicators.get("reward")
+    key, *learned = _learned(run)
     yield _metric(view, run, key, *learned, (70, 58, 54))
     yield [
         _text(priority, words)
@@ -174,6 +176,20 @@ def _figures(view: View, run: Run) -> Iterator[Part]:
         yield _metric(view, run, run.indicators[found], "KL", "KL", (60, 52, 46))
     yield _finding(view, run)
     yield _devices(view)
+
+
+def _learned(run: Run) -> tuple[str | None, str, str]:
+    """Return the metric that says most of what a run has learned, with its name, long and short:
+    of a run without rewards its loss, else what its first chart shows.
+    """
+    if run.loss_alone is not None:
+        return run.loss_alone, "loss", "loss"
+    if "reward" in run.indicators:
+        return run.indicators["reward"], "reward", "r"
+    first = next(iter(plan_charts(run, ())), None)
+    if first is None or is_evaluation(run):
+        return None, "", ""
+    return first.key, middle(first.label, 24), middle(first.label, 12)
 
 
 def _scores(view: View, run: Run) -> Part:
@@ -208,7 +224,8 @@ def _forecast(view: View, run: Run) -> Iterator[Part]:
             yield [_text(9, f"{compact(rate.value)} {rate.unit}", "dim")]
     if (quiet := silence(run, view.now)) is not None:
         ago = " ago" if quiet >= 10 else ""
-        yield [_text(10, f"last record {age(quiet)}{ago}", "dim"), _text(14, age(quiet), "dim")]
+        words = f"{age(quiet)}{ago}"
+        yield [_text(10, f"last record {words}", "dim"), _text(14, words, "dim")]
 
 
 def _sources(view: View, run: Run) -> Iterator[Part]:
@@ -264,6 +281,7 @@ def _finding(view: View, run: Run) -> Part:
     mark, role = _MARKS[worst.severity][view.ascii_only], _ROLES[worst.severity]
     since = "" if worst.since_step is None else f" since {exact_step(worst.since_step)}"
     variants = (
+        (13, f"{mark} {one_line(worst.message, 200)}{more}"),
         (36, f"{mark} {worst.id}{since}{more}"),
         (76, f"{mark} {worst.id}{more}"),
         (80, f"{mark} {middle(worst.id, 12, ascii_only=view.ascii_only)}{more}"),

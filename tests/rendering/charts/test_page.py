@@ -60,8 +60,8 @@ def test_few_charts_leave_no_hole(count: int, columns: int) -> None:
 
 
 def test_rows_that_are_left_over_go_to_the_first_charts() -> None:
-    heights = [tile.height for tile in ChartPage(CHARTS[:4]).fitted(30, 11, None).tiles(30, 11)]
-    assert heights == [3, 3, 3, 2]
+    heights = [tile.height for tile in ChartPage(CHARTS[:4]).fitted(30, 15, None).tiles(30, 15)]
+    assert heights == [4, 4, 4, 3]
 
 
 def test_the_last_page_is_shown_where_the_list_is_shorter_than_before() -> None:
@@ -108,3 +108,11 @@ def test_where_there_are_no_rewards_the_loss_comes_first() -> None:
     rewarded = trained_on("loss", "kl", "reward")
     assert plan_charts(rewarded, ())[0].key == "reward"
     assert plan_charts(tuned, ("timing_s/step",))[0].key == "timing_s/step"
+
+
+@pytest.mark.parametrize(("height", "rows"), [(30, 1), (34, 1), (52, 2), (70, 2)])
+def test_charts_without_a_plot_have_one_form(height: int, rows: int) -> None:
+    page = ChartPage(CHARTS[:26]).fitted(30, height, None)
+    tiles = page.tiles(30, height)
+    assert {tile.height for tile in tiles} == {rows}
+    assert [tile.y for tile in tiles] == [at * rows for at in range(26)]

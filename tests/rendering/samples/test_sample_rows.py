@@ -16,10 +16,11 @@ from verl_tui.on_demand.samples import SampleBrowser
 from verl_tui.records import Sample
 from verl_tui.rendering.samples.body import body_rows
 from verl_tui.rendering.samples.listing import SampleListing
-from verl_tui.rendering.samples.panel_rows import header_height, header_rows
+from verl_tui.rendering.samples.panel_rows import header_height, header_rows, no_samples
 from verl_tui.rendering.samples.query import SampleQuery
 from verl_tui.rendering.samples.sample_order import SampleOrder
 from verl_tui.rendering.samples.short_row import short_row
+from verl_tui.runs.run import Run
 from verl_tui.runs.samples import Place, Samples
 from verl_tui.text import safe
 
@@ -314,3 +315,13 @@ def test_one_row_is_never_too_wide(text: str, width: int) -> None:
     row = in_short(sample(120, 0, response=shown, ground_truth=shown), width)
     assert cell_len(row) <= width
     assert "\x1b" not in row
+
+
+@pytest.mark.parametrize(
+    ("width", "said"),
+    [(15, "Samples: none"), (40, "Samples: none"), (60, "(f6: how to have them written)")],
+)
+def test_that_there_are_no_samples_is_never_cut(width: int, said: str) -> None:
+    (row,) = texts(no_samples(Run("r"), width, opens="f6"))
+    assert row.endswith(said)
+    assert cell_len(row) <= width

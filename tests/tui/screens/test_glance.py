@@ -124,6 +124,37 @@ def test_progress_is_said_as_a_colleague_would(tmp_path: Path) -> None:
     assert "finished  all 30 steps" in told(tmp_path, 30)
 
 
+def test_a_number_of_steps_says_that_it_is_one(tmp_path: Path) -> None:
+    folder = tmp_path / "qwen2"
+    folder.mkdir()
+    path = folder / "train.log"
+    text = "".join(f"step:{step} - critic/score/mean:0.5\n" for step in range(1, 211))
+    path.write_text(text)
+    (folder / "config.yaml").write_text("trainer: {total_training_steps: 210}\n")
+    os.utime(path, (NOW - 420.0, NOW - 420.0))
+    view = showing(load([str(folder)], Config(), NOW))._view(NOW)
+    assert words(one_row(view, 42, alone=False)).endswith("finished  all 210 steps  7m ago")
+    assert words(one_row(view, 27, alone=False)).endswith("finished  210 steps")
+    assert words(one_row(view, 25, alone=False)).endswith("finished  step 210")
+
+
+def test_a_crash_is_told_where_there_is_room_for_it(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    path.write_text("step:1 - a:1\nTraceback (most recent call last):\nRuntimeError: no disk\n")
+    view = showing(load([str(path)], Config(), NOW))._view(NOW)
+    assert "✖ the run crashed at step 1: RuntimeError: no disk" in words(
+        one_row(view, 120, alone=True)
+    )
+
+
+def test_without_rewards_and_losses_the_first_chart_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    lines = [{"step": step, "data": {"distance": 2.5}} for step in (1, 2)]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    view = showing(load([str(path)], Config(), NOW))._view(NOW)
+    assert "distance ▄▄ 2.5" in words(one_row(view, 60, alone=True))
+
+
 def test_where_there_are_no_rewards_the_loss_is_said(tmp_path: Path) -> None:
     path = tmp_path / "sft.log"
     path.write_text("".join(f"step:{n} - train/loss:{1 / n} - train/lr:0.1\n" for n in (1, 2)))

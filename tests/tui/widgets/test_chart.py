@@ -360,7 +360,7 @@ def test_the_scale_of_another_series_is_not_kept():
 
 
 def enveloped(low, high):
-    mean = Column(range(200), [0.5 + 0.001 * (i % 90) for i in range(200)])
+    mean = Column(range(200), [0.3 + 0.005 * (i % 90) for i in range(200)])
     return ChartData(
         "reward",
         lines=(ChartLine(mean),),
@@ -387,6 +387,14 @@ def test_an_envelope_that_says_nothing_is_left_out(edges):
 def test_an_envelope_that_says_something_is_drawn(edges):
     drawn = ChartRenderer().rows(enveloped(*edges), 80, 24)
     assert any(role == "envelope" for row in drawn for _, role in row)
+
+
+def test_an_envelope_that_would_press_the_curve_flat_is_left_out():
+    data = enveloped([0.0] * 200, [4.0 if i < 20 else 1.0 + 0.01 * i for i in range(200)])
+    drawn = ChartRenderer().rows(data, 80, 24)
+    assert drawn == ChartRenderer().rows(replace(data, envelope=None), 80, 24)
+    late = replace(data, lines=(ChartLine(Column(range(200), [2.0] * 200)),))
+    assert any(role == "envelope" for row in ChartRenderer().rows(late, 80, 24) for _, role in row)
 
 
 def test_an_envelope_counts_where_it_is_looked_at():

@@ -87,7 +87,7 @@ class Shift(Condition):
                 verb = "rose" if self._way > 0 else "fell"
                 since = points[len(points) - self._recent][0]
                 self._begin(
-                    since, step, f"{verb} from a usual {number(usual)} to {number(fmean(last))}"
+                    since, step, f"{verb} from its usual {number(usual)} to {number(fmean(last))}"
                 )
                 return
 
@@ -97,7 +97,7 @@ class Shift(Condition):
             return None
         since, (step, last) = self._first(), self._points[-1]
         verb = "risen" if self._way > 0 else "fallen"
-        way = f"from a usual {number(self.usual)} to {number(fmean(self._last()))}"
+        way = f"from its usual {number(self.usual)} to {number(fmean(self._last()))}"
         return Report(
             f"{words.title} has {verb} {way} since step {since}",
             since,

@@ -149,7 +149,7 @@ class Jump(Condition):
         self._jumps.append((step, value, usual))
         self._quiet = 0
         if self.breaches.open is None:
-            self._begin(step, step, f"jumped to {number(value)} from a usual {number(usual)}")
+            self._begin(step, step, f"jumped to {number(value)} from its usual {number(usual)}")
 
     def _is_jump(self, value: float) -> bool:
         leap, level = self._leap, self._past.median()
@@ -166,9 +166,8 @@ class Jump(Condition):
         step, value, level = max(self._jumps, key=lambda jump: jump[1])
         since = self._first()
         count = len(self._jumps)
-        message = (
-            f"{words.title} jumped to {number(value)} at step {step}, from a usual {number(level)}"
-        )
+        jump = f"jumped to {number(value)} at step {step}, from its usual {number(level)}"
+        message = f"{words.title} {jump}"
         if count > 1:
             last = self._jumps[-1][0]
             message += f"; {count} such points since step {since}, the last at {last}"
@@ -249,7 +248,7 @@ class Surge(Condition):
         if all(value > limit for _, value in self._recent):
             self._since = (self._recent[0][0], level)
             self._held.clear()
-            what = f"rose beyond {number(limit)}, from a usual {number(level)}"
+            what = f"rose beyond {number(limit)}, from its usual {number(level)}"
             self._begin(self._since[0], self._recent[-1][0], what)
 
     def report(self, words: Wording) -> Report | None:

@@ -205,7 +205,7 @@ class NotFinite(Diagnosis):
     def _finding(self, broken: list[_BrokenPoints]) -> Finding:
         rule, worst = self.rule, broken[0]
         others = (
-            f"; {len(broken) - 1} further metric{'s' * (len(broken) > 2)} too"
+            f"; the same holds for {len(broken) - 1} other metric{'s' * (len(broken) > 2)}"
             if len(broken) > 1
             else ""
         )

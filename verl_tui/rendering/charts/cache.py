@@ -37,6 +37,8 @@ _ALIKE = 0.9
 heuristic: scores of 0 and 1 have a 0 and a 1 in nearly every batch, while spreads that mean
 something differ from step to step.
 """
+_LEAST_SHARE = 0.25
+"""Share of the height below which a curve says too little: a heuristic."""
 _FEW = 3
 """Values of a quantile, and half of those of all, up to which they tell nothing that the mean does
 not: where scores are 0 or 1 they jump between these and what lies between two values. A heuristic.
@@ -106,7 +108,7 @@ class ChartCache:
 
     def without_flat_envelope(self, data: ChartData, first: int, last: int) -> ChartData:
         """Return what to draw between two steps: no envelope of which neither edge says anything
-        there.
+        there, and none that would press the curve flat.
         """
         if data.spread and data.main is not None and self._says_nothing(data, first, last):
             data = replace(data, spread=())
@@ -122,7 +124,8 @@ class ChartCache:
             subject != self._mute[0]
         ):  # to look at thousands of points takes a third of a millisecond
             self._mute = (subject, all(_uniform(points, first, last) for points in data.envelope))
-        return replace(data, envelope=None) if self._mute[1] else data
+        mute = self._mute[1] or _presses_flat(data, first, last)
+        return replace(data, envelope=None) if mute else data
 
     def _says_nothing(self, data: ChartData, first: int, last: int) -> bool:
         """Return whether the quantiles have so few values that they jump between these, as those of
@@ -176,6 +179,16 @@ class ChartCache:
             if key[0] in self._used and averages & self._used
         }
         self._used.clear()
+
+
+def _presses_flat(data: ChartData, first: int, last: int) -> bool:
+    """Return whether the curve would take little of the height beside its envelope."""
+    whole = _value_range_of(data, first, last)
+    curve = _value_range_of(replace(data, envelope=None), first, last)
+    if data.log_y or whole is None or curve is None:
+        return False
+    height = curve[1] / 2 - curve[0] / 2  # halves: the difference of two may be too large
+    return 0 < height < _LEAST_SHARE * (whole[1] / 2 - whole[0] / 2)
 
 
 def _value_range_of(data: ChartData, first: int, last: int) -> tuple[float, float] | None:

@@ -23,6 +23,10 @@ _LEAST_WIDTH, _LEAST_HEIGHT = 26, 6
 """Cells below which a chart says less than a line of text with a sparkline."""
 _GOOD_WIDTH, _GOOD_HEIGHT = 38, 7
 """Cells from which on more room goes into more charts rather than larger ones."""
+_PLOT_HEIGHT = 3
+"""Rows from which on a chart has a plot: below, a row more is another form."""
+_SPARE = 1 / 3
+"""Share of the rows that may stay empty for that."""
 _ALWAYS = "reward"
 """The indicator that is a chart even where it is constant: that it does not move says most."""
 _ENOUGH = 8
@@ -179,6 +183,8 @@ class ChartPage:
         lines, used = -(-in_rows // columns), -(-(count - in_rows) // columns)
         rows = self.rows if (height - lines) // self.rows >= _LEAST_HEIGHT else max(1, used)
         each, over = divmod(height - lines, rows)
+        if each < _PLOT_HEIGHT and over <= height * _SPARE:
+            over = 0  # one form for all, rather than a few charts that look unlike the others
         levels = [at * each + min(at, over) for at in range(rows + 1)]  # the first have more
         tops = [*levels[: used + 1], *range(levels[used] + 1, levels[used] + lines + 1)]
         edges = [at * (width + 1) // columns for at in range(columns + 1)]

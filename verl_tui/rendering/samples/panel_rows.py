@@ -211,11 +211,18 @@ def empty_rows(run: Run | None, width: int, *, loading: bool = False) -> list[Pi
     return [[(line, "dim")] for sentence in sentences for line in wrap(sentence, width)]
 
 
-def no_samples(run: Run | None, width: int, *, loading: bool = False) -> list[Pieces]:
-    """Say in one row that there is no sample, and how to get some."""
+def no_samples(run: Run | None, width: int, *, opens: str, loading: bool = False) -> list[Pieces]:
+    """Say in one row that there is no sample, and how to get some; in little room, which key opens
+    the screen that says so.
+    """
     if run is None or loading:
         return [[("Samples: none yet", "dim")]]
-    return [[(fit(f"Samples: none yet. {_where_samples_are(run)}", width), "dim")]]
+    ways = (
+        f"Samples: none. {_where_samples_are(run)}",
+        f"Samples: none ({opens}: how to have them written)",
+        "Samples: none",
+    )
+    return [[(next((one for one in ways if cell_len(one) <= width), fit(ways[-1], width)), "dim")]]
 
 
 def _where_samples_are(run: Run) -> str:

@@ -18,6 +18,7 @@ HINT_KEYS: Mapping[str, str] = {
     "samples.back": "esc",
     "sources": "i",
     "samples.open": "o",
+    "panel.samples": "f6",
     "samples.follow": "f",
     "samples.unfold": "u",
     "health.not_judged": "v",

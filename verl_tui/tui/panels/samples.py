@@ -50,9 +50,8 @@ _MOST, _LEAST = 12, 3
 """Most rows that a sample asks for, and those kept for one that is not read yet."""
 _PLACE = """
     &.-column > #samples { column-span: 2; }
-    &.-low > #samples, &.-flat > #samples, &.-narrow > #samples { display: none; }
-    &.-low.-samples > #samples, &.-flat.-samples > #samples,
-    &.-narrow.-tall.-samples > #samples { display: block; }
+    &.-flat > #samples, &.-narrow.-low > #samples { display: none; }
+    &.-flat.-samples > #samples, &.-narrow.-low.-samples > #samples { display: block; }
 """
 """Its place in each layout of the dashboard."""
 
@@ -326,8 +325,10 @@ class SamplesPanel(Panel, RoleStyled):
         """Return the rows to show while there is no sample."""
         page = self._position.page
         if page is None:
-            write = no_samples if self._short else empty_rows
-            return write(view.run, width, loading=view.loading)
+            if not self._short:
+                return empty_rows(view.run, width, loading=view.loading)
+            opens = view.keys["panel.samples"]
+            return no_samples(view.run, width, opens=opens, loading=view.loading)
         reading = "reading ..." if view.ascii_only else "reading …"
         return [[(page.problem or reading, "dim")]]
 
