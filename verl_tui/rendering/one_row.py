@@ -165,8 +165,8 @@ def _step(step: int, total: int | None, current: State | Unread) -> Part:
 
 def _figures(view: View, run: Run) -> Iterator[Part]:
     """Yield reward, validation, KL, the worst finding and the GPUs."""
-    key, *learned = _learned(run)
-    yield _metric(view, run, key, *learned, (70, 58, 54))
+    key, label, short = _learned(run)
+    yield _metric(view, run, key, label, short, (70, 58, 54))
     yield [
         _text(priority, words)
         for priority, words in zip((28, 29, 53), newest_and_best(run), strict=False)

@@ -116,3 +116,8 @@ def test_charts_without_a_plot_have_one_form(height: int, rows: int) -> None:
     tiles = page.tiles(30, height)
     assert {tile.height for tile in tiles} == {rows}
     assert [tile.y for tile in tiles] == [at * rows for at in range(26)]
+
+
+@pytest.mark.parametrize(("count", "columns"), [(2, 2), (3, 3), (4, 2), (5, 5), (8, 4), (30, 5)])
+def test_on_a_large_screen_charts_are_wider_than_tall(count: int, columns: int) -> None:
+    assert ChartPage(CHARTS[:count]).fitted(216, 54, None).columns == columns

@@ -34,6 +34,15 @@ VALIDATION = (
             14,
             ["tokens of…min", "tokens of…max"],
         ),
+        (
+            tuple(
+                f"system/gpu.{number}.memoryAllocated{unit}"
+                for number in (0, 1)
+                for unit in ("", "Bytes")
+            ),
+            10,
+            ["…0.me…ated", "…0.me…ytes", "…1.me…ated", "…1.me…ytes"],
+        ),
     ],
 )
 def test_what_names_share_is_cut_first(

@@ -112,9 +112,15 @@ class ChartCache:
         """
         if data.spread and data.main is not None and self._says_nothing(data, first, last):
             data = replace(data, spread=())
-        if data.envelope is None:
+        if data.envelope is None or self._is_told(data, data.envelope, first, last):
             return data
-        pyramids = [points.pyramid for points in data.envelope]
+        return replace(data, envelope=None)
+
+    def _is_told(
+        self, data: ChartData, envelope: tuple[Points, Points], first: int, last: int
+    ) -> bool:
+        """Return whether an envelope says something between two steps, and leaves room."""
+        pyramids = [points.pyramid for points in envelope]
         subject = (
             first,
             last,
@@ -123,9 +129,8 @@ class ChartCache:
         if (
             subject != self._mute[0]
         ):  # to look at thousands of points takes a third of a millisecond
-            self._mute = (subject, all(_uniform(points, first, last) for points in data.envelope))
-        mute = self._mute[1] or _presses_flat(data, first, last)
-        return replace(data, envelope=None) if mute else data
+            self._mute = (subject, all(_uniform(points, first, last) for points in envelope))
+        return not self._mute[1] and not _presses_flat(data, first, last)
 
     def _says_nothing(self, data: ChartData, first: int, last: int) -> bool:
         """Return whether the quantiles have so few values that they jump between these, as those of

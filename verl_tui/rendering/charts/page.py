@@ -27,6 +27,8 @@ _PLOT_HEIGHT = 3
 """Rows from which on a chart has a plot: below, a row more is another form."""
 _SPARE = 1 / 3
 """Share of the rows that may stay empty for that."""
+_AS_WIDE = 2
+"""Columns of cells that are about as wide as a row of them is tall."""
 _ALWAYS = "reward"
 """The indicator that is a chart even where it is constant: that it does not move says most."""
 _ENOUGH = 8
@@ -166,6 +168,7 @@ class ChartPage:
         varying, count = sum(not one.in_row for one in self.listed), len(self.listed)
         columns, rows = _grid(width, height)
         columns = _evenly(max(1, min(columns, varying or count)), rows, varying)
+        columns = _not_narrow(columns, rows, varying, width, height)
         starts = _starts(columns, rows, height, varying, count)
         slots = max(stop - start for start, stop in zip(starts, (*starts[1:], count), strict=True))
         at = next((i for i, one in enumerate(self.listed) if one.shows(key)), None) if key else None
@@ -262,6 +265,17 @@ def _evenly(columns: int, rows: int, varying: int) -> int:
     """Return the columns that a single page has least gaps with: four charts stand two by two."""
     used = -(-varying // columns)
     return columns if used > rows or not used else -(-varying // used)
+
+
+def _not_narrow(columns: int, rows: int, varying: int, width: int, height: int) -> int:
+    """Return fewer columns where charts on a single page would be taller than wide, and fewer leave
+    no gap.
+    """
+    used = -(-varying // columns)
+    if used > rows or width * used >= _AS_WIDE * height * columns:
+        return columns
+    without_gap = (n for n in range(columns - 1, 1, -1) if varying % n == 0)
+    return next((n for n in without_gap if varying // n <= rows), columns)
 
 
 def _starts(columns: int, rows: int, height: int, varying: int, count: int) -> tuple[int, ...]:

@@ -85,6 +85,8 @@ def distinct_names(names: Sequence[str], cells: int, *, ascii_only: bool = False
     mark = ellipsis(ascii_only=ascii_only)
     for group in _looking_alike(short):
         short |= _without_shared_start(group, cells, mark)
+    if still := [name for group in _looking_alike(short) for name in group]:
+        short |= _in_the_middle(still, cells, mark)
     return short
 
 
@@ -100,6 +102,13 @@ def _without_shared_start(names: Sequence[str], cells: int, mark: str) -> dict[s
         if len(set(found.values())) == len(names):
             break
     return found
+
+
+def _in_the_middle(names: Sequence[str], cells: int, mark: str) -> dict[str, str]:
+    """Cut names in what they share at the beginning, and in the middle of what is their own."""
+    head, room = shared(names).head, max(1, cells - cell_len(mark))
+    own = {name: middle(name[head:], room, ascii_only=mark != "…") for name in names}
+    return {name: fit(mark + text, cells, "") for name, text in own.items()}
 
 
 def _joined(head: str, own: str, cells: int, cut: Callable[[str, int, str], str], mark: str) -> str:
