@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -121,3 +123,8 @@ def test_charts_without_a_plot_have_one_form(height: int, rows: int) -> None:
 @pytest.mark.parametrize(("count", "columns"), [(2, 2), (3, 3), (4, 2), (5, 5), (8, 4), (30, 5)])
 def test_on_a_large_screen_charts_are_wider_than_tall(count: int, columns: int) -> None:
     assert ChartPage(CHARTS[:count]).fitted(216, 54, None).columns == columns
+
+
+def test_what_is_constant_stands_in_as_many_columns_as_fit() -> None:
+    constant = tuple(replace(chart, constant=True) for chart in CHARTS[:14])
+    assert ChartPage(constant).fitted(138, 5, None).columns == 3

@@ -272,7 +272,7 @@ def _not_narrow(columns: int, rows: int, varying: int, width: int, height: int) 
     no gap.
     """
     used = -(-varying // columns)
-    if used > rows or width * used >= _AS_WIDE * height * columns:
+    if not used or used > rows or width * used >= _AS_WIDE * height * columns:
         return columns
     without_gap = (n for n in range(columns - 1, 1, -1) if varying % n == 0)
     return next((n for n in without_gap if varying // n <= rows), columns)
