@@ -146,3 +146,10 @@ def test_a_run_is_numbered_by_its_place_in_the_list() -> None:
     rows = words(RunListLayout().lay_out(view, runs[::-1], ListRoom(40, 11)))
     assert [row[0] for row in rows] == [*"123456789", " ", " "]
     assert "run-10" in rows[0]
+
+
+@pytest.mark.parametrize(("total", "state"), [(500, "running"), (120, "finished")])
+def test_a_run_that_goes_on_or_is_done_is_green(total: int, state: str) -> None:
+    listed = [make_run("run", total=total)]
+    rows = RunListLayout().lay_out(make_view(*listed), listed, ListRoom(77, 2))
+    assert (state, "ok") in [(text.strip(), role) for text, role in rows.row(0)]

@@ -76,9 +76,10 @@ def test_the_title_tells_the_value_as_it_is():
     assert values[0] == values[1]
 
 
-def test_curves_with_more_dots_than_points_are_not_smoothed():
-    assert "raw" not in styles(drawn(DATA, 600))
-    zoomed = replace(DATA, first_step=900, last_step=950)
+def test_curves_are_smoothed_where_points_are_denser_than_columns():
+    assert "raw" in styles(drawn(DATA, 900))
+    assert "raw" not in styles(drawn(DATA, 1000))
+    zoomed = replace(DATA, first_step=930, last_step=950)
     assert "raw" not in styles(drawn(zoomed))
 
 

@@ -62,7 +62,7 @@ CASES = {
     "no numbers": (chart(ODD), {"line", "odd"}),
     "marks": (chart(marks=MARKS), {"line", "critical", "restart", "checkpoint"}),
     "validation": (chart(lines=(ChartLine(Column(FLAT)), VALIDATION)), {"line", "validation"}),
-    "envelope": (chart(envelope=around(-0.3, 0.3)), {"line", "envelope"}),
+    "envelope": (chart(envelope=around(-0.003, 0.003)), {"line", "envelope"}),
     "outliers": (chart(OUTLIERS, usual_y=True), {"line"}),
     "smoothed": (chart(OUTLIERS, smoothing=0.9), {"line", "raw"}),
     "logarithmic": (chart([10.0**i for i in range(8)], log_y=True), {"line"}),

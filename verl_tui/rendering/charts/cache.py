@@ -149,14 +149,14 @@ class ChartCache:
     def smoothed_by_noise(self, data: ChartData, shown: tuple[int, int], cells: int) -> ChartData:
         """Return a chart with the smoothing that its noise asks for, if it is to be chosen by that.
 
-        Where its points are denser than the dots of so many cells. Runs over each other are all
+        Where its points are denser than so many columns. Runs over each other are all
         smoothed as the shown one is; two metrics with a y axis each are not.
         """
         if not data.by_noise or data.main is None or not _is_of_one_metric(data):
             return data
         points = data.main.points
         within = bisect_right(points.steps, shown[1]) - bisect_left(points.steps, shown[0])
-        weight = self._weight(points) if within > cells * 2 else 0.0
+        weight = self._weight(points) if within > cells else 0.0
         return replace(data, smoothing=weight, by_noise=weight > 0)
 
     def _weight(self, points: Points) -> float:

@@ -155,7 +155,7 @@ class ChartData:
     smoothing: float = 0.0
     """Weight of the past in an exponential moving average, 0 .. 1 exclusive; 0 = off."""
     by_noise: bool = False
-    """True if the smoothing is chosen by the curve's noise, where points are denser than dots."""
+    """True if the curve's noise chooses the smoothing, where points are denser than columns."""
     first_step: int | None = None
     """Left end of a zoom, None = where the data begins."""
     last_step: int | None = None

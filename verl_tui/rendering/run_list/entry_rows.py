@@ -45,7 +45,8 @@ _HEALTH = {
 }
 """Meanings of the badges."""
 _STATE_ROLES: dict[State | Unread, str] = {
-    State.RUNNING: "name",
+    State.RUNNING: "ok",
+    State.FINISHED: "ok",
     State.STALLED: "warning",
     State.CRASHED: "critical",
 }
