@@ -50,6 +50,13 @@ def test_no_arrow_rises_beside_a_value_that_has_collapsed() -> None:
     assert trend([0.6 - value for value in [*risen, 0.0, 0.0]]) == 1
 
 
+def test_what_has_risen_and_is_back_where_it_was_falls() -> None:
+    hill = [0.0, 0.01] * 4 + [0.05, 0.1, 0.15, 0.2, 0.25, 0.2, 0.15, 0.03]
+    assert trend([*hill, 0.25, 0.2]) == 1
+    assert trend([*hill, 0.005, 0.005, 0.0]) == -1
+    assert trend([1 - value for value in [*hill, 0.005, 0.005, 0.0]]) == 1
+
+
 def test_the_trend_of_huge_values_is_that_of_small_ones() -> None:
     assert trend([LARGEST] * 8) == 0
     assert trend([LARGEST / 20 * at for at in range(1, 21)]) == 1

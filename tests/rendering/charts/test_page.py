@@ -125,6 +125,6 @@ def test_on_a_large_screen_charts_are_wider_than_tall(count: int, columns: int) 
     assert ChartPage(CHARTS[:count]).fitted(216, 54, None).columns == columns
 
 
-def test_what_is_constant_stands_in_as_many_columns_as_fit() -> None:
-    constant = tuple(replace(chart, constant=True) for chart in CHARTS[:14])
+def test_what_takes_a_row_stands_in_as_many_columns_as_fit() -> None:
+    constant = tuple(replace(chart, in_row=True) for chart in CHARTS[:14])
     assert ChartPage(constant).fitted(138, 5, None).columns == 3

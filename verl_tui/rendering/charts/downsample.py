@@ -279,8 +279,8 @@ def trend(values: Sequence[float]) -> int | None:
 
     Compares the medians of the newer and the older half of the last `TREND_POINTS` values with how
     much neighbours differ, so that neither one outlier nor ordinary noise turns the arrow. The very
-    last values count instead where they lie clearly on the other side of the older half: the newer
-    half holds what was before a collapse.
+    last values count instead where they lie clearly on the other side of the older half, or have
+    gone back to it: the newer half holds what was before a collapse.
     """
     # Quarters, because sums and differences of the largest numbers would overflow.
     values = [v / 4 for v in values[-TREND_POINTS:] if isfinite(v)]
@@ -293,6 +293,8 @@ def trend(values: Sequence[float]) -> int | None:
     floor = max(map(abs, values)) * 2e-6
     if change * since < 0 and abs(since) > max(noise * 2, floor):
         change = since
+    elif abs(since) < abs(change) / 4 and abs(since - change) > max(noise * 2, floor):
+        change = since - change
     if abs(change) <= max(noise * 0.7, floor):
         return 0
     return 1 if change > 0 else -1
