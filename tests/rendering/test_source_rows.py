@@ -146,11 +146,11 @@ def test_narrow() -> None:
         "/data/runs/grpo/train.log",
         "  ● up  verl console  12,345 records",
         "  2 unreadable  99 MB / 123 MB",
-        "  changed 1m",
+        "  changed 1m ago",
         "/data/runs/grpo/m.jsonl",
         "  ✗ down  verl file logger",
         "  120 records  0 unreadable  3.4 kB",
-        "  changed 15m",
+        "  changed 15m ago",
     ]
     assert "…a/runs/grpo/train.log" in texts(view_of(grpo()), 22)
 

@@ -207,7 +207,9 @@ def _stacked(facts: Sequence[str], width: int) -> Iterator[Pieces]:
     if leads != "-":
         words.append((f"gives {leads} metric{'' if leads == '1' else 's'}", "dim"))
     words.append((f"{unreadable} unreadable", "dim" if unreadable == "0" else "warning"))
-    words += [(read, "dim"), (f"changed {changed}", "dim")]
+    words.append((read, "dim"))
+    if changed != "-":
+        words.append((f"changed {changed}{'' if changed == 'now' else ' ago'}", "dim"))
     row: Pieces = [("  " + state, "up" if state.endswith("up") else "down")]
     for word, role in words:
         if cells_of(row) + 2 + len(word) > width:

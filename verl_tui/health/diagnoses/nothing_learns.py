@@ -170,7 +170,7 @@ class NothingLearns(BlockDiagnosis):
         if not _begins(blocks[0]) or _gained(blocks, line):
             self._learnt = True
             return None
-        if any(_gains(blocks, i) for i in range(_OTHERS, len(inputs.keys))):
+        if _others_gain(blocks, inputs):
             return None
         if self._newest is not None or self._is_flat(blocks, line, inputs):
             return self._block_finding(blocks, line, inputs)
@@ -284,6 +284,10 @@ def _gained(blocks: BlockHistory, line: _LearningTrends) -> bool:
         > sigmas * line.noise * math.sqrt(1 / at + 1 / (len(levels) - at))
         for at, sigmas in ((1, _BEGAN), (_FIRST, _BEGAN), (len(levels) - _NEWEST, _GAINS))
     )
+
+
+def _others_gain(blocks: BlockHistory, inputs: BlockInputs) -> bool:
+    return any(_gains(blocks, i) for i in range(_OTHERS, len(inputs.keys)))
 
 
 def _gains(blocks: BlockHistory, i: int) -> bool:

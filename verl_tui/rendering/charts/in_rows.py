@@ -30,8 +30,8 @@ def keys_in_rows(view: View) -> frozenset[str]:
     others = [other for other in view.selected if other is not run]
     # While logs are being read, a metric of one point may have had only its first one read.
     single = run.constants if view.loading else run.constants | run.logged_once
-    same = {key for key in single - judged if all(_same(run, other, key) for other in others)}
-    return frozenset(same.union(key for key in run.keys if counts(key) and key not in judged))
+    same = {key for key in single if all(_same(run, other, key) for other in others)}
+    return frozenset(same.union(filter(counts, run.keys)) - judged)
 
 
 def _same(run: Run, other: Run, key: str) -> bool:
@@ -54,14 +54,14 @@ def rows_last(
         in_rows: Keys of metrics that a row says all about.
         kept: Keys and indicators that stay charts in their place all the same.
     """
-    rows = [
-        chart
-        for chart in charts
-        if chart.key not in kept
-        and chart.indicator not in kept
-        and all(key in in_rows for key in chart.keys)
-    ]
+    rows = [chart for chart in charts if _takes_a_row(chart, in_rows, kept)]
     if not rows or len(rows) == len(charts):
         return tuple(charts)
     varying = [chart for chart in charts if chart not in rows]
     return (*varying, *(replace(chart, in_row=True) for chart in rows))
+
+
+def _takes_a_row(chart: PlannedChart, in_rows: Container[str], kept: Container[str]) -> bool:
+    if chart.key in kept or chart.indicator in kept:
+        return False
+    return all(key in in_rows for key in chart.keys)

@@ -110,8 +110,13 @@ def typed(text: str, stretches: Sequence[Stretch], width: int) -> Typed:
     if answers or not plain:
         roles = {_role(one) for one in words}
         labels, margin = _widths(roles | {ANSWER} if answers else roles, width)
-    headers = {one.start: one.end for one in stretches if labels and _names_speaker(text, one)}
+    headers = _headers(text, stretches) if labels else {}
     return Typed(stretches, marks.over(found, inline), starts, labels, margin, headers)
+
+
+def _headers(text: str, stretches: Sequence[Stretch]) -> dict[int, int]:
+    """Return starts and ends of the tokens that say what a label says."""
+    return {one.start: one.end for one in stretches if _names_speaker(text, one)}
 
 
 def _names_speaker(text: str, one: Stretch) -> bool:

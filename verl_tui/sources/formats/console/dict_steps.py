@@ -241,7 +241,7 @@ class StepResolver:
         A step moves the bar before its dict is printed. So a dict between two steps in a row is of
         the first, unless that one has its dict.
         """
-        if before is None or not before:
+        if not before:
             return at
         last = self._last
         if not any(one.training for one in self._waiting):
