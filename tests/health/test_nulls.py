@@ -2,39 +2,37 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import TYPE_CHECKING
+
 from null_rates import MOST, Rates, drawn, measure, written
 from nulls import KINDS, draw
 
 from verl_tui.exporters.guide import describe
 from verl_tui.health import load_guide
 
+if TYPE_CHECKING:
+    import pytest
+
 RULES = load_guide().rules
 CAREFUL = 2 * MOST
 """What the small draw here may show, in which a single run is much."""
 
 
-@pytest.fixture(scope="module")
-def rates(request: pytest.FixtureRequest) -> Rates:
-    """Return what the rules said of three runs of each kind in each dialect, of ten when thorough."""
-    return measure(drawn(10 if request.config.getoption("thorough") else 3, first=1000))
-
-
-def test_no_rule_speaks_of_runs_without_a_fault(rates: Rates) -> None:
+def test_no_rule_speaks_of_runs_without_a_fault(request: pytest.FixtureRequest) -> None:
+    # Three runs of each kind in each dialect, ten when thorough.
+    rates = measure(drawn(10 if request.config.getoption("thorough") else 3, first=1000))
     for rule in RULES:
         raised, judged = rates.rate(rule.name)
         assert raised <= max(1, CAREFUL * judged), rule.name
-
-
-def test_every_rule_is_fed_in_every_dialect_that_it_judges(rates: Rates) -> None:
+    # Every rule is fed in every dialect that it judges.
     for rule in RULES:
-        judged = [dialect for dialect in rule.dialects if rates.judged[rule.name, dialect]]
+        dialects = [dialect for dialect in rule.dialects if rates.judged[rule.name, dialect]]
         if rule.condition == "diagnosis":
-            assert judged, rule.name
+            assert dialects, rule.name
         elif not rule.unless:
-            assert judged == [*rule.dialects], rule.name
+            assert dialects == [*rule.dialects], rule.name
         else:
-            assert judged, rule.name
+            assert dialects, rule.name
 
 
 def test_the_rate_stands_beside_each_rule() -> None:

@@ -51,11 +51,7 @@ async def test_what_people_say_finds_what_they_mean(tmp_path: Path) -> None:
         for said, words in ALSO.items():
             assert any(word in every for word in words), said
         assert await found(app, "xyzzy") == []
-
-
-async def test_the_palette_itself_searches_so(tmp_path: Path) -> None:
-    app = loaded(write_run(tmp_path, "run", 3))
-    async with app.run_test(size=(100, 30)) as pilot:
+        # The palette itself searches so.
         await press(pilot, "ctrl+p", *"picture")
         await until(pilot, lambda: "Screenshot as text" in text(app))
 

@@ -310,22 +310,20 @@ def test_a_choice_holds_until_the_configuration_changes(
     assert themes.in_force(configured, state, {"nord", "dracula", "gruvbox"}) == expected
 
 
-async def begun(app: VerlApp, theme: str = "") -> str:
-    async with app.run_test(size=(80, 24)) as pilot:
-        await press(pilot)
-        if theme:
-            app.theme = theme
-            await settle(pilot)
-        return app.theme
-
-
 async def test_the_theme_that_was_chosen_is_there_at_the_next_start(
     demo: Monitor, tmp_path: Path
 ) -> None:
-    path = tmp_path / "state.json"
-    assert await begun(showing(demo, state_file=StateFile(path))) == Config().theme
-    assert StateFile(path).state.theme == "", "nothing was chosen"
-    await begun(showing(demo, state_file=StateFile(path)), "colour-blind-dark")
-    assert await begun(showing(demo, state_file=StateFile(path))) == "colour-blind-dark"
-    await begun(showing(demo, state_file=StateFile(path)), Config().theme)
-    assert await begun(showing(demo, state_file=StateFile(path))) == Config().theme
+    path, usual = tmp_path / "state.json", Config().theme
+    for there, saved, chosen in (
+        (usual, "", "colour-blind-dark"),
+        ("colour-blind-dark", "colour-blind-dark", usual),
+        (usual, None, ""),
+    ):
+        app = showing(demo, state_file=StateFile(path))
+        async with app.run_test(size=(80, 24)) as pilot:
+            await press(pilot)
+            assert app.theme == there
+            assert saved is None or StateFile(path).state.theme == saved, "nothing else was chosen"
+            if chosen:
+                app.theme = chosen
+                await settle(pilot)

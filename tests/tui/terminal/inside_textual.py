@@ -188,22 +188,27 @@ class StylesOfAll:
         return self._of[sheet]
 
 
+_PARSED: dict[object, Any] = {}
+"""Rules by the stylesheet that they were read from."""
+_STYLES = StylesOfAll()
+
+
 @contextmanager
 def quick_pilots() -> Iterator[None]:
     """Have pilots wait for the app only, and read each stylesheet and work out its styles once, not
     with every app.
     """
-    parse, known = Stylesheet._parse_rules, {}
+    parse = Stylesheet._parse_rules
 
     def parse_once(self: Stylesheet, *source: Any, **options: Any) -> Any:
         key = (tuple(self._variables.items()), source, tuple(options.items()))
-        if key not in known:
-            known[key] = parse(self, *source, **options)
-        return known[key]
+        if key not in _PARSED:
+            _PARSED[key] = parse(self, *source, **options)
+        return _PARSED[key]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Stylesheet, "_parse_rules", parse_once)
-        patch.setattr(styles, "COMPUTED", StylesOfAll())
+        patch.setattr(styles, "COMPUTED", _STYLES)
         patch.setattr(textual.app, "wait_for_idle", wait_until_idle)
         patch.setattr(textual.pilot, "wait_for_idle", wait_until_idle)
         patch.setattr(textual.screen, "UPDATE_PERIOD", FRAME)
