@@ -53,11 +53,10 @@ def by_batch_size(context: RuleContext, key: str) -> str | None:
     newest = _finite(series.tail(_NEWEST))
     if len(newest) < _ENOUGH or width(newest) < _CALM:
         return None
-    known = _finite(series.values)
     now, prompts = _draws(newest), prompts_a_step(context.run)
     if prompts is not None and now * _BEYOND**2 < prompts:
         return None
-    if _was_calmer(known, now):
+    if _was_calmer(series.values, now):
         return None
     if prompts is not None:
         return f"the mean of {prompts:g} prompts swings that much by chance"
@@ -68,7 +67,10 @@ def _was_calmer(values: Sequence[float], now: float) -> bool:
     """Return whether some stretch of the past swung much less than the newest points."""
     last = len(values) - _STRETCH
     starts = range(0, max(1, last), max(1, last // _MOST))
-    return any(_draws(values[at : at + _STRETCH]) >= _CALMER**2 * now for at in starts)
+    stretches = (_finite(values[at : at + _STRETCH]) for at in starts)
+    return any(
+        _draws(stretch) >= _CALMER**2 * now for stretch in stretches if len(stretch) >= _ENOUGH
+    )
 
 
 def by_reference_kl(context: RuleContext, key: str) -> str | None:

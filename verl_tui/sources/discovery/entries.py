@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from operator import attrgetter, methodcaller
 from pathlib import Path
 
 from verl_tui.patterns import pattern
@@ -12,6 +13,7 @@ from verl_tui.sources.files.checkpoint_names import HOMES, checkpoint_step
 from verl_tui.sources.files.paths import is_folder
 from verl_tui.sources.folders.setting_files import NAMES as SETTINGS
 
+_OURS = "verl-tui"
 _EXPORTED = pattern(
     r"verl-tui-.+(?:-samples?(?:-\d+)*\.jsonl|\.csv|\.txt)|events\.out\.tfevents\..+\.verl-tui"
 )
@@ -30,9 +32,15 @@ def entries_of(directory: Path) -> list[os.DirEntry[str]]:
 def list_entries(directory: Path) -> list[os.DirEntry[str]]:
     """Return the entries of a directory by name, links last; raise OSError if it is unreadable."""
     with os.scandir(directory) as entries:
-        # Links last: a run gets its own name, not `latest`.
-        logs = (entry for entry in entries if not _EXPORTED.fullmatch(entry.name))
-        return sorted(logs, key=lambda entry: (entry.is_symlink(), entry.name))
+        logs = [entry for entry in entries if not _is_exported(entry.name)]
+    logs.sort(key=attrgetter("name"))
+    # Links last: a run gets its own name, not `latest`.
+    logs.sort(key=methodcaller("is_symlink"))
+    return logs
+
+
+def _is_exported(name: str) -> bool:
+    return _OURS in name and _EXPORTED.fullmatch(name) is not None
 
 
 def is_relevant(entry: os.DirEntry[str]) -> bool:
