@@ -600,8 +600,8 @@ async def test_what_is_constant_has_a_row_until_it_varies() -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         app.panel.show(view_of(run))
         await drawn(pilot)
-        assert "constant since 1" in app.text.splitlines()[-2]
-        assert [chart.size.height for chart in app.panel.charts] == [21, 21, 1]
+        assert "constant since step 1" in app.text.splitlines()[-2]
+        assert [chart.size.height for chart in app.panel.charts] == [11, 10, 1]
         await pilot.press("tab", "j", "j")
         plan = app.panel.focused_plan()
         assert plan is not None

@@ -29,6 +29,8 @@ _SPARE = 1 / 3
 """Share of the rows that may stay empty for that."""
 _AS_WIDE = 2
 """Columns of cells that are about as wide as a row of them is tall."""
+_FEW = 3
+"""Charts that may stand one below the other over the whole width."""
 _ALWAYS = "reward"
 """The indicator that is a chart even where it is constant: that it does not move says most."""
 _ENOUGH = 8
@@ -274,7 +276,8 @@ def _not_narrow(columns: int, rows: int, varying: int, width: int, height: int) 
     used = -(-varying // columns)
     if not used or used > rows or width * used >= _AS_WIDE * height * columns:
         return columns
-    without_gap = (n for n in range(columns - 1, 1, -1) if varying % n == 0)
+    least = 1 if varying <= _FEW else 2
+    without_gap = (n for n in range(columns - 1, least - 1, -1) if varying % n == 0)
     return next((n for n in without_gap if varying // n <= rows), columns)
 
 
