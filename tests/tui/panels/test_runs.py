@@ -19,6 +19,7 @@ from verl_tui.rendering.run_list.entry_rows import RunEntry
 from verl_tui.rendering.run_list.table import RunFigures, table
 from verl_tui.runs.views.state import State
 from verl_tui.tui.panels.runs import RunsPanel
+from verl_tui.tui.terminal import themes
 from verl_tui.tui.widgets.entries import Entries
 
 if TYPE_CHECKING:
@@ -405,6 +406,30 @@ async def test_the_chosen_run_can_be_read_in_every_theme(theme: str) -> None:
             plain = style.color is not None and style.color.is_default
             assert style.color != style.bgcolor or plain
             assert not (plain and style.bgcolor is not None and not style.bgcolor.is_default)
+
+
+async def test_bars_show_how_far_runs_are_in_sixteen_colours_too() -> None:
+    app = Host(RunsPanel())
+    app.register_theme(themes.PLAIN)
+    async with app.run_test(size=(140, 8)) as pilot:
+        app.theme = themes.PLAIN.name
+        app.panel.show(three())
+        await pilot.pause()
+        await pilot.press("tab")
+        entries = app.panel.query_one(Entries)
+        entries.focus()
+        await pilot.pause()
+        rows = [entries.render_line(y) for y in range(2)]
+        (names, chosen), (_, other) = (
+            [
+                next(segment.style for segment in strip if sign in segment.text)
+                for sign in ("po", "█")
+            ]
+            for strip in rows
+        )
+        assert names.reverse
+        assert not chosen.reverse, "it would show what is missing"
+        assert other.bgcolor.number == 8, "white is the part that is done"
 
 
 @pytest.mark.parametrize("width", range(1, 8))

@@ -43,6 +43,7 @@ class GpusPanel(TextPanel):
         & > .gpus--name { color: $foreground; text-style: bold; }
         & > .gpus--bar { color: $text-success; }
         & > .gpus--gauge { color: $text-primary; background: $foreground 15%; }
+        &:ansi > .gpus--gauge { background: ansi_bright_black; }
         & > .gpus--value { color: $foreground; }
         & > .gpus--warn { color: $text-warning; text-style: bold; }
         & > .gpus--dim { color: $text-muted; }

@@ -97,6 +97,7 @@ class RunsPanel(TextPanel):
         & > .runs--shown { color: $foreground; text-style: bold; }
         & > .runs--dim { color: $text-muted; }
         & > .runs--bar { color: $text-primary; background: $foreground 15%; }
+        &:ansi > .runs--bar { background: ansi_bright_black; }
         & > .runs--odd { color: $text-error; text-style: bold; }
     }
     """ + rules("RunsPanel", "runs", HUES | FAMILIES)

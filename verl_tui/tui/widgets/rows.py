@@ -24,6 +24,14 @@ if TYPE_CHECKING:
 
 _EMPTY = Strip([])
 """Drawn below the last row."""
+_BLOCKS = frozenset("▁▂▃▄▅▆▇█▏▎▍▌▋▊▉")
+"""What bars and sparklines are made of."""
+
+
+def _upright(ground: Style, text: str) -> Style:
+    """Return what is laid under a text: reversed, a bar or a sparkline would show its opposite."""
+    picture = ground.reverse and not _BLOCKS.isdisjoint(text)
+    return Style(bgcolor=ground.bgcolor, bold=ground.bold) if picture else ground
 
 
 class Rows(ScrollingRows, RoleStyled, can_focus=True):
@@ -107,7 +115,11 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
         ground = self.ground(at)
         if ground is not None:
             strip = Strip(
-                [Segment(text, (style or Style()) + ground) for text, style, _ in strip], width
+                [
+                    Segment(text, (style or Style()) + _upright(ground, text))
+                    for text, style, _ in strip
+                ],
+                width,
             )
         return strip.apply_style(self.role_style(""))
 
