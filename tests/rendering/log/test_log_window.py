@@ -129,6 +129,6 @@ def test_the_reason_where_there_is_no_text(opened: Callable[..., Opened], log: P
 
 
 def test_the_search_stands_before_the_keys() -> None:
-    assert text_of(status.keys(None)).startswith("/ search · n N hits · e E errors · ! @ warnings")
+    assert text_of(status.keys(None)).startswith("esc back · / search · n N hits · e E errors")
     query = TextQuery(Search("st.p"))
-    assert text_of(status.keys(query)).startswith("/st.p/ / search")
+    assert text_of(status.keys(query)).startswith("/st.p/ esc back · / search")

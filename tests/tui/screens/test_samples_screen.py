@@ -217,6 +217,17 @@ async def test_what_is_seen(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         check_layout(app)
 
 
+async def test_the_last_row_begins_with_the_keys_of_the_screen(run: Path) -> None:
+    app = loaded(run)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await start(pilot, app)
+        last = text(app).rstrip("\n").split("\n")[-1]
+        assert last.startswith("esc Back n p Sample N P Step / Filter")
+        assert "o Samples" not in last, "it is here"
+        await press(pilot, "o")
+        assert not isinstance(app.screen, SamplesScreen)
+
+
 async def test_a_side_pane_shows_the_sample_or_the_list(run: Path) -> None:
     app = loaded(run)
     async with app.run_test(size=(40, 12)) as pilot:

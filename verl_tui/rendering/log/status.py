@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from verl_tui.rendering.text.piece import Pieces
 
 _KEYS = (
+    ("log.back", "back"),
     ("log.search", "search"),
     ("log.next_hit log.previous_hit", "hits"),
     ("log.next_alarm log.previous_alarm", "errors"),
@@ -30,7 +31,6 @@ _KEYS = (
     ("log.wrap", "wrap"),
     ("log.copy", "copy"),
     ("log.next_source", "next file"),
-    ("log.back", "back"),
 )
 """Actions and what they do: the last ones go first where there is little room; the help has all."""
 

@@ -63,5 +63,5 @@ SAMPLES_KEYS: list[BindingType] = [
         show=False,
         id="samples.export_all",
     ),
-    Binding("q", "leave", "Back to the dashboard", show=False, id="samples.leave"),
+    Binding("q,o", "leave", "Back to the dashboard", show=False, id="samples.leave"),
 ]

@@ -40,6 +40,15 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
     AUTO_FOCUS = "#text"
     HORIZONTAL_BREAKPOINTS = [(0, "-single"), (80, "-double")]  # noqa: RUF012 - an instance variable to Textual
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (12, "-low"), (20, "-tall")]  # noqa: RUF012
+    FOOTER = (
+        ("samples.back", "Back"),
+        ("samples.next samples.previous", "Sample"),
+        ("samples.older samples.newer", "Step"),
+        ("samples.filter", "Filter"),
+        ("samples.sort", "Sort"),
+        ("samples.mates", "Same prompt"),
+    )
+    """Keys that the last row begins with, in fewer words."""
     HELP_SECTION = HelpSection("all samples of a step", rank=20, notes=query.HELP, task=SAMPLES)
     BINDINGS = SAMPLES_KEYS
     DEFAULT_CSS = """
