@@ -15,6 +15,8 @@ from verl_tui.rendering.session.source_status import nothing_yet
 from verl_tui.runs.views.state import is_evaluation
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from verl_tui.rendering.charts.plan import PlannedChart
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
@@ -142,6 +144,8 @@ class ChartPage:
     """Charts one below the other, on a full page."""
     starts: tuple[int, ...] = (0,)
     """Index of the first chart of each page."""
+    across: int = 1
+    """Columns of what is in a row each: as many as fit, however few charts stand above."""
 
     @property
     def charts(self) -> tuple[PlannedChart, ...]:
@@ -161,22 +165,23 @@ class ChartPage:
         """
         in_rows = sum(one.in_row for one in self.charts)
         used = len(self.charts) - in_rows if in_rows else 0
-        return *self.grid, self.rows, used, in_rows
+        return *self.grid, self.rows, used, in_rows, self.across
 
     def fitted(self, width: int, height: int, key: str | None) -> ChartPage:
         """Return the page for a size in cells: the one that shows a metric, if one is named, else
         the same as far as there is one.
         """
         varying, count = sum(not one.in_row for one in self.listed), len(self.listed)
-        columns, rows = _grid(width, height)
-        columns = _evenly(max(1, min(columns, varying or count)), rows, varying)
+        across, rows = _grid(width, height)
+        columns = _evenly(max(1, min(across, varying or count)), rows, varying)
         columns = _not_narrow(columns, rows, varying, width, height)
-        starts = _starts(columns, rows, height, varying, count)
+        across = max(columns, min(across, count - varying))
+        starts = _starts((columns, across), rows, height, varying, count)
         slots = max(stop - start for start, stop in zip(starts, (*starts[1:], count), strict=True))
         at = next((i for i, one in enumerate(self.listed) if one.shows(key)), None) if key else None
         page = bisect_right(starts, self.first if at is None else at) - 1
         rows = min(rows, -(-varying // columns)) or 1
-        return ChartPage(self.listed, starts[page], columns, max(1, slots), rows, starts)
+        return ChartPage(self.listed, starts[page], columns, max(1, slots), rows, starts, across)
 
     def tiles(self, width: int, height: int) -> list[Tile]:
         """Return where the charts of the page stand in so many cells: in columns of one width, a
@@ -185,22 +190,16 @@ class ChartPage:
         columns = self.columns
         count = max(1, len(self.charts))
         in_rows = sum(one.in_row for one in self.charts)
-        lines, used = -(-in_rows // columns), -(-(count - in_rows) // columns)
+        lines, used = -(-in_rows // self.across), -(-(count - in_rows) // columns)
         rows = self.rows if (height - lines) // self.rows >= _LEAST_HEIGHT else max(1, used)
         each, over = divmod(height - lines, rows)
         if each < _PLOT_HEIGHT and over <= height * _SPARE:
             over = 0  # one form for all, rather than a few charts that look unlike the others
         levels = [at * each + min(at, over) for at in range(rows + 1)]  # the first have more
-        tops = [*levels[: used + 1], *range(levels[used] + 1, levels[used] + lines + 1)]
-        edges = [at * (width + 1) // columns for at in range(columns + 1)]
-        above = used * columns - (count - in_rows)
-        places = [
-            divmod(at + above * self.charts[at].in_row if self.charts else at, columns)
-            for at in range(count)
-        ]
+        below = [*range(levels[used], levels[used] + lines + 1)]
         return [
-            Tile(x, edges[x], tops[y], edges[x + 1] - 1 - edges[x], tops[y + 1] - tops[y])
-            for y, x in places
+            *_placed(count - in_rows, columns, width, levels),
+            *_placed(in_rows, self.across, width, below),
         ]
 
     def turned(self, way: int) -> ChartPage:
@@ -281,14 +280,27 @@ def _not_narrow(columns: int, rows: int, varying: int, width: int, height: int) 
     return next((n for n in without_gap if varying // n <= rows), columns)
 
 
-def _starts(columns: int, rows: int, height: int, varying: int, count: int) -> tuple[int, ...]:
+def _placed(count: int, columns: int, width: int, tops: Sequence[int]) -> Iterator[Tile]:
+    """Yield so many tiles from left to right and down; each row of them begins at its top, and ends
+    where the next begins.
+    """
+    edges = [at * (width + 1) // columns for at in range(columns + 1)]
+    for at in range(count):
+        y, x = divmod(at, columns)
+        yield Tile(x, edges[x], tops[y], edges[x + 1] - 1 - edges[x], tops[y + 1] - tops[y])
+
+
+def _starts(
+    columns: tuple[int, int], rows: int, height: int, varying: int, count: int
+) -> tuple[int, ...]:
     """Return the index of the first chart of each page.
 
     Rows stand below the last charts, as far as these can spare the room, and then on pages of their
     own.
     """
-    starts = [*range(0, max(1, varying), columns * rows)]
-    last = -(-(varying - starts[-1]) // columns)
+    of_charts, of_rows = columns
+    starts = [*range(0, max(1, varying), of_charts * rows)]
+    last = -(-(varying - starts[-1]) // of_charts)
     least = 1 if rows == height else _LEAST_HEIGHT
-    free = max(0, height - last * least) * columns
-    return (*starts, *range(varying + free, count, max(1, height) * columns))
+    free = max(0, height - last * least) * of_rows
+    return (*starts, *range(varying + free, count, max(1, height) * of_rows))
