@@ -73,14 +73,19 @@ def with_short_names(
     charts: Sequence[ChartData], widths: Sequence[int], *, ascii_only: bool
 ) -> list[ChartData]:
     """Return charts with names that differ in a row of so many cells each; two metrics of one name
-    go by their keys. The value of a single point stands where those of all others do.
+    go by their keys. The value of a single point stands where those of sparklines do.
     """
+    sparklines = not all(data.in_row for data in charts)
     count = Counter(data.title for data in charts)
     names = [data.title if count[data.title] < 2 else data.key for data in charts]
     cells = name_cells(min(widths, default=0))
     short = distinct_names(names, cells, ascii_only=ascii_only)
     return [
-        replace(data, short=short[name], in_row=data.in_row and _points(data) > 1)
+        replace(
+            data,
+            short=short[name],
+            in_row=data.in_row and not (sparklines and _points(data) == 1),
+        )
         for data, name in zip(charts, names, strict=True)
     ]
 
