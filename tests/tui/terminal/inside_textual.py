@@ -4,6 +4,8 @@ touches any.
 * `textual.app.wait_for_idle`, `textual.pilot.wait_for_idle`: pilots look 50 times a second whether
   the processor rests, which takes most of the time of a test and more of it on a busy machine.
   Here they wait until the loop has nothing to do, and no longer.
+* `Pilot._wait_for_screen`: around each key and pause each widget gets two messages, a sixth of a
+  test's time. Here the loop is waited for.
 * `textual.screen.UPDATE_PERIOD`, `Screen._on_timer_update`: screens are painted 60 times a second,
   in more frames the slower the machine is. Here they are painted once there is nothing else to do.
 * `Screen._compositor_refresh`: each layout is painted, five of them before an app has started, and
@@ -33,6 +35,7 @@ from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual._context import active_app
 from textual.app import ScreenStackError
 from textual.css.stylesheet import Stylesheet
+from textual.pilot import Pilot
 from textual.screen import Screen
 
 from verl_tui.tui.terminal import styles
@@ -56,6 +59,8 @@ LAYOUTS = 3
 """Layouts at most, in one wait, of screens that shine through the one in front."""
 MOST = 10.0
 """Seconds of waiting while something goes on and on."""
+ROUNDS = 1000
+"""Rounds of the loop at most, in which messages are handed on."""
 _THREADS = threading.active_count()
 """Threads that are no test's: the runner's own."""
 _PAINT: Any = Screen._compositor_refresh
@@ -86,6 +91,17 @@ async def wait_until_idle(min_sleep: float = 0.0, max_sleep: float = MOST) -> No
                 layouts -= 1
             elif not _painted():
                 break
+
+
+async def _wait_for_messages(_pilot: Pilot[Any], _timeout: float = 0.0) -> bool:
+    """Wait until no message waits for its widget; where they never end, not for all."""
+    loop: Any = asyncio.get_running_loop()
+    for _ in range(ROUNDS):
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        if not loop._ready:
+            break
+    return True
 
 
 def _laid_out_behind() -> bool:
@@ -211,6 +227,7 @@ def quick_pilots() -> Iterator[None]:
         patch.setattr(styles, "COMPUTED", _STYLES)
         patch.setattr(textual.app, "wait_for_idle", wait_until_idle)
         patch.setattr(textual.pilot, "wait_for_idle", wait_until_idle)
+        patch.setattr(Pilot, "_wait_for_screen", _wait_for_messages)
         patch.setattr(textual.screen, "UPDATE_PERIOD", FRAME)
         patch.setattr(Screen, "_compositor_refresh", _paint_later)
         yield
