@@ -25,6 +25,7 @@ pytestmark = pytest.mark.pty
 
 DEADLINE = 20.0
 APP = """
+import signal
 import time
 from textual.app import App
 from verl_tui.tui.terminal import driver
@@ -42,6 +43,14 @@ class Echo(App):
                 self._driver.write("w" * 100_000)
         if event.key == "z":
             self.action_suspend_process()
+        if event.key == "n":
+            close = self._driver.close
+            def interrupted():
+                self._driver.close = close
+                signal.raise_signal(signal.SIGCONT)
+                close()
+            self._driver.close = interrupted
+            signal.raise_signal(signal.SIGCONT)
         if event.key == "q":
             self.exit(0)
 
@@ -231,6 +240,14 @@ def test_to_step_back_and_to_go_on(terminal: Terminal) -> None:
     terminal.send(signal.SIGCONT)
     terminal.until(lambda: terminal.output.count(b"\x1b[?7l") == 2)
     assert not terminal.restored()
+    terminal.press(b"q")
+    assert terminal.end() == 0
+    assert terminal.restored()
+
+
+def test_a_signal_whose_handler_is_interrupted_by_another(terminal: Terminal) -> None:
+    os.write(terminal.fd, b"n")
+    terminal.until(lambda: terminal.output.count(b"\x1b[?7l") == 3)
     terminal.press(b"q")
     assert terminal.end() == 0
     assert terminal.restored()

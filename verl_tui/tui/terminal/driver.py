@@ -13,7 +13,7 @@ import select
 import signal
 import sys
 import threading
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import chain
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, TextIO, cast
@@ -64,6 +64,10 @@ class RobustDriver(LinuxDriver):
         super().__init__(app, debug=debug, mouse=mouse, size=size)
         self._file = cast("Any", SafeFile(_terminal()))
         self._ending = False
+        self._handles = False
+        """True while the terminal is handed over or taken back because of a signal."""
+        self._missed: signal.Signals | None = None
+        """The last signal that came meanwhile."""
         for number in _ENDS:
             signal.signal(number, self._on_signal)
         # Such a handler waits for the main thread, and that may wait to write; this pipe hears of
@@ -130,10 +134,40 @@ class RobustDriver(LinuxDriver):
         """
         if self._ending:
             return
-        if self._auto_restart and not self._must_signal_resume:
-            self.suspend_application_mode()
-            self._must_signal_resume = True
-        super()._sigcont_application()
+        with self._turn(signal.SIGCONT) as mine:
+            if mine and self._auto_restart and not self._must_signal_resume:
+                self.suspend_application_mode()
+                self._must_signal_resume = True
+            if mine:
+                super()._sigcont_application()
+
+    def _sigtstp_application(self, *_: object) -> None:
+        """Hand the terminal over and stop, if nothing has told to go on meanwhile."""
+        with self._turn(signal.SIGTSTP) as mine:
+            handed = mine and self._auto_restart
+            if handed:
+                self.suspend_application_mode()
+                self._must_signal_resume = True
+        if mine and handed is self._must_signal_resume:
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+    @contextmanager
+    def _turn(self, number: signal.Signals) -> Iterator[bool]:
+        """Tell whether a signal is to be handled now, or, if its handler has interrupted another,
+        as soon as that is done; of several the last one is.
+        """
+        if self._handles:
+            self._missed = number
+            yield False
+            return
+        self._handles = True
+        try:
+            yield True
+        finally:
+            self._handles = False
+        missed, self._missed = self._missed, None
+        if missed is not None:
+            signal.raise_signal(missed)
 
     def _on_signal(self, number: int, _: object) -> None:
         """Note in the main thread that the app is to end; the next signal may continue it."""
