@@ -239,6 +239,16 @@ def test_counts_of_samples_are_bookkeeping() -> None:
             assert describe(key).direction == ""
 
 
+def test_how_a_validation_ran_is_no_score_of_it() -> None:
+    found = {key: describe(key).group for key in ("eval_loss", "eval_runtime", "eval_num_tokens")}
+    assert found == {
+        "eval_loss": "validation",
+        "eval_runtime": "timing",
+        "eval_num_tokens": "progress",
+    }
+    assert describe("eval_samples_per_second").label == "validation samples per second"
+
+
 def test_traps_are_noted() -> None:
     assert "negative" in describe("actor/ppo_kl").note
     assert "unknown" in describe("perf/mfu/actor").note

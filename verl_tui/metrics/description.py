@@ -19,6 +19,8 @@ _QUANTILE = pattern(r"(.+)/(p05|p25|p50|p75|p95)")
 _QUANTILES = {"p50": "median"}
 _VALIDATION = pattern(r"(?:eval|validation)[/_](.+)")
 _VALIDATION_FIGURE = pattern(r"val_(samples/.+)")
+_NO_SCORES: tuple[Group, ...] = ("progress", "timing", "throughput")
+"""Groups of figures that say how a validation ran, not how the policy did in it."""
 _PREFIX = pattern(r"(?:train[/_]|actor/(?=rollout_corr/))(.+)")
 
 
@@ -100,7 +102,8 @@ def _validation(name: str, measured: str) -> Metric:
     known = _known(measured)
     if known is None:
         return Metric(name, f"validation {_words(measured)}", direction="up", group="validation")
-    return replace(known, label=f"validation {known.label}", group="validation")
+    group: Group = known.group if known.group in _NO_SCORES else "validation"
+    return replace(known, label=f"validation {known.label}", group=group)
 
 
 def _words(name: str) -> str:

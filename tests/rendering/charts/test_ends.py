@@ -71,6 +71,7 @@ def test_the_best_value_out_of_sight_is_not_marked():
         ("eval_accuracy", "highest"),
         ("eval_runtime", ""),
         ("eval_num_tokens", ""),
+        ("eval_samples_per_second", ""),
         ("actor/pg_loss", ""),
     ],
 )

@@ -175,9 +175,10 @@ class DashboardLayout(BufferedScreen[None]):
             self.call_after_refresh(self._show_charts)
 
     def _show_status(self, view: View) -> None:
-        alone = not self.query_one(HealthPanel).display and self.zoomed is None
-        line = self.query_one("#status", Line)
-        line.show(*status(view, line.size.width or self.size.width, alone=alone))
+        health = any(panel.display for panel in self.query(HealthPanel))
+        alone = not health and self.zoomed is None
+        for line in self.query("#status").results(Line):  # gone as the app ends
+            line.show(*status(view, line.size.width or self.size.width, alone=alone))
 
     def _show_charts(self) -> None:
         if self._view is not None:
