@@ -622,6 +622,16 @@ async def test_the_run_that_needs_a_look_is_shown_first_and_never_again(demo: Mo
         assert app._view(NOW).run.name == next(iter(demo.runs))
 
 
+async def test_a_state_that_comes_as_the_app_ends_is_no_error(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await app.screen.query_one("#status").remove()
+        app.post_message(app.News())
+        await pilot.pause()
+        dashboard(app).show(View(demo, demo.runs["run_ppo_collapse"], NOW))
+        assert not dashboard(app).failed
+
+
 async def test_samples_that_have_been_read_as_the_app_ends_are_no_error(demo: Monitor) -> None:
     app = showing(demo)
     async with app.run_test(size=(80, 24)) as pilot:
