@@ -34,6 +34,8 @@ class Echo(App):
     def on_ready(self):
         self._driver.write(f"<{self.size} of {self.console.size}>")
         self._driver.write("<ready>")
+    def on_resize(self, event):
+        self._driver.write(f"<{event.size.width} wide>")
     def on_key(self, event):
         self._driver.write(f"<{event.key}>")
         if event.key == "h":
@@ -179,6 +181,12 @@ def test_an_app_is_told_the_size_that_it_has_where_the_terminal_has_none(
     assert os.get_terminal_size(terminal.fd) == (0, 0)
     said = b"<Size(width=80, height=25) of ConsoleDimensions(width=80, height=25)>"
     assert said in terminal.output, "of two, each would be laid out for ever after the other"
+
+
+def test_a_size_among_the_keys_is_not_that_of_the_terminal(terminal: Terminal) -> None:
+    terminal.press(b"\x1b[?2048;1$y\x1b[48;9;9;0;0tk")
+    assert b"<80 wide>" in terminal.output
+    assert b"<9 wide>" not in terminal.output
 
 
 def test_bytes_that_are_no_text_are_no_end(terminal: Terminal) -> None:

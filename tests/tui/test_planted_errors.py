@@ -206,12 +206,15 @@ async def test_keys_behind_one_that_fails_are_handled(
 async def test_errors_that_leave_nothing_else_end_the_app(
     app: VerlApp,
 ) -> None:
+    async def fail() -> None:
+        broken()
+
     async def fail_on() -> None:
         async with app.run_test(size=(120, 40)) as pilot:
             await press(pilot)
             for _ in range(100):
-                app.set_timer(0.0, broken)
-            await settle(pilot)
+                app.run_worker(fail())
+            await until(pilot, lambda: app.return_code)
 
     with pytest.raises(ZeroDivisionError):
         await fail_on()

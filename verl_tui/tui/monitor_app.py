@@ -41,7 +41,9 @@ _BUDGET = 0.005
 """Seconds of taking in records at a stretch: the screen answers in between."""
 JUDGING = 0.05
 """Seconds of judging before the screen answers: a small log is judged before it is seen."""
-_BREATH = 0.001
+_LEAST_WAIT = 0.01
+"""Seconds of the shortest wait: Textual drops a timer that is due before its task has begun."""
+_BREATH = 0.002
 """Seconds between two further stretches of judging, in which keys are heard."""
 _LOADING = 2
 """Factor by which drawings are rarer while logs load: each changes every row of every chart."""
@@ -116,6 +118,7 @@ class MonitorApp(TerminalApp):
         self._shown_at = clock()
         self._paint_later: Timer | None = None
         self._taking = False
+        self._judge_later: Timer | None = None
         self._catching_up: Iterator[None] | None = None
         """Judges long histories, rule by rule."""
 
@@ -245,7 +248,7 @@ class MonitorApp(TerminalApp):
         if wait <= 0:
             self._paint()
         else:
-            self._paint_later = self.set_timer(wait, self._paint_waiting)
+            self._paint_later = self.set_timer(max(wait, _LEAST_WAIT), self._paint_waiting)
 
     def _tick(self) -> None:
         if self._paused:
@@ -304,13 +307,17 @@ class MonitorApp(TerminalApp):
         if self._catching_up is None:
             self._catching_up = self._monitor.catch_up(now)
             self._go_on_judging(JUDGING)
+        else:  # on a busy machine the timer may have been dropped
+            self._go_on_judging(_BUDGET)
         return self._catching_up is None
 
     def _go_on_judging(self, seconds: float) -> None:
         until = monotonic() + seconds
+        if self._judge_later is not None:
+            self._judge_later.stop()
         for _ in self._catching_up or ():
             if monotonic() > until:
-                self.set_timer(_BREATH, self._judge_on)
+                self._judge_later = self.set_timer(_BREATH, self._judge_on)
                 return
         self._catching_up = None
 

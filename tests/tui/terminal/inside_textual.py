@@ -51,8 +51,8 @@ if TYPE_CHECKING:
 __all__ = ["ChopsUpdate", "LayoutUpdate"]
 SOON = 0.02
 """Seconds in which a timer is due that is waited for."""
-FRAME = 1.0
-"""Seconds in which a screen is painted that nobody waits for."""
+FRAME = 600.0
+"""Seconds in which a screen is painted that nobody waits for: in no test, however slow."""
 LOOK = 0.004
 """Seconds in which a thread that works takes a fifth of the processor at least."""
 LAYOUTS = 3

@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 from textual._xterm_parser import BRACKETED_PASTE_END, BRACKETED_PASTE_START, XTermParser
 from textual.constants import ESCAPE_DELAY
 from textual.drivers.linux_driver import LinuxDriver
-from textual.events import Key
+from textual.events import Key, Resize
 from textual.keys import Keys
+from textual.messages import InBandWindowResize
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -92,6 +93,13 @@ class RobustDriver(LinuxDriver):
         none: of two sizes each would be laid out for ever in place of the other.
         """
         return self._app.console.size.width, self._app.console.size.height
+
+    def process_message(self, message: Message) -> None:
+        """Take what the terminal says, but not its word for its size: that is asked of the system,
+        and may be another for a moment, or for ever.
+        """
+        if not isinstance(message, InBandWindowResize | Resize):
+            super().process_message(message)
 
     def run_input_thread(self) -> None:
         """Read keys until the app or the terminal ends; Textual reads the end again and again."""

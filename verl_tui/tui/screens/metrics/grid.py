@@ -307,7 +307,7 @@ class MetricGrid(ContainedWidget, Container):
         for key in self._waiting:
             self._places[key][0].show(self._data[key])
             if monotonic() > until:
-                self._later = self.set_timer(0.001, self._go_on)
+                self._later = self.set_timer(0.005, self._go_on)
                 return
 
     def _at(self) -> int:

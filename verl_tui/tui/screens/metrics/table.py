@@ -130,7 +130,7 @@ class MetricTable(Container, RoleStyled):
         pinned, ascii_only = key in shown.user.pins, shown.view.ascii_only
         if monotonic() > self._until:
             if self._later is None:
-                self._later = self.set_timer(0.001, self._go_on)
+                self._later = self.set_timer(0.005, self._go_on)
             return self._stale.get(key) or self.inked(
                 row(key, None, columns, pinned=pinned, ascii_only=ascii_only)
             )
