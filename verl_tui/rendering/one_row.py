@@ -19,6 +19,7 @@ from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.printable import middle
 from verl_tui.rendering.text.short_names import short_names
 from verl_tui.runs.time.rates import steps_per_minute
+from verl_tui.runs.views.kl import told_kl
 from verl_tui.runs.views.state import State, is_evaluation, remaining, silence
 from verl_tui.text import one_line
 from verl_tui.times import age, duration
@@ -47,7 +48,6 @@ _GOES_ON = (State.WAITING, State.RUNNING, State.STALLED)
 _MARKS = {Severity.CRITICAL: "✖X", Severity.WARNING: "▲!", Severity.INFO: "•i"}
 _ROLES = {Severity.CRITICAL: "critical", Severity.WARNING: "warning", Severity.INFO: "accent"}
 _GAP = 2
-_KL = ("policy_kl", "reference_kl")
 
 
 class Variant(NamedTuple):
@@ -171,11 +171,10 @@ def _figures(view: View, run: Run) -> Iterator[Part]:
         _text(priority, words)
         for priority, words in zip((28, 29, 53), newest_and_best(run), strict=False)
     ]
-    found = next((name for name in _KL if name in run.indicators), None)
-    if found is not None:
-        yield _metric(view, run, run.indicators[found], "KL", "KL", (60, 52, 46))
+    yield _metric(view, run, run.indicators.get(told_kl(run)), "KL", "KL", (60, 52, 46))
     yield _finding(view, run)
     yield _devices(view)
+    yield _samples(run)
 
 
 def _learned(run: Run) -> tuple[str | None, str, str]:
@@ -295,6 +294,15 @@ def _nothing(view: View) -> Part:
     mark = "+" if view.ascii_only else "✓"
     nothing = "nothing new" if view.verdict.findings else "nothing found"
     return [_text(26, f"{mark} {nothing}", "good"), _text(44, mark, "good")]
+
+
+def _samples(run: Run) -> Part:
+    """Return how many steps have samples."""
+    count = len({place.step for place in run.samples.places})
+    if not count:
+        return [_text(15, "no samples", "dim")]
+    steps = "1 step" if count == 1 else f"{count:,} steps"
+    return [_text(7, f"samples of {steps}", "dim"), _text(15, "samples", "dim")]
 
 
 def _devices(view: View) -> Part:

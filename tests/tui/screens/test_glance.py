@@ -124,6 +124,12 @@ def test_progress_is_said_as_a_colleague_would(tmp_path: Path) -> None:
     assert "finished  all 30 steps" in told(tmp_path, 30)
 
 
+def test_whether_there_are_samples_is_said(tmp_path: Path, collapse: Monitor) -> None:
+    assert "  no samples  " in told(tmp_path, 30)
+    view = showing(collapse)._view(NOW)
+    assert "samples of " in words(one_row(view, 250, alone=True))
+
+
 def test_a_number_of_steps_says_that_it_is_one(tmp_path: Path) -> None:
     folder = tmp_path / "qwen2"
     folder.mkdir()

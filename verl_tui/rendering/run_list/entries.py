@@ -15,6 +15,7 @@ from verl_tui.rendering.session.shown_state import Unread, shown_state
 from verl_tui.rendering.text import run_colours
 from verl_tui.rendering.text.numbers import compact, exact_step
 from verl_tui.runs.cached import cached_by_revision
+from verl_tui.runs.views.kl import KL_INDICATORS, told_kl
 from verl_tui.runs.views.state import remaining, silence, state
 from verl_tui.times import age, duration
 
@@ -27,9 +28,7 @@ if TYPE_CHECKING:
 
 _MOST = 9
 """Largest count of findings shown: names stand in one column whatever is found."""
-_KL = ("policy_kl", "reference_kl")
-"""Indicators shown as KL: the first that a run logs."""
-_LOGGED = {"KL": _KL, "throughput": ("throughput",)}
+_LOGGED = {"KL": KL_INDICATORS, "throughput": ("throughput",)}
 RANKED = frozenset({"reward", "activity"})
 """Orders by a value that neither name nor state shows."""
 _STATE = 8
@@ -83,10 +82,9 @@ def steps_text(run: Run) -> str:
 def figures(view: View, run: Run) -> RunFigures:
     """Return the last values of a run, and its worst finding that is not acknowledged."""
     found = sorted(_trouble(view, run), key=lambda finding: -finding.severity)
-    kl = next((name for name in _KL if name in run.indicators), _KL[0])
     return RunFigures(
         reward=_last(run, "reward"),
-        kl=_last(run, kl),
+        kl=_last(run, told_kl(run)),
         throughput=_last(run, "throughput"),
         finding=found[0].id if found else "",
         more=max(0, len(found) - 1),
