@@ -106,7 +106,7 @@ def axis_rows(
 ) -> list[Text]:
     """Write the x axis in one or two rows of `width` cells: rule with ticks and marks, and steps.
 
-    In one row the steps stand on the rule, except where they would meet a mark.
+    In one row the steps stand on the rule, beside a mark that is at the same step.
     """
     rule = [(symbols.rule, "rule")] * width
     text = [(" ", "axis")] * width if rows > 1 else rule
@@ -136,12 +136,13 @@ def _placed_labels(
     apart = len(axis.write(window.end)) + 2 if few else _APART
     for step in window.ticks(apart, time=axis.time, zero=axis.zero):
         label, cell = axis.write(step), window.column(step) // 2
-        start = max(0, min(cell - len(label) // 2, width - len(label)))
-        stop = start + len(label)
-        if start < free or stop > width or any(start <= at < stop for at in taken):
-            continue
-        yield min(cell, width - 1), start, label
-        free = stop + 1
+        middle = max(0, min(cell - len(label) // 2, width - len(label)))
+        for start in (cell + 1, cell - len(label)) if cell in taken else (middle,):
+            stop = start + len(label)
+            if free <= start and stop <= width and not any(start <= at < stop for at in taken):
+                yield min(cell, width - 1), start, label
+                free = stop + 1
+                break
 
 
 def axis_marks(
