@@ -50,6 +50,8 @@ _SEQUENCES = (
 )  # fmt: skip
 _PASTES = (b"", b"kl", b"\x1b[2J\x00\xff", b"x" * 5000, "漢\u202e[red]".encode(), b"\n" * 50)
 _ESCAPES = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])")
+_ECHO = b"^["
+"""What a terminal itself shows of an escape that comes when the app has left it."""
 _OTHERS = ("looking at", "reading")
 """What is written of a file that the world has taken away: no error of ours."""
 
@@ -150,9 +152,12 @@ class Walk:
         self.terminal.read_for(0.2)
 
     def leave(self) -> None:
-        """Have the app end, if it has not; it may wait for a key of a prompt or a pager first."""
+        """Have the app end, if it has not; it may wait for a key of a prompt or a pager first, and
+        to write where a terminal has taken ctrl+s for itself.
+        """
         terminal = self.terminal
         terminal.resize(80, 24)
+        terminal.press(b"\x11")
         for moment in (0.2, *[_MOMENT] * 12):
             for keys in (b"\x1b", b"\x1b", b"q"):
                 if self._ended_within(moment):
@@ -184,7 +189,7 @@ class Walk:
         if termios.tcgetattr(terminal.fd) != self.before:
             yield "the modes of the terminal are not as they were"
         behind = terminal.output.rpartition(b"\x1b[?1049l")[2]
-        if _ESCAPES.sub(b"", behind).strip():
+        if _ESCAPES.sub(b"", behind).replace(_ECHO, b"").strip():
             yield f"behind the last frame: {behind!r:.500}"
         if left := _session(terminal.pid):
             yield f"processes are left: {left}"
