@@ -58,6 +58,7 @@ _WIDE, _NARROW = 72, 34
 """Widths from which on notes and a bar fit, in cells."""
 _STEPS = 8
 """Newest steps that are drawn one by one."""
+_CALLS = "profiling/"
 _WEEK = 6 * 86400.0
 
 
@@ -130,7 +131,7 @@ def _where(
         words = f"Some parts run in parallel: together they take {more} more than the step."
         yield from _wrapped(words, "warning", width)
     if not found.parts:
-        yield from _wrapped("The log times no parts of a step.", "dim", width)
+        yield from _wrapped(f"{_no_parts(run)}.", "dim", width)
 
 
 def _table(lines: Sequence[_PartRow], width: int, *, ascii_only: bool) -> Iterator[Pieces]:
@@ -141,12 +142,21 @@ def _table(lines: Sequence[_PartRow], width: int, *, ascii_only: bool) -> Iterat
         yield _table_row(line, name, most, width, ascii_only=ascii_only)
 
 
+def _no_parts(run: Run) -> str:
+    """Say that the log has no timers, or none that parts of a step could be made of: TRL's are of
+    single calls, several in a step, within each other.
+    """
+    if any(key.startswith(_CALLS) for key in run.keys):
+        return f"The log times single calls ({_CALLS}…), no parts of a step"
+    return "The log times no parts of a step"
+
+
 def _untimed(run: Run, view: View) -> str:
     """Describe the time of a step whose parts are not timed."""
     known = pace(run)
     if known is not None:
         seconds = _seconds(known.seconds)
-        return f"The log times no parts of a step; by the {known.origin} a step takes {seconds}."
+        return f"{_no_parts(run)}; by the {known.origin} a step takes {seconds}."
     if run.step is None:
         return _stepless(run, view)
     return "Nothing in the log says how long a step takes."

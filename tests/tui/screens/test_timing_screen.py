@@ -176,6 +176,10 @@ def test_overlap_is_said() -> None:
         (timed({"reward": [0.5] * 9}), "step 9, total unknown"),
         (timed({"step_time": [9.0] * 9}), "The log times no parts of a step."),
         (
+            timed({"step_time": [9.0] * 9, "profiling/Time taken: GRPOTrainer.f": [1.0] * 9}),
+            "The log times single calls (profiling/…), no parts of a step.",
+        ),
+        (
             timed({"step_time": [9.0] * 9}),
             "no ETA: the number of steps is unknown",
         ),
