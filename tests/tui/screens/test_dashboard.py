@@ -18,6 +18,7 @@ from watching import (
     loaded,
     press,
     quiet,
+    records,
     sample,
     settle,
     showing,
@@ -620,6 +621,27 @@ async def test_the_run_that_needs_a_look_is_shown_first_and_never_again(demo: Mo
         app._show()
         await settle(pilot)
         assert app._view(NOW).run.name == next(iter(demo.runs))
+
+
+async def test_a_log_in_place_of_charts_says_nothing_about_those_of_another_run(
+    tmp_path: Path,
+) -> None:
+    values = {f"metric_{n}": float(n) for n in range(20)}
+    write_run(tmp_path, "charts", text=records(31, 32, **values))
+    (tmp_path / "failed").mkdir()
+    (tmp_path / "failed" / "train.log").write_text(
+        "ray init kwargs: {}\nTraceback (most recent call last):\nRuntimeError: no disk\n"
+    )
+    app = loaded(tmp_path)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await start(pilot)
+        seen = {}
+        for key in ("1", "2", "1", "2"):
+            await press(pilot, key)
+            charts = dashboard(app).query_one(ChartsPanel)
+            seen[lines(app)[0].split()[0]] = str(charts.border_subtitle or "")
+        assert "pgdn" in seen["charts"]
+        assert seen["failed"] == ""
 
 
 async def test_a_state_that_comes_as_the_app_ends_is_no_error(demo: Monitor) -> None:

@@ -138,6 +138,8 @@ class ChartsPanel(Panel):
         if instead is self._tiles.display:
             self._tiles.display, self._start_log.display = not instead, instead
         self._start_log.show(view if instead else None)
+        if instead:
+            self.subtitle("")
 
     @property
     def planned(self) -> tuple[PlannedChart, ...]:
@@ -222,7 +224,8 @@ class ChartsPanel(Panel):
             self._focus = None
             charts[slot].focus(scroll_visible=False)
         self._content = self._content._replace(look=self.look)
-        self.subtitle(self._page.caption(self.look, view, self.filter))
+        if self._tiles.display:
+            self.subtitle(self._page.caption(self.look, view, self.filter))
 
     def _data(self, view: View) -> list[ChartData]:
         """Return what the charts of the page show, with axes that line up."""
