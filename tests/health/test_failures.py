@@ -235,6 +235,37 @@ def test_entropy_may_fall_where_the_first_steps_learn_nearly_all(opening: list[f
     assert find("entropy-collapse", {"actor/entropy": FALLING, "critic/score/mean": learnt}) is None
 
 
+SOLVED = noisy([*ramp(-0.35, 0.99, begin=0, finish=60)[:80], *[0.99] * 220], 0.003)
+"""The sum of a share of right answers and of a penalty, both at their best from step 60 on."""
+
+
+@pytest.mark.parametrize(
+    ("right", "penalty", "found"),
+    [
+        (ramp(0.0, 1.0, begin=0, finish=60), ramp(-0.35, -0.01, begin=0, finish=60), False),
+        (ramp(0.0, 1.0, begin=0, finish=60), None, False),
+        (ramp(0.0, 1.0, begin=0, finish=60), [0.0] * COUNT, True),
+        (ramp(0.0, 0.5, begin=0, finish=60), ramp(-0.35, -0.01, begin=0, finish=60), True),
+        (ramp(0.0, 1.0, begin=0, finish=60), ramp(-0.35, -0.2, begin=0, finish=60), True),
+    ],
+    ids=["penalty", "one part", "never earned", "half right", "penalised"],
+)
+def test_entropy_may_fall_where_all_parts_of_the_reward_are_at_their_top(
+    right: Sequence[float], penalty: Sequence[float] | None, *, found: bool
+) -> None:
+    parts = {"rewards/right/mean": right} | (
+        {"rewards/brevity/mean": penalty} if penalty is not None else {}
+    )
+    whole = [sum(values) for values in zip(*parts.values(), strict=True)]
+    reward = SOLVED if penalty is None else noisy(whole, 0.003)
+    entropy = [
+        *ramp(4.7, 0.3, begin=0, finish=80)[:80],
+        *[0.3 * math.exp(-i / 60) for i in range(220)],
+    ]
+    told = find("entropy-collapse", {"entropy": entropy, "reward": reward, **parts}, OTHER)
+    assert (told is not None) is found
+
+
 def test_entropy_that_settles_is_no_collapse() -> None:
     settling = [0.3 * math.exp(-i / 60) + 0.2 for i in range(COUNT)]
     assert find("entropy-collapse", {"actor/entropy": settling, "critic/score/mean": FLAT}) is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.components import components, weights
 
@@ -117,28 +117,52 @@ def gains(values: Sequence[float]) -> bool:
 
 
 def _all_parts(context: RuleContext, reward: Series) -> str | None:
-    """Exempt a reward that is the sum of its parts, all of which are next to 1, the end of their
-    scales.
-    """
+    """Exempt a reward that is the sum of its parts, all of which are at the top of their scales."""
     keys = components(context.run.keys, reward.key)
-    parts = [one for one in map(context.known, keys) if one is not None]
-    if not parts or max(one.highest for one in parts) > 1:
+    known = [one for one in map(context.known, keys) if one is not None]
+    weight = weights(context.run, keys)
+    parts = [_part(one, weight.get(one.key, 1.0)) for one in known]
+    newest = _finite(reward.tail(_SCORES))
+    if not newest or not all_at_top(parts, fmean(newest)):
         return None
-    known = weights(context.run, keys)
-    levels = {one.key: fmean(_finite(one.tail(_SCORES)) or [0.0]) for one in parts}
-    if min(levels.values()) < _TOP:
-        return None
-    if not _adds_up(levels, known, _finite(reward.tail(_SCORES))):
-        return None
-    return f"the task is solved: {', '.join(levels)} are next to 1"
+    return f"the task is solved: {', '.join(one.key for one in known)} are at their top"
 
 
-def _adds_up(
-    levels: Mapping[str, float], weights: Mapping[str, float], rewards: Sequence[float]
-) -> bool:
-    """Return whether the mean of rewards is the weighted sum of their parts."""
-    whole = sum(weights.get(key, 1.0) * level for key, level in levels.items())
-    return bool(rewards) and abs(whole - fmean(rewards)) <= (1 - _TOP) * abs(whole)
+class Part(NamedTuple):
+    """What a part adds to a reward."""
+
+    level: float
+    """Its present mean."""
+    highest: float
+    """So far."""
+    penalises: bool
+    """Whether it has been below 0."""
+    weight: float
+
+
+def _part(series: Series, weight: float) -> Part:
+    level = fmean(_finite(series.tail(_SCORES)) or [0.0])
+    penalises = series.first_beyond(_BELOW, down=True) is not None
+    return Part(level, series.highest, penalises, weight)
+
+
+def all_at_top(parts: Sequence[Part], reward: float) -> bool:
+    """Return whether a reward is the sum of its parts, and all of them are at the top of their
+    scales: next to 1, penalties next to 0.
+
+    A part that has always been 0 may be a penalty that nobody incurs or points that nobody earns:
+    it is taken for the latter.
+    """
+    if not any(part.level >= _TOP for part in parts) or not all(map(_at_top, parts)):
+        return False
+    whole = sum(part.weight * part.level for part in parts)
+    return abs(whole - reward) <= (1 - _TOP) * abs(whole)
+
+
+def _at_top(part: Part) -> bool:
+    if part.penalises and part.highest <= 0:
+        return part.level >= _TOP - 1
+    return part.level >= _TOP and part.highest <= 1
 
 
 def all_parts_solved(context: RuleContext, _key: str) -> str | None:

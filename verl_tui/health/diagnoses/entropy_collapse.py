@@ -9,6 +9,7 @@ from bisect import bisect_right
 from statistics import fmean
 from typing import TYPE_CHECKING, ClassVar
 
+from verl_tui.health.components import components, weights
 from verl_tui.health.condition_feed import ConditionFeed
 from verl_tui.health.conditions.condition import Breaches, Wording, number
 from verl_tui.health.conditions.vanish import Vanish
@@ -21,11 +22,12 @@ from verl_tui.health.diagnoses.diagnosis import (
     since,
 )
 from verl_tui.health.finding import Finding, NotJudged
+from verl_tui.health.learnt import Part, all_at_top
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.health.blocks import BlockHistory
+    from verl_tui.health.blocks import Block, BlockHistory
     from verl_tui.health.finding import Episode
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
@@ -122,16 +124,20 @@ class EntropyCollapse(BlockDiagnosis):
                 self._first_steps.all.append(breach)
 
     def inputs(self, context: RuleContext) -> BlockInputs | NotJudged:
-        """Look at entropy and reward."""
+        """Look at entropy, reward and the parts of it with their weights."""
         entropy, reward = context.indicators.get("entropy"), context.indicators.get("reward")
         if entropy is None or reward is None:
             return NotJudged(self.rule.id, f"the log has no {'reward' if entropy else 'entropy'}")
-        return BlockInputs((entropy, reward))
+        parts = components(context.run.keys, reward)
+        known = weights(context.run, parts)
+        return BlockInputs((entropy, reward, *parts), tuple(known.get(key, 1.0) for key in parts))
 
     def judge_blocks(self, blocks: BlockHistory, inputs: BlockInputs) -> BlockFinding | None:
         """Compare the newest block with earlier ones."""
         opening, now = max(column(blocks[:3], 0), default=0.0), blocks[-1].levels[0]
         if opening <= 0 or not 0 <= now <= _LEFT * opening or self._converged(blocks):
+            return None
+        if self._all_at_top(blocks[-1], inputs):
             return None
         if self._newest is not None and not _risen(blocks[-10:]):
             return self._block_finding(blocks, self._newest.since, opening, inputs)
@@ -151,6 +157,15 @@ class EntropyCollapse(BlockDiagnosis):
         return reward[-1] >= _TOP or (
             reward[-1] >= _SOLVED and reward[-1] - reward[0] >= _LEARNT * (1 - reward[0])
         )
+
+    def _all_at_top(self, block: Block, inputs: BlockInputs) -> bool:
+        """Return whether the reward is a sum, all of whose parts are at their top."""
+        assert isinstance(inputs.depends_on, tuple)
+        parts = []
+        for i, weight in enumerate(inputs.depends_on, start=2):
+            low, high = self.reach(i)
+            parts.append(Part(block.levels[i], high, low < 0, weight))
+        return all_at_top(parts, block.levels[1])
 
     def _block_finding(
         self, blocks: BlockHistory, start: int, opening: float, inputs: BlockInputs
