@@ -325,6 +325,21 @@ def test_a_dict_between_the_bars_of_two_steps_is_of_the_first(tmp_path: Path) ->
     assert values(run, "eval_loss") == {3: 0.25}
 
 
+def test_a_step_that_no_bar_states_is_estimated_by_the_interval(tmp_path: Path) -> None:
+    path = tmp_path / "output.log"
+    stated = "".join(
+        f"{bar(at, 40)[1:]}\n{kept_back((at,))}{bar(at + 1, 40)[1:]}\n" for at in (5, 10)
+    )
+    path.write_text(
+        f"{bar(0, 40)[1:]}\n{stated}{bar(13, 40)[1:]}\n{kept_back((15,))}{bar(16, 40)[1:]}\n"
+    )
+    run = read_run(path)
+    assert values(run, "loss") == {at: at / 8 for at in (5, 10, 15)}
+    said = run.sources[str(path)].status.note
+    assert said is not None
+    assert said.startswith("the step of 1 record is estimated")
+
+
 def test_two_dicts_at_one_bar_leave_the_later_ones_to_bars_that_are_known_to_be_in_order(
     tmp_path: Path,
 ) -> None:

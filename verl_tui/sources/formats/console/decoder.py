@@ -134,13 +134,8 @@ class ConsoleDecoder:
     @property
     def note(self) -> str | None:
         """Say which steps were estimated or shifted, and how rewards were summed."""
-        counted = self._dicts.counted
-        estimated = (
-            f"the steps of {counted:,} records are estimated: the console states none,"
-            " they were counted"
-        )
         return joined_notes(
-            estimated if counted else None,
+            _estimated(self._dicts.counted),
             FROM_ZERO_NOTE if self._from_zero else None,
             self._table.note,
         )
@@ -439,3 +434,12 @@ def _without_hole(line: bytes) -> bytes:
     it: there may be gigabytes.
     """
     return line.lstrip(b"\0") if line.startswith(b"\0") else line
+
+
+def _estimated(records: int) -> str | None:
+    """Say how many records have an estimated step, None if none has."""
+    if not records:
+        return None
+    if records == 1:
+        return "the step of 1 record is estimated: the console does not state it"
+    return f"the steps of {records:,} records are estimated: the console does not state them"

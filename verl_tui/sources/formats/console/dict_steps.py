@@ -154,7 +154,8 @@ class StepResolver:
             out += self._paint(at, total)
         elif self._waiting and not self._kept_back and self._may_be_of_training(at, total):
             self._take(at, total)
-            out += self._behind(at, self._between(before, at))
+            step = self._between(before, at)
+            out += self._behind(at, step, counted=step not in (before, at))
         return out
 
     def _last_at(self, total: int) -> int | None:
@@ -251,9 +252,16 @@ class StepResolver:
             return last + interval
         return before if before == at - 1 and before != last else at
 
-    def _behind(self, at: int, step: int | None = None) -> list[PlacedDict]:
+    def _behind(
+        self, at: int, step: int | None = None, *, counted: bool = False
+    ) -> list[PlacedDict]:
         """Settle the dicts before a bar: a single training dict has a step of its own, or else the
         bar's.
+
+        Args:
+            at: Position of the bar.
+            step: Step of the training dict, if it is not that of the bar.
+            counted: Whether that step was counted.
         """
         if self._loose or sum(one.training for one in self._waiting) > 1:
             return self._bounded(at)
@@ -262,7 +270,10 @@ class StepResolver:
         out = []
         for i, one in enumerate(waiting):
             early = not one.training and any(later.training for later in waiting[i:])
-            out.append(self._settle(one, self._last if early and self._last is not None else step))
+            if early and self._last is not None:
+                out.append(self._settle(one, self._last))
+            else:
+                out.append(self._settle(one, step, counted=counted))
         return out
 
     def _bounded(self, at: int) -> list[PlacedDict]:
