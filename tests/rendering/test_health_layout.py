@@ -23,9 +23,11 @@ def listed(*findings: Finding, skipped: tuple[NotJudged, ...] = (SKIPPED,)) -> F
     return FindingList(make_view(make_run(), verdicts={"grpo": verdict}))
 
 
-def laid_out(shown: FindingList, width: int = 60, height: int = 30) -> HealthLayout:
+def laid_out(
+    shown: FindingList, width: int = 60, height: int = 30, *, counted: bool = False
+) -> HealthLayout:
     assert shown.view is not None
-    return shown.lay_out(shown.view, width, height)
+    return shown.lay_out(shown.view, width, height, counted=counted)
 
 
 def words(layout: HealthLayout) -> list[str]:
@@ -88,6 +90,18 @@ def test_a_run_without_findings_says_so() -> None:
     assert "waiting for a run" in words(FindingList(make_view()).lay_out(make_view(), 60, 9))[0]
 
 
+def test_rules_not_judged_are_counted_in_the_caption_or_in_a_row() -> None:
+    shown = listed(COLLAPSE, KL)
+    assert shown.view is not None
+    assert laid_out(shown, counted=True).not_judged is None
+    assert "1 not applicable" in caption(shown.view, 60)
+    shown.reasons = True
+    layout = laid_out(shown, counted=True)
+    assert layout.not_judged is not None
+    assert words(layout)[layout.not_judged] == "1 rule not applicable"
+    assert caption(shown.view, 60, reasons=True) == "1 critical · 1 warning"
+
+
 def test_the_caption_shortens_until_it_fits() -> None:
     view = listed(COLLAPSE, KL).view
     assert view is not None
@@ -128,15 +142,17 @@ def test_rows_are_asked_for_what_was_found_and_for_reasons_only_where_they_are_s
     st.integers(10, 80),
     st.integers(1, 14),
     st.booleans(),
+    st.booleans(),
 )
 def test_no_row_is_empty_while_something_is_cut(
-    messages: list[str], width: int, height: int, skipped: bool
+    messages: list[str], width: int, height: int, skipped: bool, counted: bool
 ) -> None:
     found = (
         Finding(f"r{at}", Severity.WARNING, f"x{message}", 9, 3)
         for at, message in enumerate(messages)
     )
-    layout = laid_out(listed(*found, skipped=(SKIPPED,) if skipped else ()), width, height)
+    shown = listed(*found, skipped=(SKIPPED,) if skipped else ())
+    layout = laid_out(shown, width, height, counted=counted)
     rows = words(layout)
     if len(rows) > height or any("…" in row for row in rows):
         assert all(row.strip() for row in rows)

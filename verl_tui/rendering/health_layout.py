@@ -1,10 +1,11 @@
 """Lays the findings about a run out as the rows of a panel: all of them worst first, and below them
-the rules that were not judged; badges only where so little room is left that they do not fit.
+the rules that were not judged, where the caption does not count those; badges only where so little
+room is left that they do not fit.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
@@ -101,40 +102,46 @@ class FindingList:
         self.unfolded ^= {name_of(finding)}
 
     def needed(self, view: View, width: int) -> int:
-        """Return the rows that the findings take; one where nothing was found and nothing more is
-        asked for. The caption counts the rules that were not judged: these take rows only where
-        the reasons are shown.
+        """Return the rows that the findings take, with the reasons where those are shown; one where
+        nothing was found and nothing more is asked for.
         """
         if not self.findings and not self.reasons:
             return 1
-        writer = self._writer(view, width)
-        layout = self._all_rows if self.reasons else self._finding_rows
-        return len(layout(view, writer).rows)
+        return len(self._all_rows(view, self._writer(view, width), counted=True).rows)
 
-    def lay_out(self, view: View, width: int, height: int) -> HealthLayout:
-        """Return the rows of a panel of this size; those that must scroll are a cell narrower."""
+    def lay_out(
+        self, view: View, width: int, height: int, *, counted: bool = False
+    ) -> HealthLayout:
+        """Return the rows of a panel of this size; those that must scroll are a cell narrower.
+
+        Args:
+            view: The state to show.
+            width: Cells of a row.
+            height: Rows of the panel.
+            counted: Whether a caption counts the rules that were not judged: no row says so again.
+        """
         writer = self._writer(view, width)
         if height > 1 or self.findings:
-            for layout in self._forms(view, writer):
+            for layout in self._forms(view, writer, counted=counted):
                 if len(layout.rows) <= height:
                     return layout
         if self._shows_badges(height):
             return HealthLayout(self._badge_rows(view, writer, height))
         writer.width -= 1  # the scroll bar
-        return self._all_rows(view, writer, gap=0)
+        return self._all_rows(view, writer, counted=counted, gap=0)
 
     def _shows_badges(self, height: int) -> bool:
         """Return whether a panel of this height shows badges where not all findings have room."""
         unfolded = any(name_of(finding) in self.unfolded for finding in self.findings)
         return height <= (_BADGES_ONLY if self.reasons or unfolded else _BADGE_ROWS)
 
-    def _forms(self, view: View, writer: FindingWriter) -> Iterator[HealthLayout]:
-        """Yield all findings from airy to tight, at last without the rules that were not judged:
-        the caption counts those.
+    def _forms(self, view: View, writer: FindingWriter, *, counted: bool) -> Iterator[HealthLayout]:
+        """Yield all findings from airy to tight, at last without the number of rules that were not
+        judged.
         """
-        yield self._all_rows(view, writer, spaced=True)
-        yield self._all_rows(view, writer)
-        yield self._all_rows(view, writer, gap=0)
+        yield self._all_rows(view, writer, counted=counted, spaced=True)
+        yield self._all_rows(view, writer, counted=counted)
+        yield self._all_rows(view, writer, counted=counted, gap=0)
         if self.findings and not self.reasons:
             yield self._finding_rows(view, writer)
 
@@ -155,13 +162,20 @@ class FindingList:
         return rows
 
     def _all_rows(
-        self, view: View, writer: FindingWriter, *, spaced: bool = False, gap: int = 1
+        self,
+        view: View,
+        writer: FindingWriter,
+        *,
+        counted: bool,
+        spaced: bool = False,
+        gap: int = 1,
     ) -> HealthLayout:
         """Return the rows of every finding, with empty ones between them if spaced, and below a gap
-        those of the rules that were not judged.
+        those of the rules that were not judged, unless a caption counts them.
         """
         rows, starts, _ = self._finding_rows(view, writer, spaced=spaced)
-        if not view.run or not view.verdict.not_judged:
+        said = counted and not self.reasons
+        if said or not view.run or not view.verdict.not_judged:
             return HealthLayout(rows, starts)
         not_judged = writer.not_judged(view, reasons=self.reasons)
         between: list[Pieces] = [[] for _ in range(gap)]
@@ -190,22 +204,25 @@ def caption(view: View, width: int, *, reasons: bool = False) -> str:
     Args:
         view: The state to show.
         width: Cells for the caption.
-        reasons: Whether the rows say why rules were not judged: else the caption names the key.
+        reasons: Whether the rows name the rules that were not judged: else the caption counts them,
+            and names the key.
     """
-    forms = _captions(view)
+    forms = _captions(view, reasons=reasons)
     if forms and view.verdict.not_judged and not (reasons or view.loading):
-        forms = (f"{forms[0]} ({view.keys['health.not_judged']}: why)", *forms)
+        why = f" ({view.keys['health.not_judged']}: why)"
+        forms = (forms[0] + why, forms[0], forms[1] + why, *forms[1:])
     return next((text for text in forms if cell_len(text) <= width), "")
 
 
-def _captions(view: View) -> Sequence[str]:
+def _captions(view: View, *, reasons: bool) -> Sequence[str]:
     """Return what the caption may say, from long to short."""
     if view.run is None:
         return ()
     if view.loading:
         return found_at_the_end(view) if view.run.preview and view.verdict.findings else ()
     active = [one for one in view.verdict.primary if not _acknowledged(view, one)]
-    return counts(view.verdict, active, symbols(ascii_only=view.ascii_only))
+    verdict = replace(view.verdict, not_judged=()) if reasons else view.verdict
+    return counts(verdict, active, symbols(ascii_only=view.ascii_only))
 
 
 def _acknowledged(view: View, finding: Finding) -> bool:

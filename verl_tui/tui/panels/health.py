@@ -126,11 +126,16 @@ class HealthPanel(TextPanel):
         width, height = rows.size
         if view is None or width < 1 or height < 1:
             return
-        self._layout = layout = self._list.lay_out(view, width, height)
+        self._layout = layout = self._list.lay_out(view, width, height, counted=self._framed)
         stop = len(layout.rows) if layout.not_judged is None else layout.not_judged
         rows.set_entries(self.strips(layout.rows), layout.starts, stop)
         rows.choose(self._list.at if layout.starts else None)
         self.subtitle(caption(view, self.size.width - 4, reasons=self._list.reasons))
+
+    @property
+    def _framed(self) -> bool:
+        """Whether there is an edge for the caption."""
+        return self.styles.border_bottom[0] not in {"", "none"}
 
     # -- keys and mouse ----------------------------------------------------------------------------
 
@@ -188,9 +193,13 @@ class HealthPanel(TextPanel):
             self._toggle(self.findings[message.entry])
 
     def on_click(self, event: events.Click) -> None:
-        """Show or hide the reasons where the number of rules not judged is clicked."""
+        """Show or hide the reasons where the rules not judged are counted: in a row, or in the
+        caption.
+        """
         offset = event.get_content_offset(self._rows)
-        if offset is not None and offset.y + self._rows.scroll_offset.y == self._layout.not_judged:
+        row = None if offset is None else offset.y + self._rows.scroll_offset.y
+        on_caption = self._framed and event.screen_y == self.region.bottom - 1
+        if on_caption or (row is not None and row == self._layout.not_judged):
             self.action_not_judged()
 
     def _toggle(self, finding: Finding) -> None:
