@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
 
+from verl_tui.patterns import pattern
 from verl_tui.rendering.text.ascii_table import WORDS
 from verl_tui.rendering.text.wrap import ellipsis, fit, wrap
 
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
 _LONGEST = 4096
 """Most characters of a text that are used."""
 _ALIKE = str.maketrans(WORDS)
+_DURATION = pattern(r"\b\d+[dhms] (?:\d+[hm] ago|\d+[hm]|ago)\b")
+_HOLDING = "\u00a0"
+"""Stands for a space at which no row breaks; `printable` leaves none in a text."""
+_LEAST_HELD = 20
+"""Cells below which a row breaks wherever it can."""
 
 
 def printable(text: str, *, ascii_only: bool = False) -> str:
@@ -44,9 +50,11 @@ def middle(text: str, cells: int, *, ascii_only: bool = False) -> str:
 
 @lru_cache(1024)
 def wrapped(text: str, cells: int, *, ascii_only: bool = False) -> tuple[str, ...]:
-    """Return text as one paragraph in lines of at most `cells` cells."""
+    """Return text as one paragraph in lines of at most `cells` cells; durations are not torn."""
     text = printable(text, ascii_only=ascii_only)
-    return tuple(wrap(text, cells)) if text else ()
+    if cells >= _LEAST_HELD:
+        text = _DURATION.sub(lambda found: found[0].replace(" ", _HOLDING), text)
+    return tuple(line.replace(_HOLDING, " ") for line in wrap(text, cells)) if text else ()
 
 
 def cut(pieces: Pieces, cells: int, mark: str = "") -> Pieces:
