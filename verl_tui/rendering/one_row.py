@@ -249,7 +249,8 @@ def _metric(
     if series is None:
         return []
     symbols = ASCII if view.ascii_only else UNICODE
-    turn, value = trend(series.values[-TREND_POINTS:]), series.values[-1]
+    drawn = series.pyramid.bounds(series.steps[0], series.steps[-1])
+    turn, value = trend(series.values[-TREND_POINTS:], drawn), series.values[-1]
     arrow = "" if turn is None else f" {(symbols.flat, symbols.rising, symbols.falling)[turn]}"
     role = "strong" if isfinite(value) else "critical"
     shortest, plain, with_arrow = priorities

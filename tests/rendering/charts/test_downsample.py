@@ -67,3 +67,13 @@ def test_the_trend_of_huge_values_is_that_of_small_ones() -> None:
 @given(st.lists(st.integers(-(2**20), 2**20), max_size=50))
 def test_a_trend_does_not_depend_on_the_unit(values: list[int]) -> None:
     assert trend([value * 2.0**1000 for value in values]) == trend(values)
+
+
+def test_no_arrow_tells_of_a_change_that_the_chart_cannot_show() -> None:
+    creeping = [0.03 + 0.0002 * at for at in range(40)]
+    assert trend(creeping) == 1
+    assert trend(creeping, (0.0, 0.05)) == 1
+    assert trend(creeping, (0.0, 4.7)) == 0
+    assert trend([4.7 - value for value in creeping], (0.0, 4.7)) == 0
+    assert trend([0.7] * 20 + [0.5] * 20, (0.0, 4.7)) == -1
+    assert trend([LARGEST / 20 * at for at in range(1, 21)], (-LARGEST, LARGEST)) == 1

@@ -220,6 +220,14 @@ def test_values_that_are_no_numbers_are_marked():
     )
 
 
+def test_the_title_has_an_arrow_only_for_a_change_that_is_seen_in_the_chart():
+    creeping = [0.03 + 0.0002 * at for at in range(40)]
+    data = ChartData("entropy", lines=(ChartLine(Column(range(80), [4.7] * 40 + creeping)),))
+    assert "0.0378 →" in rows(data)[0]
+    assert "0.0378 ↑" in rows(replace(data, first_step=45))[0]
+    assert "0.0378 ↑" in rows(replace(data, log_y=True))[0]
+
+
 @pytest.mark.parametrize("height", [1, 12])
 def test_the_title_tells_the_newest_value_up_to_the_end(height):
     data = ChartData(

@@ -24,6 +24,10 @@ TREND_POINTS = 40
 """Values that a trend is of."""
 _NEWEST = 3
 """Values of which one alone turns no trend."""
+_SEEN = 0.03
+"""Least share of a chart's range that a trend takes: about a dot of a curve eight rows high (a
+heuristic).
+"""
 _COARSE = 128
 _HUGE = sys.float_info.max
 _SETTLED = 1 - 1e-15
@@ -273,14 +277,19 @@ def neighbour(points: Points, step: int, window: Window, direction: int) -> int 
     return points.steps[i] if 0 <= i < len(points.steps) else None
 
 
-def trend(values: Sequence[float]) -> int | None:
-    """Return 1 where the last values rise, -1 where they fall, 0 where that may be noise, None if
-    they are too few.
+def trend(values: Sequence[float], drawn: tuple[float, float] | None = None) -> int | None:
+    """Return 1 where the last values rise, -1 where they fall, 0 where that may be noise or is too
+    little to be seen, None if they are too few.
 
     Compares the medians of the newer and the older half of the last `TREND_POINTS` values with how
     much neighbours differ, so that neither one outlier nor ordinary noise turns the arrow. The very
     last values count instead where they lie clearly on the other side of the older half, or have
     gone back to it: the newer half holds what was before a collapse.
+
+    Args:
+        values: A series.
+        drawn: The least and the greatest value of the chart that the trend is told of, None where
+            the least of changes counts.
     """
     # Quarters, because sums and differences of the largest numbers would overflow.
     values = [v / 4 for v in values[-TREND_POINTS:] if isfinite(v)]
@@ -291,6 +300,8 @@ def trend(values: Sequence[float]) -> int | None:
     change, since = median(values[half:]) - older, median(values[-_NEWEST:]) - older
     noise = median(map(abs, map(sub, values[1:], values)))
     floor = max(map(abs, values)) * 2e-6
+    if drawn is not None:
+        floor = max(floor, (drawn[1] / 4 - drawn[0] / 4) * _SEEN)
     if change * since < 0 and abs(since) > max(noise * 2, floor):
         change = since
     elif abs(since) < abs(change) / 4 and abs(since - change) > max(noise * 2, floor):

@@ -11,8 +11,14 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len, set_cell_size
 
 from verl_tui.rendering.charts.braille import join
-from verl_tui.rendering.charts.cache import spark_reach
-from verl_tui.rendering.charts.downsample import TREND_POINTS, trend, value_at
+from verl_tui.rendering.charts.cache import extent, spark_reach
+from verl_tui.rendering.charts.downsample import (
+    TREND_POINTS,
+    trend,
+    usual_range,
+    value_at,
+    value_range,
+)
 from verl_tui.rendering.charts.line_signs import signs
 from verl_tui.rendering.charts.sparkline import BROKEN, spark_column, sparkline
 from verl_tui.rendering.charts.symbols import ASCII, Symbols, fit
@@ -343,10 +349,20 @@ def _reading(data: ChartData, cursor: int | None, symbols: Symbols) -> _Parts:
         return []
     last = line.points.values[stop - 1]
     reading = [(value_text(last, data.unit), "value" if isfinite(last) else "odd")]
-    way = trend(line.points.values[max(0, stop - TREND_POINTS) : stop])
+    way = trend(line.points.values[max(0, stop - TREND_POINTS) : stop], _drawn(line, data))
     if way is not None and not data.in_row:
         reading.append((f" {(symbols.flat, symbols.rising, symbols.falling)[way]}", "trend"))
     return reading
+
+
+def _drawn(line: ChartLine, data: ChartData) -> tuple[float, float] | None:
+    """Return the range that a line takes on the y axis; None on a logarithmic one, which shows even
+    small changes.
+    """
+    shown = extent(data)
+    if shown is None or data.log_y:
+        return None
+    return (usual_range if data.usual_y else value_range)(line.points, *shown)
 
 
 def _reading_at(line: ChartLine, cursor: int, data: ChartData) -> _Parts:
