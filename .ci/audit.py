@@ -123,8 +123,8 @@ def check_vulnerabilities(packages: dict[str, Distribution]) -> bool:
         words = ("--no-deps", "--disable-pip", "--progress-spinner", "off", "--requirement", file)
         command = [sys.executable, "-m", "uv", "tool", "run", "pip-audit", *words]
         try:
-            # Fixed words, and no shell.
-            return subprocess.run(command, timeout=_LONGEST, check=False).returncode == 0  # noqa: S603
+            ended = subprocess.run(command, timeout=_LONGEST, check=False)  # noqa: S603 - no shell
+            return ended.returncode == 0
         except subprocess.TimeoutExpired:
             print(f"vulnerabilities: skipped, no answer within {_LONGEST:g} s")
             return True

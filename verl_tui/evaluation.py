@@ -53,7 +53,8 @@ single precision.
 _LEAST_SCORED = 8
 """Fewer scores have no quantiles to speak of."""
 _NO_COMPONENT = pattern(
-    r"(?:.*_)?(?:id|ids|uid|idx|index|seed|step|steps|epoch|rank|timestamp|time|version|turn|length|len|tokens?|"
+    r"(?:.*_)?(?:id|ids|uid|idx|index|seed|step|steps|epoch|rank|timestamp|time|version|turn"
+    r"|length|len|tokens?|"
     r"advantages?|logprobs?)",
     re.IGNORECASE,
 )

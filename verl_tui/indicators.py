@@ -48,7 +48,8 @@ class Indicator:
 # ones must do.
 _SCORE = r"(?:acc|accuracy|reward|rewards|score|scores|avg_reward|success|success_rate|pass@\d+)"
 _NO_SCORE = (
-    r"(?!.*(?<![a-z])(?:loss|runtime|per_second|lengths?|len|kl|entropy|logps?|logits|chosen|rejected|clip|clipped|truncated|frac|time|epoch"
+    r"(?!.*(?<![a-z])(?:loss|runtime|per_second|lengths?|len|kl|entropy|logps?|logits|chosen"
+    r"|rejected|clip|clipped|truncated|frac|time|epoch"
     r"|steps?|turns|tokens|std)(?![a-z])|validation/(?:off_policy|filter_groups|rollout_failure)/)"
 )
 _CORE: tuple[re.Pattern[str], ...] = tuple(
@@ -58,7 +59,8 @@ _CORE: tuple[re.Pattern[str], ...] = tuple(
         r"val-core/.+/(?:reward|score)/mean@\d+",
         r"val-core/.+/mean@\d+",
         r"val-core/.+",
-        rf"(?!val_samples/)(?:eval|evaluation|evaluator|validation|val)[/_](?:.+/)?{_SCORE}(?:/mean)?",
+        r"(?!val_samples/)(?:eval|evaluation|evaluator|validation|val)[/_]"
+        rf"(?:.+/)?{_SCORE}(?:/mean)?",
         r"(?:eval|validation)[/_]rewards/accuracies",  # of preferences, by TRL
         rf"{_NO_SCORE}(?:eval|evaluation|evaluator|validation|val)/.+",
     )
@@ -351,22 +353,27 @@ _SHARED: dict[Dialect, re.Pattern[str]] = {
         r"|mismatch/(?:mismatch|rollout)_.+"
     ),
     "tutorial": pattern(
-        r"policy_loss|value_loss|entropy|clip_ratio|kl|grad_norm|train/reward|(?:prompt|response)_length_\w+"
+        r"policy_loss|value_loss|entropy|clip_ratio|kl|grad_norm|train/reward"
+        r"|(?:prompt|response)_length_\w+"
         r"|gpu_util|gpu_utilization|memory_util"
     ),
     "other": pattern(
-        r"loss|reward|lr|learning_rate|epoch|num_tokens|entropy_loss|train/(?:grad_norm|epoch|lr|entropy)"
+        r"loss|reward|lr|learning_rate|epoch|num_tokens|entropy_loss"
+        r"|train/(?:grad_norm|epoch|lr|entropy)"
         r"|(?:actor|critic)_(?:lr|grad_norm)"
     ),
 }
 _CLEAR: dict[Dialect, re.Pattern[str]] = {
     "verl": pattern(
-        r"(?:actor|critic)/.+|(?:timing_s|timing_per_token_ms|global_seqlen|rollout_corr|fully_async|separate_async)/.+"
+        r"(?:actor|critic)/.+|(?:timing_s|timing_per_token_ms|global_seqlen|rollout_corr"
+        r"|fully_async|separate_async)/.+"
         r"|val-(?:core|aux)/.+|(?:val/)?test_score/.+|(?:perf/)?mfu/(?:actor|critic|actor_infer)"
         r"|perf/(?:total_num_tokens|time_per_step|(?:max|cpu)_memory_.+)"
-        r"|training/(?:rollout_(?:probs|actor)_.+|(?:off_policy|num_turns|filter_groups|rollout_failure)/.+)"
+        r"|training/(?:rollout_(?:probs|actor)_.+"
+        r"|(?:off_policy|num_turns|filter_groups|rollout_failure)/.+)"
         r"|(?:prompt_length|response_length|response_length_non_aborted)/.+|response/aborted_ratio"
-        r"|timing/(?:gen|ref|values|adv|old_log_prob|update_actor|update_critic|testing|save_checkpoint)"
+        r"|timing/(?:gen|ref|values|adv|old_log_prob|update_actor|update_critic|testing"
+        r"|save_checkpoint)"
         r"|train/(?:lr\(1e-\d\)|time\(s\)|total_tokens\(B\)|global_tokens|mfu)"
     ),
     "tutorial": pattern(
@@ -377,14 +384,20 @@ _CLEAR: dict[Dialect, re.Pattern[str]] = {
         r"|generation/(?:length|log_prob)|throughput/samples_per_second"
     ),
     "other": pattern(
-        r"(?:train/)?(?:rewards/.+|completions?[/_].+|sampling/.+|clip_ratio/.+|frac_reward_zero_std|group_reward_std"
-        r"|response_length|response_clip_ratio|ppo_kl|critic_loss|logprobs_diff|gen_kl_error|token_mult_prob_error"
+        r"(?:train/)?(?:rewards/.+|completions?[/_].+|sampling/.+|clip_ratio/.+"
+        r"|frac_reward_zero_std|group_reward_std"
+        r"|response_length|response_clip_ratio|ppo_kl|critic_loss|logprobs_diff|gen_kl_error"
+        r"|token_mult_prob_error"
         r"|policy_kl_error|approx_entropy|mean_gen_tokens_per_sample|baseline_reward/.+|kl_penalty)"
-        r"|train/(?:kl|kl_loss|reward_std|learning_rate|policy_loss|pg_\w+|entropy_loss|lr-pg_\d+|actor_\w+|ois|agg/.+"
+        r"|train/(?:kl|kl_loss|reward_std|learning_rate|policy_loss|pg_\w+|entropy_loss|lr-pg_\d+"
+        r"|actor_\w+|ois|agg/.+"
         r"|train_rollout_\w+|approx_kl)"
-        r"|rollout/(?:raw_reward|rewards|response_lengths|response_len/.+|truncated_ratio|zero_std/.+|entropy|ep_\w+)"
-        r"|perf/(?:step_time|tokens_per_gpu_per_sec|actor_train_tflops|throughput_per_gpu|mfu|peak_memory)"
-        r"|(?:entropy|mismatch_kl)/all/.+|loss/mean|(?:optim|time|progress|off_policy|performance|objective)/.+"
+        r"|rollout/(?:raw_reward|rewards|response_lengths|response_len/.+|truncated_ratio"
+        r"|zero_std/.+|entropy|ep_\w+)"
+        r"|perf/(?:step_time|tokens_per_gpu_per_sec|actor_train_tflops|throughput_per_gpu|mfu"
+        r"|peak_memory)"
+        r"|(?:entropy|mismatch_kl)/all/.+|loss/mean"
+        r"|(?:optim|time|progress|off_policy|performance|objective)/.+"
         r"|timing/(?:train/.+|generation|step_total)|ppo/\w+/.+|ppo/(?:mean|std)_\w+"
     ),
 }

@@ -98,7 +98,8 @@ _BASE = {
 }
 """A metric's unit -> the word that its name ends in, and the factor to the base unit."""
 _SPOKEN = pattern(
-    r"(?<=per_token)_ms(?=[/_])|(?<=[a-z/_.])_?(?:[gm]i?b|mbytes|percent|GB|MB|Percent|\(B\))(?=/l:|$)"
+    r"(?<=per_token)_ms(?=[/_])"
+    r"|(?<=[a-z/_.])_?(?:[gm]i?b|mbytes|percent|GB|MB|Percent|\(B\))(?=/l:|$)"
 )
 """A unit within a key, which gives way to the base unit."""
 _SCALED = pattern(r"[(_]1e-\d{1,3}\)?$")

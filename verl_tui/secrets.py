@@ -27,7 +27,8 @@ HIDDEN = "***"
 
 _NAMES = (
     r"(?:api|access|secret|private|auth|account|wandb|swanlab|comet|license)[_-]?key"
-    r"|(?:api|hub|hf|hugging[_-]?face|auth|access|wandb|swanlab|github|gitlab|bearer|session|refresh|bot|login)[_-]?token"
+    r"|(?:api|hub|hf|hugging[_-]?face|auth|access|wandb|swanlab|github|gitlab|bearer|session"
+    r"|refresh|bot|login)[_-]?token"
     r"|secret|password|passwd|passphrase|credentials?|(?:web[_-]?hook|notify)[_-]?url"
 )
 _NAME = pattern(rf"(?:.*[._/-])?(?:\w*(?:{_NAMES})(?:_id)?|token)", re.IGNORECASE)
@@ -40,7 +41,8 @@ _STATED = pattern(
     re.IGNORECASE,
 )
 _FORMS = pattern(
-    r"\b(?:hf_[A-Za-z0-9]{20,}|sk-[\w-]{20,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}"
+    r"\b(?:hf_[A-Za-z0-9]{20,}|sk-[\w-]{20,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}"
+    r"|glpat-[\w-]{16,}"
     r"|A[KS]IA[0-9A-Z]{16}|xox[abeprs]-[\w-]{10,}|wandb_v\d_\w{20,}|nvapi-[\w-]{20,}|AIza[\w-]{35}"
     r"|npm_[A-Za-z0-9]{30,}|pypi-[\w-]{40,}|gsk_\w{20,}|LTAI[A-Za-z0-9]{12,}"
     r"|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*)"

@@ -54,7 +54,8 @@ def with_children(found: Sequence[int]) -> list[int]:
     for pid in found:
         every[pid] = None
         try:
-            every |= dict.fromkeys(child.pid for child in _process(pid).children(True))  # noqa: FBT003
+            children = _process(pid).children(recursive=True)
+            every |= dict.fromkeys(child.pid for child in children)
         except psutil.Error:
             continue
     return list(every)

@@ -70,7 +70,11 @@ class CommandParser(argparse.ArgumentParser):
 
     def __init__(self, **settings: object) -> None:
         # An abbreviated option would hide whether its value follows.
-        super().__init__(**settings, allow_abbrev=False, formatter_class=_Paragraphs)  # type: ignore[arg-type]
+        super().__init__(
+            **settings,  # type: ignore[arg-type]
+            allow_abbrev=False,
+            formatter_class=_Paragraphs,
+        )
         self.commands: dict[str, CommandParser] = {}
         self.program = self
         """The parser that has this one among its commands, or theirs; a program's is itself."""

@@ -23,12 +23,16 @@ if TYPE_CHECKING:
 _SEED = pattern(r"(?:.*[_./])?(?:\w*seed\w*|random_state)", re.IGNORECASE)
 """Settings that are a seed."""
 _OWN = pattern(
-    r"(?:.*[_./])?(?:experiment_?name|exp_name|run_name|run_id|run_group|group_name|project(?:_name)?|job_?(?:name|id)"
+    r"(?:.*[_./])?(?:experiment_?name|exp_name|run_name|run_id|run_group|group_name"
+    r"|project(?:_name)?|job_?(?:name|id)"
     r"|wandb_\w+|_wandb|output_(?:dir|path|file|name)|save_(?:dir|path)"
-    r"|default_(?:local|hdfs)_dir|(?:rollout|validation)_data_dir|(?:ckpt|checkpoint)_(?:dir|path)|cache_dir|work_?dir"
+    r"|default_(?:local|hdfs)_dir|(?:rollout|validation)_data_dir|(?:ckpt|checkpoint)_(?:dir|path)"
+    r"|cache_dir|work_?dir"
     r"|root_dir|tmp_?dir|resume_from\w*|local_dir"
-    r"|timestamp|date|datetime|start_time|created_at|host|hostname|ip|port|\w+_port|address|\w+_addr|pid|uuid|user"
-    r"|username|tags?|notes|description|local_rank|cuda_visible_devices|logger|log_\w+|logging_\w+|report_to|save_freq|save_steps)(?:[_./].*)?|wandb\..*",
+    r"|timestamp|date|datetime|start_time|created_at|host|hostname|ip|port|\w+_port|address"
+    r"|\w+_addr|pid|uuid|user"
+    r"|username|tags?|notes|description|local_rank|cuda_visible_devices|logger|log_\w+|logging_\w+"
+    r"|report_to|save_freq|save_steps)(?:[_./].*)?|wandb\..*",
     re.IGNORECASE,
 )
 """Settings that belong to one run alone: its name, where it runs, what it writes and where to."""

@@ -22,7 +22,8 @@ _BLOCKS = " ▏▎▍▌▋▊▉█"
 _HINT = (
     " (Ray deduplicates logs by default. Set RAY_DEDUP_LOGS=0 to disable log deduplication, or see"
     " "
-    "https://docs.ray.io/en/master/ray-observability/user-guides/configure-logging.html#log-deduplication"
+    "https://docs.ray.io/en/master/ray-observability/user-guides/configure-logging.html"
+    "#log-deduplication"
     " for more options.)"
 )
 

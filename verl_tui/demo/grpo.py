@@ -83,7 +83,7 @@ class GrpoRun:
         self._log(data | _turns(), tick)
         self._console.progress(tick, time)
 
-    def finish(self, time: float) -> None:  # noqa: ARG002 - the tutorials' runs stamp their last line, verl's do not
+    def finish(self, time: float) -> None:  # noqa: ARG002 - the tutorials stamp this line
         """Write the only line that marks the end of a verl run."""
         self._console.structure(validation_text("Final", self._validated))
         self._console.close()

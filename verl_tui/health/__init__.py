@@ -180,7 +180,7 @@ class Judge:
                 try:
                     result = self._result(one, context)
                     episodes += one.episodes
-                except Exception as error:  # noqa: BLE001 - a rule that fails is shown, and affects no other
+                except Exception as error:  # noqa: BLE001 - shown; affects no other rule
                     result = NotJudged(id, failure(error))
                     self._note_failure(id, error)
             results.setdefault(id, []).append(result)

@@ -28,8 +28,10 @@ _COMPONENT = pattern(
 score.
 """
 _NO_COMPONENT = pattern(
-    r".*[/_](?:length|len|tokens?|chars|words|turns?|time|seconds|latency|std|min|max|median|p\d\d|kl|entropy|count"
-    r"|number|num|penalty|costs?|errors?|failures?|violations?|advantages?|repetition|distinct_\d|index|level"
+    r".*[/_](?:length|len|tokens?|chars|words|turns?|time|seconds|latency|std|min|max|median|p\d\d"
+    r"|kl|entropy|count"
+    r"|number|num|penalty|costs?|errors?|failures?|violations?|advantages?|repetition|distinct_\d"
+    r"|index|level"
     r"|difficulty|weight|temperature|loss|rate_limit|retries|calls|ratio|coef|coeff|mean)"
     r"|/(?:num|n|is|has)_.+|/(?:rewards?|scores?|total|sum|overall)"
     r"|/(?:chosen|rejected|margins|accuracies)"

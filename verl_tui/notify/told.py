@@ -33,7 +33,7 @@ def read_told(path: Path, notifier: Notifier) -> bool:
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        with open(descriptor, "rb") as file:  # noqa: PTH123 - it was opened already
+        with open(descriptor, "rb") as file:  # noqa: PTH123 - open already
             text = file.read(_LARGEST)
     except FileNotFoundError:
         return False
@@ -80,7 +80,7 @@ def write_told(path: Path, notifier: Notifier) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     descriptor = os.open(beside, flags, 0o600)
     try:
-        with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 - it was opened already
+        with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 - open already
             json.dump(data, file)
         beside.replace(path)
     except OSError:

@@ -345,7 +345,8 @@ def _extra(words: str) -> str:
 def _at(moment: float, now: float) -> str:
     """Return the local time of a moment, with as much of the date as needed."""
     try:
-        then, today = datetime.fromtimestamp(moment), datetime.fromtimestamp(now)  # noqa: DTZ006 - the reader's own clock
+        then = datetime.fromtimestamp(moment)  # noqa: DTZ006 - the reader's own clock
+        today = datetime.fromtimestamp(now)  # noqa: DTZ006
     except (OverflowError, OSError, ValueError):
         return ""
     if then.date() == today.date():

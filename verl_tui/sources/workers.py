@@ -25,7 +25,7 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
 from verl_tui import debug_log
 from verl_tui.sources.files.compressed import plain
@@ -181,7 +181,8 @@ class _Worker:
                 return self._lost
             try:
                 # From a process of our own, over a pipe that nobody else has.
-                other, answer = pickle.load(self._process.stdout)  # type: ignore[arg-type]  # noqa: S301
+                answers = cast("IO[bytes]", self._process.stdout)
+                other, answer = pickle.load(answers)  # noqa: S301
             except Exception as error:  # noqa: BLE001 - it ended at any place, or sent nonsense
                 self._lost = _Failure(f"its worker has ended: {type(error).__name__}")
             else:
@@ -205,7 +206,7 @@ class _Worker:
         for reader in readers:
             try:
                 travelling.append(packed(reader.source))
-            except Exception as error:  # noqa: BLE001 - it is read here, where nothing has to be packed
+            except Exception as error:  # noqa: BLE001 - it is read here, unpacked
                 debug_log.note_error(f"sending {reader.source.path} to a worker", error)
                 continue
             reader.source = _AwaySource(reader, self, len(self._answers))

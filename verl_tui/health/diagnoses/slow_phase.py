@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from verl_tui.health.rule_context import RuleContext
 
 _PHASE = pattern(
-    r"timing_s/(?!step$|testing$|save_checkpoint$|start_profile$|stop_profile$|dump_|.*/slowest/|.*(?:/|_)(?:max|min)$).+"
+    r"timing_s/(?!step$|testing$|save_checkpoint$|start_profile$|stop_profile$|dump_|.*/slowest/"
+    r"|.*(?:/|_)(?:max|min)$).+"
 )
 """Phases of every step. Validation and checkpoints have their own pace and are left out, as are
 single responses.

@@ -46,7 +46,10 @@ class SamplePage:
         """Return a row; None if it does not exist or is still being read, then ask again later."""
         raise NotImplementedError
 
-    def lines(self, indices: Iterable[int]) -> Iterator[bytes | None] | None:  # noqa: ARG002 - a page of a dump has some
+    def lines(
+        self,
+        indices: Iterable[int],  # noqa: ARG002 - a page of a dump has some
+    ) -> Iterator[bytes | None] | None:
         """Return the raw rows of a dump, None for one that is not JSON, or None for other samples.
 
         For the browser's thread; the iterator may raise OSError.

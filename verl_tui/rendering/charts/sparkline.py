@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.charts.axes import SINGLE
@@ -81,7 +82,7 @@ def gauge(fraction: float, width: int, *, ascii_only: bool = False) -> str:
     """
     if width < 1:
         return ""
-    share = min(1.0, max(0.0, fraction)) if fraction == fraction else 0.0  # noqa: PLR0124 - nan is unequal to itself
+    share = 0.0 if math.isnan(fraction) else min(1.0, max(0.0, fraction))
     if ascii_only:
         return ("#" * round(share * width)).ljust(width, ".")
     full, rest = divmod(round(share * width * 8), 8)

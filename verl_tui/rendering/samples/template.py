@@ -52,10 +52,12 @@ _BY_LENGTH = "|".join(sorted((*_KINDS, *_MARKERS), key=len, reverse=True))
 
 _SIGNS = pattern(
     r"<\|im_start\|>(?P<chatml>\w{1,20})?(?:<\|im_sep\|>)?"
-    r"|<\|(?:start_header_id|header_start)\|>(?P<header>[^<>|\n]{0,40})<\|(?:end_header_id|header_end)\|>"
+    r"|<\|(?:start_header_id|header_start)\|>"
+    r"(?P<header>[^<>|\n]{0,40})<\|(?:end_header_id|header_end)\|>"
     r"|<start_of_turn>(?P<gemma>\w{1,20})?"
     r"|<[|｜](?P<bar>system|user|assistant|observation|tool|User|Assistant)[|｜]>"
-    r"|<\|start\|>(?P<harmony>\w{1,20})[^<>|\n]{0,80}(?:<\|channel\|>(?P<named>\w{1,20})[^<>|\n]{0,80})?"
+    r"|<\|start\|>(?P<harmony>\w{1,20})[^<>|\n]{0,80}"
+    r"(?:<\|channel\|>(?P<named>\w{1,20})[^<>|\n]{0,80})?"
     r"(?:<\|constrain\|>\w{0,20})?(?:<\|message\|>)?"
     r"|<\|channel\|>(?P<channel>\w{1,20})[^<>|\n]{0,80}(?:<\|constrain\|>\w{0,20})?<\|message\|>"
     r"|(?P<user>\[INST\]|<</SYS>>|\[/SYSTEM_PROMPT\])|(?P<assistant>\[/INST\])"

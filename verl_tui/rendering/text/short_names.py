@@ -31,7 +31,8 @@ def shared(names: Sequence[str]) -> SharedEnds:
     if len(set(names)) < 2:
         return SharedEnds()
     head = len(commonprefix(names))  # noqa: RUF071 - of letters is what is wanted
-    return SharedEnds(head, len(commonprefix([name[head:][::-1] for name in names])))  # noqa: RUF071
+    reversed_rests = [name[head:][::-1] for name in names]
+    return SharedEnds(head, len(commonprefix(reversed_rests)))  # noqa: RUF071
 
 
 def short_name(name: str, cells: int, alike: SharedEnds, *, ascii_only: bool = False) -> str:

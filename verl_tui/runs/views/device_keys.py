@@ -9,7 +9,8 @@ from typing import NamedTuple
 from verl_tui.patterns import pattern
 
 _WANDB = pattern(
-    r"(?:system|cluster)/gpu\.(\d+)\.(gpu|memoryAllocated|memoryAllocatedBytes|temp|powerWatts|enforcedPowerLimitWatts)"
+    r"(?:system|cluster)/gpu\.(\d+)\.(gpu|memoryAllocated|memoryAllocatedBytes|temp|powerWatts"
+    r"|enforcedPowerLimitWatts)"
     r"(?:/l:(.+))?"
 )
 """W&B's figures of a device (docs.wandb.ai/models/ref/python/experiments/system-metrics); `/l:`
@@ -26,11 +27,13 @@ _FIGURES = tuple(
     (pattern(form, re.IGNORECASE), field)
     for form, field in (
         (
-            r"(?:(?:sm_)?util|utili[sz]ation|usage|load|busy)(?:_?(?:gpu|percent|pct|rate))?|percent",
+            r"(?:(?:sm_)?util|utili[sz]ation|usage|load|busy)(?:_?(?:gpu|percent|pct|rate))?"
+            r"|percent",
             "gpu",
         ),
         (
-            rf"(?:mem|memory)_?(?:used|allocated|usage)?{_UNIT}|(?:used|allocated)_?(?:mem|memory){_UNIT}",
+            rf"(?:mem|memory)_?(?:used|allocated|usage)?{_UNIT}"
+            rf"|(?:used|allocated)_?(?:mem|memory){_UNIT}",
             "memoryUsed",
         ),
         (rf"(?:mem|memory)_?total{_UNIT}|total_?(?:mem|memory){_UNIT}", "memoryTotal"),

@@ -153,7 +153,8 @@ class Finder:
             return []
         fixed = Path(re.split(r"[*?\[]", expanded)[0] or ".")
         self.directories.add(fixed if is_folder(fixed) else fixed.parent)
-        return sorted(Path(path) for path in glob.glob(expanded, recursive=True))  # noqa: PTH207 - absolute patterns too
+        found = glob.glob(expanded, recursive=True)  # noqa: PTH207 - absolute patterns too
+        return sorted(map(Path, found))
 
     def _find(self, path: Path) -> None:
         """Find the runs at one path; an error costs this path alone."""

@@ -46,8 +46,9 @@ if TYPE_CHECKING:
 _START = pattern(r"[A-Z][a-z]{2}\d\d_\d\d-\d\d-\d\d_")
 """Default name of a folder of events: time and host of the start."""
 _GENERIC = pattern(
-    r"(?:logs?|out|outputs?|console|stdout|metrics|runs?|tb|tensorboard(?:_logs?)?|events|wandb|swanlog|samples|"
-    r"rollouts?|dumps?|validations?|results?|csv|train|slurm|data)(?:[_-]?(?:logs?|data|dir|files|dumps?))?",
+    r"(?:logs?|out|outputs?|console|stdout|metrics|runs?|tb|tensorboard(?:_logs?)?|events|wandb"
+    r"|swanlog|samples|rollouts?|dumps?|validations?|results?|csv|train|slurm|data)"
+    r"(?:[_-]?(?:logs?|data|dir|files|dumps?))?",
     re.IGNORECASE,
 )
 """Names of folders that say what lies in them, not which run it is."""

@@ -152,7 +152,8 @@ _OTHERS = frozenset(
 )
 """Suffixes of code, weights, pictures and other files that are never logs."""
 _WRITTEN = pattern(
-    r"(?:readme|license|licence|notice|authors|contributing|changelog|changes|copying|manifest|makefile|dockerfile|todo"
+    r"(?:readme|license|licence|notice|authors|contributing|changelog|changes|copying|manifest"
+    r"|makefile|dockerfile|todo"
     r"|requirements|install|version|gemfile|procfile|vocab|merges|index|setup)\b.*",
     re.IGNORECASE,
 )

@@ -18,9 +18,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _NOTHING = pattern(
-    r"(?:logs?|exps?|experiments?|out|outputs?|outdir|console|stdout|stderr|metrics|runs|tb|tensorboard(?:_logs?)?|events|wandb"
-    r"|swanlog|files|samples|rollouts?|dumps?|results?|csv|train(?:ing|er)?|main(?:_ppo)?|nohup|slurm|data|default|tmp"
-    r"|checkpoints?|ckpts?|attempt_\d+|rank[._-]?#?\d*|version_\d+|none|null|none_\w+|trainer_state|latest(?:-run)?"
+    r"(?:logs?|exps?|experiments?|out|outputs?|outdir|console|stdout|stderr|metrics|runs|tb"
+    r"|tensorboard(?:_logs?)?|events|wandb"
+    r"|swanlog|files|samples|rollouts?|dumps?|results?|csv|train(?:ing|er)?|main(?:_ppo)?|nohup"
+    r"|slurm|data|default|tmp"
+    r"|checkpoints?|ckpts?|attempt_\d+|rank[._-]?#?\d*|version_\d+|none|null|none_\w+"
+    r"|trainer_state|latest(?:-run)?"
     r"|checkpoint-\d+|global_step_\d+)"
     r"(?:[._-]?(?:logs?|data|dir|files|dumps?|out(?:put)?|metrics))?"
     r"|verl[_-]?(?:logs?|demo)?",
@@ -28,7 +31,8 @@ _NOTHING = pattern(
 )
 """Names of what lies in a folder, not of an experiment."""
 _ID = pattern(
-    r"[0-9a-f]{7,64}|[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|\d+|(?:offline-)?run-\d{8}_\d{6}-\w+"
+    r"[0-9a-f]{7,64}|[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|\d+"
+    r"|(?:offline-)?run-\d{8}_\d{6}-\w+"
     r"|[A-Z][a-z]{2}\d\d_\d\d-\d\d-\d\d_.*|\d{4}-\d\d-\d\d|\d\d-\d\d-\d\d|v\d+-\d{8}-\d{6}"
 )
 """Commits, ids, days and times."""

@@ -23,7 +23,8 @@ _WORKER = pattern(r"worker-[0-9a-f]{20,}-(?P<job>[0-9a-f]{8})-\d+\.(?:out|err)")
 `ffffffff`.
 """
 _RAYS_OWN = pattern(
-    r"(?:raylet|gcs_server|monitor|log_monitor|dashboard|runtime_env|agent|ray_client|debug_state|io-worker"
+    r"(?:raylet|gcs_server|monitor|log_monitor|dashboard|runtime_env|agent|ray_client|debug_state"
+    r"|io-worker"
     r"|python-core|old|export|events?).*"
 )
 

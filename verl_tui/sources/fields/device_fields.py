@@ -39,13 +39,15 @@ _DEVICES = (
 _NAMED = frozenset((*_RANKS, *_DEVICES))
 _INDEX = ("index", "id", "idx", *_DEVICES, "ordinal")
 _NAME = pattern(
-    r"(?:.*[/.])?(?:(?:.+_)?(?:id|idx|index|pid|ppid|port|seed|uuid)|rank|device|node|host|hostname|worker"
+    r"(?:.*[/.])?(?:(?:.+_)?(?:id|idx|index|pid|ppid|port|seed|uuid)|rank|device|node|host"
+    r"|hostname|worker"
     r"|(?:local|global|world|node|group|worker|replica|[dtpsec]p)_rank)",
     re.IGNORECASE,
 )
 """Fields whose numbers are names. `effective_rank` and `mean_rank` are measurements."""
 _FIGURE = pattern(
-    r"(?:.*[/.])?(?:gpu_?(?:util|mem|temp|power|usage|load|busy|percent)|(?:mem|memory)_|util|temperature|temp$|power"
+    r"(?:.*[/.])?(?:gpu_?(?:util|mem|temp|power|usage|load|busy|percent)|(?:mem|memory)_|util"
+    r"|temperature|temp$|power"
     r"|sm_).*",
     re.IGNORECASE,
 )

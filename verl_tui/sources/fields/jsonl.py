@@ -225,7 +225,7 @@ class JsonDecoder:
                         out.append(unreadable(line, number, one_line(item.reason)))
                     else:
                         out.append(item)
-            except ValueError as error:  # noqa: PERF203 - one bad object must not cost its neighbours
+            except ValueError as error:  # noqa: PERF203 - its neighbours are read
                 out.append(unreadable(line, number, str(error)))
         return out
 

@@ -29,7 +29,8 @@ _PART = pattern(
     re.IGNORECASE,
 )
 _LOGURU = pattern(
-    r"(?P<stem>.+)\.(?P<date>\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d_\d{6})(?P<suffix>\.(?:log|jsonl|out|txt))"
+    r"(?P<stem>.+)\.(?P<date>\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d_\d{6})(?P<suffix>\.(?:log|jsonl|out"
+    r"|txt))"
 )
 
 
@@ -46,7 +47,8 @@ def base(name: str) -> str | None:
 def parts(path: Path) -> list[Path]:
     """Return the older parts of a log, the oldest first."""
     try:
-        names = [name for name in os.listdir(path.parent) if base(name) == path.name]  # noqa: PTH208 - names are enough
+        every = os.listdir(path.parent)  # noqa: PTH208 - names are enough
+        names = [name for name in every if base(name) == path.name]
     except OSError:
         return []
     # A part that is being compressed lies there twice for a moment.

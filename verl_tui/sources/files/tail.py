@@ -177,7 +177,8 @@ def newest(path: Path) -> Path:
     """
     home = path.parent.parent
     try:
-        names = [name for name in os.listdir(home) if is_checkpoint(name)]  # noqa: PTH208 - names are enough
+        every = os.listdir(home)  # noqa: PTH208 - names are enough
+        names = [name for name in every if is_checkpoint(name)]
     except OSError:
         return path
     names.sort(key=lambda name: int(name.partition("-")[2]), reverse=True)

@@ -130,7 +130,8 @@ class Listing:
         return True
 
     def _list(self) -> dict[int, str]:
-        names = [self._only] if self._only is not None else sorted(os.listdir(self.directory))  # noqa: PTH208 - names are enough
+        only = self._only
+        names = sorted(os.listdir(self.directory)) if only is None else [only]  # noqa: PTH208
         known = self._steps
         known.update((name, self._step_of(name)) for name in names if name not in known)
         return {step: name for name in names if (step := known[name]) is not None}

@@ -31,7 +31,9 @@ rank = 7  # the figures of all samples go before those of the few that trainers 
 anchor = False
 
 _LIST = pattern(
-    r'\s*(?:\{.{0,4000}?"(?:results|samples|data|predictions|responses|outputs|records|examples|logs)"\s*:\s*)?\[\s*(?=\{)',
+    r"\s*(?:\{.{0,4000}?"
+    r'"(?:results|samples|data|predictions|responses|outputs|records|examples|logs)"'
+    r"\s*:\s*)?\[\s*(?=\{)",
     re.DOTALL,
 )
 """The beginning of a document with a list of records, at its top or below what it says of the

@@ -229,7 +229,8 @@ class Writers:
             names = os.listdir(folder)  # noqa: PTH208 - names are enough
         except PermissionError:
             try:
-                unseen.add(os.stat(f"{self._root}/{pid}").st_uid)  # noqa: PTH116 - a path object costs more
+                state = os.stat(f"{self._root}/{pid}")  # noqa: PTH116 - a path object costs more
+                unseen.add(state.st_uid)
             except OSError:
                 return
             return

@@ -38,7 +38,7 @@ class Overlay(BufferedScreen[ScreenResultType], ModalScreen[ScreenResultType]):
     """Names of actions in the configuration, and what the frame says that their keys do."""
     WIDEST: ClassVar[int | None] = None
     """Cells that the panel takes at most, where its lines would be too long to read otherwise."""
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (80, "-wide")]  # noqa: RUF012 - an instance variable to Textual
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (80, "-wide")]  # noqa: RUF012 - as Textual has it
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left_square_bracket", "other(-1)", "Previous run", show=False, id="run.previous"),
         Binding("right_square_bracket", "other(1)", "Next run", show=False, id="run.next"),

@@ -35,7 +35,8 @@ _MENTIONED = pattern(
     rb"|(?P<openrlhf>\bopenrlhf[/.](?:cli|datasets|models|trainer|utils)\b)"
     rb"|(?P<slime>\bslime[/.](?:backends|ray|rollout|utils)\b)"
     rb"|(?P<nemo>\bnemo_rl[/.][a-z_])|(?P<prime>\bprime_rl[/.][a-z_])"
-    rb"|(?P<trl>\btrl[/.](?:core|data_utils|experimental|extras|import_utils|models|scripts|trainer)\b"
+    rb"|(?P<trl>\btrl[/.](?:core|data_utils|experimental|extras|import_utils|models|scripts"
+    rb"|trainer)\b"
     rb"|\bfrom trl import |No module named 'trl')"
     rb"|(?P<other>\btransformers[/.]train\w{0,20}\b|\*{5} Running training \*{5})"
 )

@@ -180,7 +180,7 @@ class EventsReader:
         for value in values:
             try:
                 self._add(data, event, value)
-            except ValueError as error:  # noqa: PERF203 - one bad value must not cost its neighbours
+            except ValueError as error:  # noqa: PERF203 - its neighbours are read
                 self._wrong.append(
                     Unreadable(self._splitter.number, str(error), one_line(value.tag, 100))
                 )

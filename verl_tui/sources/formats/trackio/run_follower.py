@@ -156,7 +156,8 @@ class TrackioSource:
             ("AND run_name = ?", (last, self._run, _ROWS)) if self._run else ("", (last, _ROWS))
         )
         sql = (  # the table and its columns are words of ours, all else is bound
-            f"SELECT id, timestamp, {columns} FROM {table} WHERE id > ? {which} ORDER BY id LIMIT ?"  # noqa: S608
+            f"SELECT id, timestamp, {columns} FROM {table} WHERE id > ? {which} "  # noqa: S608
+            "ORDER BY id LIMIT ?"
         )
         return database.execute(sql, values).fetchall()
 

@@ -43,7 +43,7 @@ class LogScreen(BufferedScreen[None], RoleStyled):
     """The text of one of the run's files."""
 
     AUTO_FOCUS = "#rows"
-    VERTICAL_BREAKPOINTS = [(0, "-flat"), (10, "-tall")]  # noqa: RUF012 - an instance variable to Textual
+    VERTICAL_BREAKPOINTS = [(0, "-flat"), (10, "-tall")]  # noqa: RUF012 - as Textual has it
     PREFIX = "log"
     STYLED_ROLES = ROLES
     HELP_SECTION = HelpSection("log", rank=40, task=WHY)

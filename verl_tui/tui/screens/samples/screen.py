@@ -38,7 +38,7 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
     """A list of a step's samples beside one of them; returns the sample that was shown last."""
 
     AUTO_FOCUS = "#text"
-    HORIZONTAL_BREAKPOINTS = [(0, "-single"), (80, "-double")]  # noqa: RUF012 - an instance variable to Textual
+    HORIZONTAL_BREAKPOINTS = [(0, "-single"), (80, "-double")]  # noqa: RUF012 - as Textual has it
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (12, "-low"), (20, "-tall")]  # noqa: RUF012
     FOOTER = (
         ("samples.back", "Back"),
