@@ -299,9 +299,7 @@ def trend(values: Sequence[float], drawn: tuple[float, float] | None = None) -> 
     older = median(values[:half])
     change, since = median(values[half:]) - older, median(values[-_NEWEST:]) - older
     noise = median(map(abs, map(sub, values[1:], values)))
-    floor = max(map(abs, values)) * 2e-6
-    if drawn is not None:
-        floor = max(floor, (drawn[1] / 4 - drawn[0] / 4) * _SEEN)
+    floor = _least_change(values, drawn)
     if change * since < 0 and abs(since) > max(noise * 2, floor):
         change = since
     elif abs(since) < abs(change) / 4 and abs(since - change) > max(noise * 2, floor):
@@ -309,3 +307,9 @@ def trend(values: Sequence[float], drawn: tuple[float, float] | None = None) -> 
     if abs(change) <= max(noise * 0.7, floor):
         return 0
     return 1 if change > 0 else -1
+
+
+def _least_change(quarters: list[float], drawn: tuple[float, float] | None) -> float:
+    """Return the least change that counts: one beyond rounding, and one that can be seen."""
+    least, greatest = drawn or (0.0, 0.0)
+    return max(max(map(abs, quarters)) * 2e-6, (greatest / 4 - least / 4) * _SEEN)
