@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verl_tui.runs.column import Column
+from verl_tui.runs.column import Column, may_be_odd
 
 FLOATS = st.one_of(
     st.floats(), st.floats(width=32), st.sampled_from([0.0, -0.0, math.nan, -math.nan, math.inf])
@@ -55,6 +55,17 @@ def test_what_is_cut_off_makes_room_for_others(counts: list[int], share: float) 
         column.extend(range(at, at + count))
         expected[at:] = range(at, at + count)
         assert list(column) == expected
+
+
+@given(columns=st.lists(st.lists(FLOATS, max_size=4), max_size=4))
+def test_no_number_that_is_not_finite_is_overlooked(columns: list[list[float]]) -> None:
+    numbers = [number for column in columns for number in column]
+    assert may_be_odd(columns) or all(map(math.isfinite, numbers))
+
+
+@pytest.mark.parametrize("number", [0.0, -1.5, 1e-300, -1e200, 2**70])
+def test_of_common_numbers_none_need_be_looked_for(number: float) -> None:
+    assert not may_be_odd([[number, number]])
 
 
 def test_integers_of_any_size_and_numbers_that_come_one_by_one() -> None:

@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right
 from math import inf, isfinite
 from typing import TYPE_CHECKING
 
-from verl_tui.runs.column import Column
+from verl_tui.runs.column import Column, may_be_odd
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -97,7 +97,7 @@ class Table:
         self.times.extend(times)
         for column, values in zip(self.columns, rows.columns, strict=True):
             column.extend(values)
-        if not isfinite(sum(map(sum, rows.columns))):
+        if may_be_odd(rows.columns):
             columns = zip(self.keys, rows.columns, strict=True)
             self.odd.update(key for key, values in columns if not isfinite(sum(values)))
 

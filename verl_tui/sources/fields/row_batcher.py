@@ -6,7 +6,7 @@ import math
 from array import array
 from bisect import bisect_left
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.records import Event, EventKind, Histogram, MetricRows, Progress, Record, Restart
 
@@ -20,8 +20,7 @@ _KEPT = 16
 """Rows of one step that a new one is compared with: a trainer writes a handful."""
 
 
-@dataclass(frozen=True, slots=True)
-class MetricRow:
+class MetricRow(NamedTuple):
     """Metrics of one step, as a decoder reads them from one line."""
 
     step: int

@@ -4,6 +4,7 @@ v0.6 and later).
 
 from __future__ import annotations
 
+import struct
 from array import array
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +50,7 @@ class FileLoggerDecoder(JsonDecoder):
         if step is None or not isinstance(data, dict):
             raise ValueError('no "step" with "data"')
         keys = tuple(data)
-        known, values = self._schemas.get(keys), _numbers(tuple(data.values()))
+        known, values = self._schemas.get(keys), _numbers(data)
         if known is not None and values is not None:
             return (MetricRow(step, known, values),)
         parts = split(flatten(data))
@@ -63,11 +64,12 @@ class FileLoggerDecoder(JsonDecoder):
         )
 
 
-def _numbers(values: tuple[Any, ...]) -> array[float] | None:
+def _numbers(data: dict[str, Any]) -> array[float] | None:
     """Return values as numbers, None where not all of them are."""
     try:
-        return array("d", values)
-    except (TypeError, OverflowError):
+        # Packed first, as an array takes twice as long to look at one value after the other.
+        return array("d", struct.pack(f"{len(data)}d", *data.values()))
+    except (struct.error, OverflowError):
         return None
 
 

@@ -65,14 +65,14 @@ class LineReader:
 
     def feed(self, data: bytes) -> tuple[Record, ...]:
         """Return the records of the lines that these bytes complete."""
-        end = data.rfind(b"\n") + 1
-        if end:
-            self._read_lines(b"".join((*self._partial, data[:end])))
-        rest = data[end:]
-        if rest and not self._skipping:
+        if self._skipping:
+            data = self._behind_skipped(data)
+        patient = self._patient
+        rest = self._read_lines(data) if patient is None else self._read_text(patient, data)
+        if rest:
             self._keep(rest)
-            if self._patient is not None and b"]" in rest:
-                self._decode_early(self._patient)
+            if patient is not None and b"]" in rest:
+                self._decode_early(patient)
         return self._batcher.take()
 
     def finish(self) -> tuple[Record, ...]:
@@ -98,23 +98,39 @@ class LineReader:
         self._batcher.add(self.decoder.restart() or (Restart(reason),))
         return self._batcher.take()
 
-    def _read_lines(self, text: bytes) -> None:
-        """Have complete lines decoded."""
-        self._drop_partial()
-        first = self._line + 1
-        self._line += text.count(b"\n")
-        if self._skipping:
+    def _behind_skipped(self, data: bytes) -> bytes:
+        """Return what stands behind the end of the line that has been given up."""
+        _, end, rest = data.partition(b"\n")
+        if end:
             self._skipping = False
-            text = text[text.index(b"\n") + 1 :]
-            first += 1
-        if first == 1:
-            text = text.removeprefix(_BOM)
-        if self._patient is not None:
-            self._batcher.add(self._patient.decode_all(text, first))
-            return
+            self._line += 1
+        return rest
+
+    def _read_lines(self, data: bytes) -> bytes:
+        """Have complete lines decoded one by one; return what stands behind them."""
+        *lines, rest = data.split(b"\n")
+        if lines:
+            lines[0] = self._completed(lines[0])
         decode, add = self.decoder.decode, self._batcher.add
-        for number, line in enumerate(text.split(b"\n")[:-1], first):
+        for number, line in enumerate(lines, self._line + 1):
             add(decode(line, number))
+        self._line += len(lines)
+        return rest
+
+    def _read_text(self, decoder: BufferingDecoder, data: bytes) -> bytes:
+        """Have complete lines decoded together; return what stands behind them."""
+        end = data.rfind(b"\n") + 1
+        if end:
+            text = self._completed(data[:end])
+            self._batcher.add(decoder.decode_all(text, self._line + 1))
+            self._line += text.count(b"\n")
+        return data[end:]
+
+    def _completed(self, data: bytes) -> bytes:
+        """Return the end of a line, and what follows, with the line's beginning."""
+        text = b"".join((*self._partial, data))
+        self._drop_partial()
+        return text if self._line else text.removeprefix(_BOM)
 
     def _decode_early(self, decoder: BufferingDecoder) -> None:
         """Take as much of a line without an end as is certain: a bar may be the last thing on it

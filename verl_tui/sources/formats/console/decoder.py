@@ -7,7 +7,6 @@ are read by `verl_tui.sources.formats.console.dicts`.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
@@ -414,7 +413,7 @@ class ConsoleDecoder:
         if len(row.keys) != len(FROM_ZERO) or not FROM_ZERO.issuperset(row.keys):
             return row
         self._from_zero = True
-        return replace(row, step=row.step + 1)
+        return row._replace(step=row.step + 1)
 
     def _reach(self, out: list[MetricRow | Record], step: int) -> None:
         """Note that training has reached a step."""
