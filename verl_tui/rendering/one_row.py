@@ -301,9 +301,9 @@ def _samples(run: Run) -> Part:
     """Return how many steps have samples."""
     count = len({place.step for place in run.samples.places})
     if not count:
-        return [_text(15, "no samples", "dim")]
+        return [_text(37, "no samples", "dim")]
     steps = "1 step" if count == 1 else f"{count:,} steps"
-    return [_text(7, f"samples of {steps}", "dim"), _text(15, "samples", "dim")]
+    return [_text(7, f"samples of {steps}", "dim"), _text(37, "samples", "dim")]
 
 
 def _devices(view: View) -> Part:

@@ -50,8 +50,6 @@ _MOST, _LEAST = 12, 3
 """Most rows that a sample asks for, and those kept for one that is not read yet."""
 _PLACE = """
     &.-column > #samples { column-span: 2; }
-    &.-flat > #samples, &.-narrow.-low > #samples { display: none; }
-    &.-flat.-samples > #samples, &.-narrow.-low.-samples > #samples { display: block; }
 """
 """Its place in each layout of the dashboard."""
 
