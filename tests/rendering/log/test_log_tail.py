@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
+import pytest
 from run_views import NOW, make_view
 
 from verl_tui.records import Batch, Event, EventKind, SourceStatus
@@ -65,6 +66,22 @@ def test_little_room_goes_to_the_log(tmp_path: Path) -> None:
     assert shown[0] == "no step yet"
     assert "three" in shown[-1]
     assert len(shown) == 4
+
+
+LONG = "loading shard after shard, each of which takes its time\n"
+
+
+@pytest.mark.parametrize("height", range(3, 12))
+def test_a_low_panel_cuts_neither_the_first_sentence_nor_a_line(
+    tmp_path: Path, height: int
+) -> None:
+    path = tmp_path / "train.log"
+    path.write_text(LONG * 9 + ERROR + "\n" + LONG * 9, encoding="utf-8")
+    shown = words(logged(path, Event(EventKind.FATAL, ERROR, line=10)), 22, height)
+    sentence = ["crashed before the", "first step"] if height > 4 else ["crashed before the…"]
+    assert shown[: len(sentence)] == sentence
+    assert shown[len(sentence)].startswith(("×9 loading", "✖ ValueError"))
+    assert any("✖ ValueError" in row for row in shown)
 
 
 def test_what_a_log_wrote_is_no_control_sequence(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from verl_tui.rendering.log.window import LogWindow
 from verl_tui.rendering.session.shown_state import shown_state
 from verl_tui.rendering.session.source_status import nothing_yet
 from verl_tui.rendering.text.printable import wrapped
+from verl_tui.rendering.text.wrap import ellipsis, fit
 from verl_tui.runs.views.signs_of_life import phase
 from verl_tui.runs.views.state import State
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 _ROOMY = 12
 """Least height at which more than the first sentence stands above the log."""
+_ABOVE = 4
+"""Inverse share of a lower one that the first sentence may take."""
 _SIDE = 2
 """Cells of the sign before each line of a log."""
 
@@ -61,28 +64,61 @@ class LogTail:
         log = window.log
         if log is not None:
             log.look()
-        above = beginning(view, width)
-        above = [*above, []] if height >= _ROOMY else above[:1]
-        rows = window.rows(width, max(1, height - len(above)))
+        if height >= _ROOMY:
+            above = [*beginning(view, width), []]
+        else:
+            above = _first_sentence(view, width, -(-height // _ABOVE))
+        rows = self._log_rows(width, max(1, height - len(above)))
         return None if rows is None else [*above, *rows][:height]
+
+    def _log_rows(self, width: int, height: int) -> list[Pieces] | None:
+        """Return rows of the log; around an error they begin with the beginning of a line."""
+        window = self._window
+        rows, pager = window.rows(width, height), window.pager
+        if rows is None or pager is None or not self.ended:
+            return rows
+        if begun := self._begun_above:
+            pager.move(begun)
+            rows = window.rows(width, height)
+        return None if rows is None else rows[self._begun_above :]
+
+    @property
+    def _begun_above(self) -> int:
+        """How many rows at the top end a line whose beginning is out of sight."""
+        return next((at for at, line in enumerate(self._window.lines) if line.first), 0)
 
 
 def beginning(view: View, width: int) -> list[Pieces]:
     """Say why there are no charts: the state, what the run was at, what has been read."""
+    room = max(1, width - _SIDE)
+    return [
+        [(" " * _SIDE, ""), (line, role)]
+        for words, role in _sentences(view)
+        for line in wrapped(words, room, ascii_only=view.ascii_only)
+    ]
+
+
+def _first_sentence(view: View, width: int, most: int) -> list[Pieces]:
+    """Say the state in so many rows at most."""
+    room, mark = max(1, width - _SIDE), ellipsis(ascii_only=view.ascii_only)
+    for words, role in _sentences(view)[:1]:
+        rows = list(wrapped(words, room, ascii_only=view.ascii_only))
+        if len(rows) > most:
+            rows[most - 1 :] = [fit(rows[most - 1].rstrip(",;") + mark, room, mark)]
+        return [[(" " * _SIDE, ""), (row, role)] for row in rows]
+    return []
+
+
+def _sentences(view: View) -> list[tuple[str, str]]:
+    """Return what is said above the log, with its roles."""
     run = view.run
     if run is None:
         return []
     first, *sources = nothing_yet(view).split("\n")
     stage = phase(run)
     crashed = shown_state(view, run) is State.CRASHED
-    sentences = [
+    return [
         (first, "error" if crashed else "step"),
         *([(stage, "progress")] if stage else []),
         *((source, "progress") for source in sources),
-    ]
-    room = max(1, width - _SIDE)
-    return [
-        [(" " * _SIDE, ""), (line, role)]
-        for words, role in sentences
-        for line in wrapped(words, room, ascii_only=view.ascii_only)
     ]
