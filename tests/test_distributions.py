@@ -14,7 +14,7 @@ from verl_tui.distributions import (
     MOST_BINS,
     QUANTILES,
     Bins,
-    Spread,
+    DistributionKeys,
     added,
     of_bins,
     of_limits,
@@ -117,7 +117,9 @@ def test_two_histograms_as_one(one, other):
 def test_the_metrics_of_a_distribution_are_one():
     quantiles = [f"h/{name}" for name in QUANTILES]
     keys = ["loss", "h/min", *quantiles, "h/max", "g/p50", "g/p95"]
-    assert spreads(keys) == {"h": Spread("h", "h/p50", tuple(quantiles), frozenset(keys[1:8]))}
+    assert spreads(keys) == {
+        "h": DistributionKeys("h", "h/p50", tuple(quantiles), frozenset(keys[1:8]))
+    }
     assert one_each(keys) == ["loss", "h/p50", "g/p50", "g/p95"]
     assert one_each([*keys, "h/mean"]) == ["loss", "g/p50", "g/p95", "h/mean"]
     assert one_each([*keys, "h"]) == ["loss", "g/p50", "g/p95", "h"]

@@ -49,7 +49,7 @@ class Distribution(NamedTuple):
     bins: Bins
 
 
-class Spread(NamedTuple):
+class DistributionKeys(NamedTuple):
     """The metrics of one distribution, by their keys."""
 
     stem: str
@@ -62,7 +62,7 @@ class Spread(NamedTuple):
     """All of them: they are one thing."""
 
 
-def spreads(keys: Collection[str]) -> dict[str, Spread]:
+def spreads(keys: Collection[str]) -> dict[str, DistributionKeys]:
     """Return the distributions among metrics, by what their keys begin with: those that have all
     the quantiles.
     """
@@ -76,7 +76,9 @@ def spreads(keys: Collection[str]) -> dict[str, Spread]:
             names = (stem, f"{stem}/mean", key)
             line = next(name for name in names if name in known)
             parts = (*names, *quantiles, f"{stem}/min", f"{stem}/max")
-            found[stem] = Spread(stem, line, quantiles, frozenset(known.intersection(parts)))
+            found[stem] = DistributionKeys(
+                stem, line, quantiles, frozenset(known.intersection(parts))
+            )
     return found
 
 

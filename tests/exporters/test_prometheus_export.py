@@ -12,7 +12,7 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from verl_tui.config import Config
-from verl_tui.exporters.prometheus import ExpositionBuilder, Limits
+from verl_tui.exporters.prometheus import ExportLimits, ExpositionBuilder
 from verl_tui.health.finding import Episode, Finding, Severity, Verdict
 from verl_tui.monitor import Monitor
 from verl_tui.prometheus_names import named
@@ -42,9 +42,9 @@ def feed(
     monitor.apply(Batch(run, said, (rows,)), NOW)
 
 
-def scraped(monitor: Monitor, limits: Limits | None = None) -> dict[str, dict[Labels, float]]:
+def scraped(monitor: Monitor, limits: ExportLimits | None = None) -> dict[str, dict[Labels, float]]:
     """Return what a scraper reads, by name of the series and labels."""
-    text = generate_latest(ExpositionBuilder(limits or Limits()).build(monitor, NOW)).decode()
+    text = generate_latest(ExpositionBuilder(limits or ExportLimits()).build(monitor, NOW)).decode()
     found: dict[str, dict[Labels, float]] = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
@@ -184,13 +184,13 @@ def test_what_is_beyond_the_limits_is_said_and_indicators_come_first(monitor: Mo
     others: dict[str, Sequence[float]] = {f"custom/{number}": [1.0] for number in range(8)}
     for run in "abc":
         feed(monitor, run, {**others, "actor/ppo_kl": [0.01]})
-    builder = ExpositionBuilder(Limits(runs=2, metrics=3))
+    builder = ExpositionBuilder(ExportLimits(runs=2, metrics=3))
     page = builder.build(monitor, NOW)
     assert page.left_out == (
         "1 run is left out: at most 2 are exported",
         "12 metrics are left out: at most 3 of a run are exported",
     )
-    found = scraped(monitor, Limits(runs=2, metrics=3))
+    found = scraped(monitor, ExportLimits(runs=2, metrics=3))
     assert found["verl_exporter_left_out"][of(kind="runs")] == 1
     assert found["verl_exporter_left_out"][of(kind="metrics")] == 12
     assert len(found["verl_actor_ppo_kl"]) == 2

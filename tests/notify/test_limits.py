@@ -1,6 +1,4 @@
-"""Limits: never more than so many an hour, nothing but critical messages in quiet hours, and nothing
-is lost.
-"""
+"""Never more messages than so many an hour, in quiet hours none but critical ones, and none lost."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from verl_tui.health.finding import Severity
-from verl_tui.notify.limits import Limits
+from verl_tui.notify.limits import RateLimiter
 from verl_tui.notify.message import Message
 from verl_tui.notify.quiet import QuietHours
 
@@ -67,7 +65,7 @@ def test_any_messages_at_any_times(
     span: tuple[int, int] | None,
 ) -> None:
     quiet = None if span is None else QuietHours(*span)
-    limits = Limits(per_hour, quiet, critical_passes=critical_passes, minute=minute)
+    limits = RateLimiter(per_hour, quiet, critical_passes=critical_passes, minute=minute)
     now, sent, given_in, told = 0.0, [], 0, 0
     for wait, severities in looks:
         now += wait
@@ -83,7 +81,7 @@ def test_any_messages_at_any_times(
 
 
 def test_the_last_message_of_an_hour_says_so_and_the_rest_is_summed_up() -> None:
-    limits = Limits(2)
+    limits = RateLimiter(2)
     first, last = limits.take([message(run=f"run_{i}") for i in range(5)], 0.0)
     assert first.note is None
     assert last.body.endswith("2 messages within an hour is the limit: others are summed up later")
@@ -95,7 +93,7 @@ def test_the_last_message_of_an_hour_says_so_and_the_rest_is_summed_up() -> None
 
 
 def test_of_a_flood_the_number_is_kept() -> None:
-    limits = Limits(1)
+    limits = RateLimiter(1)
     limits.take([message() for _ in range(1001)], 0.0)
     (summed,) = limits.take([], 3600.0)
     assert summed.held_back == 1000
@@ -103,6 +101,6 @@ def test_of_a_flood_the_number_is_kept() -> None:
 
 
 def test_a_clock_that_is_set_back_holds_nothing_back() -> None:
-    limits = Limits(1)
+    limits = RateLimiter(1)
     assert limits.take([message()], 1e9)
     assert limits.take([message()], 1e6)

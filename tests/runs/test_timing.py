@@ -18,7 +18,7 @@ from verl_tui.runs.time.throughput import bubble, throughput, waiting
 
 if TYPE_CHECKING:
     from verl_tui.runs.run import Run
-    from verl_tui.runs.time.throughput import Figure
+    from verl_tui.runs.time.throughput import SpeedFigure
 
 STEP = {
     "timing_s/gen": 20.0,
@@ -40,7 +40,7 @@ def verl(
     return training({**columns, "timing_s/step": step}, testing=tested)
 
 
-def figures(found: list[Figure]) -> dict[str, tuple[float, str]]:
+def figures(found: list[SpeedFigure]) -> dict[str, tuple[float, str]]:
     return {figure.label: (round(figure.value, 6), figure.unit) for figure in found}
 
 

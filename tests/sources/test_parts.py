@@ -38,7 +38,7 @@ from verl_tui.sources.formats.console import decoder as console
 from verl_tui.sources.formats.tensorboard import reader as tensorboard
 from verl_tui.sources.formats.tensorboard.frames import SHIFT, crc32c, turned
 from verl_tui.sources.formats.wandb import reader as wandb
-from verl_tui.sources.parts import LogParts, Part
+from verl_tui.sources.parts import LogPart, LogParts
 from verl_tui.sources.source import FileSource
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def test_blocks_one_after_the_other_hold_all_records(log: Log) -> None:
 # -- what leans on the beginning, and what looks like a record -------------------------------------
 
 
-def end_of(path: Path, format_: Any, size: int) -> Part:
+def end_of(path: Path, format_: Any, size: int) -> LogPart:
     """Return the part that begins within a number of bytes before the end."""
     parts = LogParts(path, format_)
     total = path.stat().st_size

@@ -6,7 +6,7 @@ import pytest
 
 from verl_tui.config import Config
 from verl_tui.health import Episode, Finding, Severity
-from verl_tui.rendering.session.acknowledgements import Acknowledgements, News
+from verl_tui.rendering.session.acknowledgements import Acknowledgements, Occurrence
 from verl_tui.tui.notifications import notices
 
 
@@ -154,8 +154,8 @@ def test_what_is_read_again_is_no_news() -> None:
 
 # -- words -----------------------------------------------------------------------------------------
 
-CRITICAL = News("run", "hang", "no\x1b[31m step; for\n9 min\x07\x9c", Severity.CRITICAL)
-WARNING = News("run", "kl-high", "too high", Severity.WARNING)
+CRITICAL = Occurrence("run", "hang", "no\x1b[31m step; for\n9 min\x07\x9c", Severity.CRITICAL)
+WARNING = Occurrence("run", "kl-high", "too high", Severity.WARNING)
 SAID = "run: hang: no step, for 9 min␇�"
 
 
@@ -190,15 +190,16 @@ def test_notices_of_warnings() -> None:
 
 
 def test_an_end_is_told_whatever_the_severity() -> None:
-    ended = News("run", "finished", "step 300/300")
+    ended = Occurrence("run", "finished", "step 300/300")
     assert notices([ended], Config(desktop="osc9"), {}) == "\x1b]9;run: finished: step 300/300\a"
     assert (
-        notices([News("run", "finished")], Config(desktop="osc9"), {}) == "\x1b]9;run: finished\a"
+        notices([Occurrence("run", "finished")], Config(desktop="osc9"), {})
+        == "\x1b]9;run: finished\a"
     )
 
 
 def test_notices_never_come_in_heaps_and_are_not_long() -> None:
-    many = [News("run", f"rule-{n}", "x" * 5000, Severity.CRITICAL) for n in range(20)]
+    many = [Occurrence("run", f"rule-{n}", "x" * 5000, Severity.CRITICAL) for n in range(20)]
     said = notices(many, Config(bell=True, desktop="osc9"), {}).split("\x1b]9;")
     assert said[0] == "\a"
     assert len(said) == 5
@@ -208,7 +209,7 @@ def test_notices_never_come_in_heaps_and_are_not_long() -> None:
 
 def test_notices_keep_to_ascii() -> None:
     said = notices(
-        [News("数学", "kl-high", "3 × its", Severity.CRITICAL)],
+        [Occurrence("数学", "kl-high", "3 × its", Severity.CRITICAL)],
         Config(desktop="osc9"),
         {},
         ascii_only=True,
@@ -217,5 +218,7 @@ def test_notices_keep_to_ascii() -> None:
 
 
 def test_a_name_makes_no_progress_bar() -> None:
-    said = notices([News("4;1;50", "hang", "", Severity.CRITICAL)], Config(desktop="osc9"), {})
+    said = notices(
+        [Occurrence("4;1;50", "hang", "", Severity.CRITICAL)], Config(desktop="osc9"), {}
+    )
     assert said == "\x1b]9;4,1,50: hang\a"

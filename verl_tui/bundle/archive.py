@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from verl_tui.bundle.piece import Piece
+    from verl_tui.bundle.piece import BundledFile
     from verl_tui.secrets import Mask
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -29,7 +29,9 @@ class BundleFile(NamedTuple):
     data: bytes
 
 
-def masked(pieces: Sequence[Piece], mask: Mask, words: Iterable[str] = ()) -> list[BundleFile]:
+def masked(
+    pieces: Sequence[BundledFile], mask: Mask, words: Iterable[str] = ()
+) -> list[BundleFile]:
     """Return the files with everything hidden that gives access or names people.
 
     Args:

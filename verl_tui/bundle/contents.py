@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from verl_tui.bundle import processes, versions
 from verl_tui.bundle.curves import charts, table
 from verl_tui.bundle.log_ends import read_end
-from verl_tui.bundle.piece import Piece
+from verl_tui.bundle.piece import BundledFile
 from verl_tui.bundle.samples import newest_samples
 from verl_tui.bundle.summary import readme, summary
 from verl_tui.bundle.without_samples import without_samples
@@ -60,7 +60,7 @@ class Wanted:
 class Gathered:
     """The files of a bundle, unmasked."""
 
-    pieces: Sequence[Piece]
+    pieces: Sequence[BundledFile]
     words: frozenset[str]
     """Words in names of metrics and settings, which are nobody's names."""
     problems: Sequence[str]
@@ -80,7 +80,7 @@ def gather(monitor: Monitor, run: Run, now: float, wanted: Wanted) -> Gathered:
     evidence = _Evidence(monitor, run, now, wanted, [])
     pieces = [piece for kind in _KINDS for piece in _gathered(kind, evidence)]
     problems = evidence.problems
-    pieces.insert(0, Piece("README.txt", "what this is", readme(pieces, problems)))
+    pieces.insert(0, BundledFile("README.txt", "what this is", readme(pieces, problems)))
     return Gathered(pieces, _words(run), problems)
 
 
@@ -122,79 +122,81 @@ class _Evidence:
         return processes.with_children(processes.pids(self.run, self.monitor.gpus))
 
 
-def _summary(of: _Evidence) -> Iterator[Piece]:
+def _summary(of: _Evidence) -> Iterator[BundledFile]:
     text = summary(of.checked, of.note, of.stated, of.logs)
-    yield Piece("summary.md", "what to paste into an issue", text)
+    yield BundledFile("summary.md", "what to paste into an issue", text)
 
 
-def _verdict(of: _Evidence) -> Iterator[Piece]:
-    yield Piece("check.txt", "verdict and findings with their evidence", of.note)
+def _verdict(of: _Evidence) -> Iterator[BundledFile]:
+    yield BundledFile("check.txt", "verdict and findings with their evidence", of.note)
 
 
-def _report(of: _Evidence) -> Iterator[Piece]:
-    yield Piece("check.json", "the same for programs, with each source", of.checked)
+def _report(of: _Evidence) -> Iterator[BundledFile]:
+    yield BundledFile("check.json", "the same for programs, with each source", of.checked)
 
 
-def _settings(of: _Evidence) -> Iterator[Piece]:
+def _settings(of: _Evidence) -> Iterator[BundledFile]:
     # Its name stands beside each value, so that secrets are known by it.
     found = {"values": dict(of.run.settings), "origins": dict(of.run.settings_origin)}
-    yield Piece("settings.json", "settings of the run, each with its origin", found)
+    yield BundledFile("settings.json", "settings of the run, each with its origin", found)
 
 
-def _versions(of: _Evidence) -> Iterator[Piece]:
+def _versions(of: _Evidence) -> Iterator[BundledFile]:
     found = {
         "stated_by_the_run": [one._asdict() for one in of.stated],
         "installed_where_the_bundle_was_made": versions.installed(),
     }
-    yield Piece("versions.json", "versions: stated by the run, and installed here", found)
+    yield BundledFile("versions.json", "versions: stated by the run, and installed here", found)
 
 
-def _sources(of: _Evidence) -> Iterator[Piece]:
+def _sources(of: _Evidence) -> Iterator[BundledFile]:
     found = [_source(state, of.wanted) for state in of.run.sources.values()]
-    yield Piece("sources.json", "state of each source, and its unreadable lines", found)
+    yield BundledFile("sources.json", "state of each source, and its unreadable lines", found)
 
 
-def _events(of: _Evidence) -> Iterator[Piece]:
+def _events(of: _Evidence) -> Iterator[BundledFile]:
     about = "starts, ends, errors and checkpoints that the logs tell of"
-    yield Piece("events.json", about, _told(of.run))
+    yield BundledFile("events.json", about, _told(of.run))
 
 
-def _log_ends(of: _Evidence) -> Iterator[Piece]:
+def _log_ends(of: _Evidence) -> Iterator[BundledFile]:
     yield from _log_pieces(of.logs, samples=of.wanted.samples)
 
 
-def _metrics(of: _Evidence) -> Iterator[Piece]:
+def _metrics(of: _Evidence) -> Iterator[BundledFile]:
     metrics, about = table(of.run)
-    yield Piece("metrics.csv", about, metrics)
+    yield BundledFile("metrics.csv", about, metrics)
 
 
-def _charts(of: _Evidence) -> Iterator[Piece]:
+def _charts(of: _Evidence) -> Iterator[BundledFile]:
     curves = charts(of.monitor, of.run, of.now)
-    yield Piece("charts.txt", "the most important curves", curves)
+    yield BundledFile("charts.txt", "the most important curves", curves)
 
 
-def _gpus(of: _Evidence) -> Iterator[Piece]:
+def _gpus(of: _Evidence) -> Iterator[BundledFile]:
     about = "the GPUs of the machine that made this bundle"
-    yield Piece("gpus.json", about, _gpus_read(of.monitor.gpus))
+    yield BundledFile("gpus.json", about, _gpus_read(of.monitor.gpus))
 
 
-def _processes(of: _Evidence) -> Iterator[Piece]:
+def _processes(of: _Evidence) -> Iterator[BundledFile]:
     problem = None if of.pids else processes.NO_PROCESS
     found = {"problem": problem, "processes": processes.facts(of.pids)}
-    yield Piece("processes.json", "processes of the run on that machine", found)
+    yield BundledFile("processes.json", "processes of the run on that machine", found)
 
 
-def _stacks(of: _Evidence) -> Iterator[Piece]:
+def _stacks(of: _Evidence) -> Iterator[BundledFile]:
     if of.wanted.stacks:
         yield from _stack_pieces(of.pids, of.problems)
 
 
-def _samples(of: _Evidence) -> Iterator[Piece]:
+def _samples(of: _Evidence) -> Iterator[BundledFile]:
     if of.wanted.samples:
-        yield Piece("samples.json", "the newest samples", newest_samples(of.run, of.problems))
+        yield BundledFile("samples.json", "the newest samples", newest_samples(of.run, of.problems))
 
 
-def _gathered(kind: Callable[[_Evidence], Iterator[Piece]], evidence: _Evidence) -> Sequence[Piece]:
+def _gathered(
+    kind: Callable[[_Evidence], Iterator[BundledFile]], evidence: _Evidence
+) -> Sequence[BundledFile]:
     try:
         return list(kind(evidence))
     except Exception as error:  # noqa: BLE001 - whatever it is
@@ -203,7 +205,7 @@ def _gathered(kind: Callable[[_Evidence], Iterator[Piece]], evidence: _Evidence)
         return []
 
 
-_KINDS: Sequence[Callable[[_Evidence], Iterator[Piece]]] = (
+_KINDS: Sequence[Callable[[_Evidence], Iterator[BundledFile]]] = (
     _summary, _verdict, _report, _settings, _versions, _sources, _events, _log_ends, _metrics,
     _charts, _gpus, _processes, _stacks, _samples,
 )  # fmt: skip
@@ -235,16 +237,16 @@ def _end(path: str, most: int, problems: list[str]) -> LogEnd | None:
         return None
 
 
-def _log_pieces(logs: dict[str, LogEnd], *, samples: bool) -> Iterator[Piece]:
+def _log_pieces(logs: dict[str, LogEnd], *, samples: bool) -> Iterator[BundledFile]:
     for number, (path, end) in enumerate(logs.items(), 1):
         name = f"logs/{number:02}-{Path(path).name}"
         lines = end.lines if samples else without_samples(end.lines)
         text = "\n".join((f"# {path}: {end.note}", *lines)) + "\n"
-        yield Piece(f"{name}.txt", end.note.partition(";")[0], text)
+        yield BundledFile(f"{name}.txt", end.note.partition(";")[0], text)
         if end.tracebacks:
             text = "\n\n".join(end.tracebacks) + "\n"
             about = f"{counted(len(end.tracebacks), 'kind')} of traceback in it"
-            yield Piece(f"{name}.tracebacks.txt", about, text)
+            yield BundledFile(f"{name}.tracebacks.txt", about, text)
 
 
 def _source(state: SourceState, wanted: Wanted) -> dict[str, Any]:
@@ -291,11 +293,11 @@ def _gpus_read(reading: GpuReading | None) -> dict[str, Any]:
     return {"problem": reading.problem, "gpus": devices}
 
 
-def _stack_pieces(pids: Sequence[int], problems: list[str]) -> Iterator[Piece]:
+def _stack_pieces(pids: Sequence[int], problems: list[str]) -> Iterator[BundledFile]:
     found, missing = processes.stacks(pids)
     problems += [f"stacks: {sentence}" for sentence in missing]
     for pid, text in found.items():
-        yield Piece(f"stacks/{pid}.txt", "what py-spy says that the process is at", text)
+        yield BundledFile(f"stacks/{pid}.txt", "what py-spy says that the process is at", text)
 
 
 def _words(run: Run) -> frozenset[str]:

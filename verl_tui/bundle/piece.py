@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class BundledFile:
     """A file of a bundle: a text, or data that become JSON."""
 
     name: str

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from verl_tui.bundle.log_ends import LogEnd
-    from verl_tui.bundle.piece import Piece
+    from verl_tui.bundle.piece import BundledFile
     from verl_tui.bundle.versions import StatedVersion
 
 _ERROR_LINES = 25
@@ -37,7 +37,7 @@ off, its first line or the list above says so.
 {problems}"""
 
 
-def readme(pieces: Sequence[Piece], problems: Sequence[str]) -> str:
+def readme(pieces: Sequence[BundledFile], problems: Sequence[str]) -> str:
     """Return what the archive is and what in it is missing."""
     wide = max(len(piece.name) for piece in pieces)
     contents = "\n".join(f"  {piece.name:<{wide}}  {piece.about}" for piece in pieces)

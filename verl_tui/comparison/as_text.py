@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from verl_tui.comparison.compare import Comparison
-    from verl_tui.comparison.table import Table
+    from verl_tui.comparison.table import TextTable
 
 _GAP = "  "
 _SPECIAL = pattern(r"([\\`*_{}\[\]<>|~#])")
@@ -58,7 +58,7 @@ def _wrapped(
     return wrap(text, width, initial_indent=indent, subsequent_indent=further)
 
 
-def _aligned(table: Table, width: int | None) -> Iterator[str]:
+def _aligned(table: TextTable, width: int | None) -> Iterator[str]:
     """Yield the lines of a table; columns that do not fit go on below, beside the names."""
     if not table.rows:
         return
@@ -118,7 +118,7 @@ def as_markdown(comparison: Comparison) -> str:
     return "\n".join(lines) + "\n"
 
 
-def markdown_table(table: Table) -> Iterator[str]:
+def markdown_table(table: TextTable) -> Iterator[str]:
     """Yield the lines of a table in Markdown, none for one without rows."""
     if not table.rows:
         return

@@ -60,7 +60,7 @@ FIGURES: tuple[FigureKind, ...] = (
 """In the order of showing."""
 KINDS: Mapping[str, FigureKind] = {kind.id: kind for kind in FIGURES}
 
-Keys = dict[str, str]
+KeysByIndicator = dict[str, str]
 """Indicator -> the log's own key under which a run is measured; others as the run has them."""
 
 
@@ -70,7 +70,7 @@ class MeasuredRun(NamedTuple):
     run: Run
     stop: Stop
     """The point up to which it counts."""
-    keys: Keys
+    keys: KeysByIndicator
     figures: Mapping[str, Figure]
     """By the ids of `FIGURES`."""
 
@@ -101,7 +101,9 @@ def measure(
     ]
 
 
-def _figures(run: Run, stop: Stop, count: int, guide: Guide, keys: Keys) -> dict[str, Figure]:
+def _figures(
+    run: Run, stop: Stop, count: int, guide: Guide, keys: KeysByIndicator
+) -> dict[str, Figure]:
     reward, validation = keys.get("reward"), keys.get("validation")
     return {
         "final_reward": final("reward", run, stop, count, reward),
@@ -124,12 +126,12 @@ def _spelled(run: Run) -> dict[str, str]:
     return {modern(key): key for key in run.metrics}
 
 
-def _own_keys(run: Run) -> Keys:
+def _own_keys(run: Run) -> KeysByIndicator:
     key = loss_key(run)
     return {} if key is None else {LOSS: key}
 
 
-def common_keys(runs: Sequence[Run]) -> list[Keys]:
+def common_keys(runs: Sequence[Run]) -> list[KeysByIndicator]:
     """Return under which key each run's reward and validation are measured, so that all are
     measured alike if they can be: runs may validate on several data sets and share only one.
     """

@@ -8,7 +8,7 @@ from verl_tui.comparison.correlations import FEW
 from verl_tui.comparison.differences import Basis
 from verl_tui.comparison.outcomes import KINDS
 from verl_tui.comparison.statistics import chance
-from verl_tui.comparison.table import LONGEST, Table, left_out
+from verl_tui.comparison.table import LONGEST, TextTable, left_out
 from verl_tui.text import one_line
 from verl_tui.words import number, rounded
 
@@ -31,7 +31,7 @@ _MOST_KEYS = 2
 # -- differences -----------------------------------------------------------------------------------
 
 
-def difference_table(comparison: Comparison) -> Table:
+def difference_table(comparison: Comparison) -> TextTable:
     """Return the differences that have an interval, figure by figure."""
     base = one_line(comparison.groups[0].name)
     heading = f"differences to {base}, with 95% intervals"
@@ -42,10 +42,10 @@ def difference_table(comparison: Comparison) -> Table:
         key=lambda one: order.index(one.figure),
     )
     if not found:
-        return Table(heading, note="no figure of two runs is known well enough for an interval")
+        return TextTable(heading, note="no figure of two runs is known well enough for an interval")
     rows = tuple(map(_difference, found[:_MOST_DIFFERENCES]))
     columns = ("figure", "of", "baseline", "value", "difference", "interval", "from", "verdict")
-    return Table(
+    return TextTable(
         heading, columns, rows, " ".join(_on_intervals(found, without)), numbers=False, naming=2
     )
 
@@ -100,7 +100,7 @@ def signed(value: float) -> str:
 # -- correlations ----------------------------------------------------------------------------------
 
 
-def correlation_table(comparison: Comparison) -> Table:
+def correlation_table(comparison: Comparison) -> TextTable:
     """Return the correlations beyond chance, else the strongest few."""
     heading, told = "which setting goes with which outcome", comparison.association
     clear = [one for one in told.found if one.beyond_chance][:_MOST_CORRELATIONS]
@@ -109,10 +109,10 @@ def correlation_table(comparison: Comparison) -> Table:
     ]
     note = " ".join((*_on_correlations(told.found, shown), *_not_told(told, shown)))
     if not told.found:
-        return Table(heading, note=f"{told.reason}. {note}" if note else told.reason)
+        return TextTable(heading, note=f"{told.reason}. {note}" if note else told.reason)
     rows = tuple(map(_correlation, shown))
     columns = ("setting", "outcome", "rank correlation", "groups", "beyond chance")
-    return Table(heading, columns, rows, note)
+    return TextTable(heading, columns, rows, note)
 
 
 def _correlation(one: Correlation) -> tuple[str, ...]:

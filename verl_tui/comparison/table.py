@@ -9,7 +9,7 @@ LONGEST = 40
 """Most characters of a setting's value."""
 
 
-class Table(NamedTuple):
+class TextTable(NamedTuple):
     """A table, or a sentence in its place."""
 
     heading: str

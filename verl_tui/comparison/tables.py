@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from verl_tui.comparison.outcomes import KINDS
 from verl_tui.comparison.seeds import is_own, is_seed
 from verl_tui.comparison.statistic_tables import correlation_table, difference_table
-from verl_tui.comparison.table import LONGEST, UNKNOWN, Table, left_out
+from verl_tui.comparison.table import LONGEST, UNKNOWN, TextTable, left_out
 from verl_tui.runs.views.alignment import Alignment
 from verl_tui.runs.views.facts import short
 from verl_tui.runs.views.settings_diff import ABSENT
@@ -50,7 +50,7 @@ def caption(comparison: Comparison) -> str:
     )
 
 
-def tables(comparison: Comparison) -> Iterator[Table]:
+def tables(comparison: Comparison) -> Iterator[TextTable]:
     """Yield the tables from top to bottom; those with nothing to say are left out."""
     yield _settings(comparison)
     yield _figures("outcome", comparison, _OUTCOME, ends=True)
@@ -74,11 +74,11 @@ def telling(settings: Iterable[DifferingSetting]) -> list[DifferingSetting]:
     ]
 
 
-def _settings(comparison: Comparison) -> Table:
+def _settings(comparison: Comparison) -> TextTable:
     heading, found = "settings that differ", telling(comparison.settings)
     runs = comparison.runs
     if not found:
-        return Table(heading, note=_no_settings(runs))
+        return TextTable(heading, note=_no_settings(runs))
     if len(runs) <= min(len(found), _MOST_COLUMNS):
         rows = [(one_line(one.label), *map(_setting, one.values)) for one in found[:_MOST_SETTINGS]]
         columns = ("setting", *(one_line(one.name) for one in runs))
@@ -90,7 +90,7 @@ def _settings(comparison: Comparison) -> Table:
             for at, run in enumerate(runs)
         ]
     shown = min(len(found), _MOST_SETTINGS if columns[0] == "setting" else len(columns) - 1)
-    return Table(heading, columns, tuple(rows), left_out(len(found) - shown), numbers=False)
+    return TextTable(heading, columns, tuple(rows), left_out(len(found) - shown), numbers=False)
 
 
 def _no_settings(runs: Sequence[ComparedRun]) -> str:
@@ -111,7 +111,7 @@ def _setting(value: object) -> str:
 
 def _figures(
     heading: str, comparison: Comparison, ids: Sequence[str], *, ends: bool = False
-) -> Table:
+) -> TextTable:
     """Return a table with a row a run.
 
     Args:
@@ -130,7 +130,7 @@ def _figures(
         rows.append((one_line(one.name), *cells))
     if ends:
         columns = ["state", "steps", *columns, "findings"]
-    return Table(heading, ("run", *columns), tuple(rows)) if columns else Table(heading)
+    return TextTable(heading, ("run", *columns), tuple(rows)) if columns else TextTable(heading)
 
 
 def _is_known(id: str, comparison: Comparison) -> bool:
@@ -175,7 +175,7 @@ def _findings(one: ComparedRun) -> str:
     return f"{one.findings} ({one.worst.word})" if one.worst is not None else "0"
 
 
-def _groups(comparison: Comparison) -> Table:
+def _groups(comparison: Comparison) -> TextTable:
     """Return the means over seeds."""
     ids = [
         id
@@ -194,7 +194,7 @@ def _groups(comparison: Comparison) -> Table:
     ]
     columns = ("group", "runs", *(_heading(id, units[id]) for id in ids))
     note = "mean over the runs of a group ± standard deviation between them"
-    return Table("seeds together", columns, tuple(rows), note)
+    return TextTable("seeds together", columns, tuple(rows), note)
 
 
 def _mean(id: str, figure: Figure, runs: int) -> str:

@@ -1,8 +1,8 @@
 """Runs as Prometheus sees them: the newest value of everything, under the names of
 `verl_tui.prometheus_names`.
 
-Neither a step nor a model's text is ever a label, and `Limits` bound the number of series; what
-they leave out is reported.
+Neither a step nor a model's text is ever a label, and `ExportLimits` bound the number of series;
+what they leave out is reported.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
 
 
-class Limits(NamedTuple):
+class ExportLimits(NamedTuple):
     """Limits of an export."""
 
     runs: int = 100
@@ -45,7 +45,7 @@ class Limits(NamedTuple):
     """Most devices of a run; a node has 8 or 16."""
 
 
-_LIMITS = Limits()
+_LIMITS = ExportLimits()
 _PER_SAMPLE = "timing_s/agent_loop/generate_sequences/mean"
 """Mean time that verl's agent loop takes for one sample; `generation_time` is that of a whole
 batch.
@@ -101,7 +101,7 @@ class Exposition(NamedTuple):
 class ExpositionBuilder:
     """Builds expositions; keeps the histogram of each run until the run has new records."""
 
-    def __init__(self, limits: Limits = _LIMITS) -> None:
+    def __init__(self, limits: ExportLimits = _LIMITS) -> None:
         self._limits = limits
         self._generations: dict[str, tuple[int, _GenerationTimes]] = {}
         """By run, with the revision of the run that it is of."""
@@ -132,7 +132,7 @@ class ExpositionBuilder:
             if used is not None:
                 out.add(names.GPU_MEMORY, used, device=index)
         added = [self._add(out, monitor, run, label, now) for label, run in _labelled(runs)]
-        for kind in Limits._fields:
+        for kind in ExportLimits._fields:
             out.add(names.LEFT_OUT, out.left[kind], kind=kind)
         missing = tuple(filter(None, added))
         return Exposition(out.families(), (*missing, *_beyond(out.left, self._limits)))
@@ -370,8 +370,8 @@ def _generation_times(run: Run) -> _GenerationTimes:
     )
 
 
-def _beyond(left: Counter[str], limits: Limits) -> Iterator[str]:
-    for kind, most in zip(Limits._fields, limits, strict=True):
+def _beyond(left: Counter[str], limits: ExportLimits) -> Iterator[str]:
+    for kind, most in zip(ExportLimits._fields, limits, strict=True):
         if left[kind]:
             are = f"{kind} are" if left[kind] > 1 else f"{kind[:-1]} is"
             whose = "" if kind == "runs" else " of a run"

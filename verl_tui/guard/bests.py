@@ -11,7 +11,7 @@ from verl_tui.runs.views.best import best
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from verl_tui.guard.commands import Event, Process
+    from verl_tui.guard.commands import EventLine, Process
     from verl_tui.runs.run import Run
     from verl_tui.runs.views.best import Best, BestBy
 
@@ -52,7 +52,7 @@ class BestKeeper:
         """True if a command is under way, or waits for one."""
         return bool(self._running or self._waiting)
 
-    def look(self, run: Run, now: float) -> Iterator[Event]:
+    def look(self, run: Run, now: float) -> Iterator[EventLine]:
         """Yield a new best of a run; the first look only reports the best before the guard."""
         if self._seen.get(run.name) == run.revision:
             return
@@ -71,7 +71,7 @@ class BestKeeper:
         if self._command and not first:
             self._waiting[run.name] = (run, found)
 
-    def work(self, now: float) -> Iterator[Event]:
+    def work(self, now: float) -> Iterator[EventLine]:
         """Start waiting commands, and yield those started and ended."""
         for name, (run, process) in list(self._running.items()):
             if (code := process.poll()) is not None:
@@ -82,7 +82,7 @@ class BestKeeper:
                 del self._waiting[name]
                 yield self._begin(run, found, now)
 
-    def _begin(self, run: Run, found: Best, now: float) -> Event:
+    def _begin(self, run: Run, found: Best, now: float) -> EventLine:
         argv = list(self._command)
         if self._dry_run:
             return event("command", now, run, argv=argv, pid=None, dry_run=True)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from verl_tui.runs.run import Run
 
-Event = dict[str, Any]
+EventLine = dict[str, Any]
 """One line of output: `event` says of what kind, `time` when, `run` whose."""
 
 
@@ -46,7 +46,7 @@ def variables(facts: Mapping[str, object]) -> dict[str, str]:
     }
 
 
-def event(kind: str, now: float, run: Run, **more: object) -> Event:
+def event(kind: str, now: float, run: Run, **more: object) -> EventLine:
     """Return one line of output."""
     time = datetime.fromtimestamp(now, timezone.utc).isoformat(timespec="milliseconds")
     return {"time": time, "event": kind, "run": run.name, **more}

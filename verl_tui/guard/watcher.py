@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from verl_tui.config import Config
-    from verl_tui.guard.commands import Event, Process
+    from verl_tui.guard.commands import EventLine, Process
     from verl_tui.health import Finding
     from verl_tui.runs.views.best import BestBy
 
@@ -120,7 +120,7 @@ class Guard:
         busy = self._running or (self._bests is not None and self._bests.busy)
         return bool(self.monitor.runs) and self._over >= self.monitor.runs.keys() and not busy
 
-    def tick(self, now: float) -> Iterator[Event]:
+    def tick(self, now: float) -> Iterator[EventLine]:
         """Judge, act, and yield what has happened.
 
         Args:
@@ -133,7 +133,7 @@ class Guard:
         if self._bests is not None:
             yield from self._bests.work(now)
 
-    def _look(self, run: Run, now: float) -> Iterator[Event]:
+    def _look(self, run: Run, now: float) -> Iterator[EventLine]:
         """Act on one run; an error is reported, once, and leaves no other run unguarded."""
         try:
             yield from self._judge_run(run, now)
@@ -146,7 +146,7 @@ class Guard:
                 debug_log.note_error(f"guarding {run.name}", error)
                 yield event("unguarded", now, run, message=why)
 
-    def _judge_run(self, run: Run, now: float) -> Iterator[Event]:
+    def _judge_run(self, run: Run, now: float) -> Iterator[EventLine]:
         current = state(run, now)
         if run.name not in self._states:
             yield event("watching", now, run, paths=list(run.paths))
@@ -169,7 +169,7 @@ class Guard:
         is_critical = finding.severity is Severity.CRITICAL
         return finding.id not in _MAY_PASS or current in _OVER or is_critical
 
-    def _note_end(self, run: Run, current: State, now: float) -> Iterator[Event]:
+    def _note_end(self, run: Run, current: State, now: float) -> Iterator[EventLine]:
         # A log without a writer on this host may be a copy that goes on with its next piece.
         may_go_on = unattended(run) and (waited(run, now) or 0.0) <= patience(run)
         over = current in _OVER and not may_go_on
@@ -179,7 +179,7 @@ class Guard:
         elif not over and run.name not in self._acted:
             self._over.discard(run.name)  # a resumed run is watched again
 
-    def _trip(self, run: Run, finding: Finding, current: State, now: float) -> Iterator[Event]:
+    def _trip(self, run: Run, finding: Finding, current: State, now: float) -> Iterator[EventLine]:
         self.tripped = True
         ended = current in _OVER
         yield event(
@@ -217,7 +217,7 @@ class Guard:
             "command", now, run, argv=list(self.orders.command), pid=process.pid, dry_run=False
         )
 
-    def _commands(self, now: float) -> Iterator[Event]:
+    def _commands(self, now: float) -> Iterator[EventLine]:
         for name, process in list(self._running.items()):
             code = process.poll()
             if code is None:
@@ -255,7 +255,7 @@ def follow(
     orders: Orders,
     *,
     clock: Callable[[], float],
-    write: Callable[[Event], None],
+    write: Callable[[EventLine], None],
     stop: threading.Event,
     looked: Callable[[Monitor, float], None] | None = None,
 ) -> Guard:

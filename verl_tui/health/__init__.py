@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 
-_Result: TypeAlias = "Finding | tuple[Finding, ...] | NotJudged | None"
+_RuleResult: TypeAlias = "Finding | tuple[Finding, ...] | NotJudged | None"
 
 
 class _RuleJudge(Protocol):
@@ -61,7 +61,7 @@ class _RuleJudge(Protocol):
         """All findings so far."""
         ...
 
-    def judge(self, context: RuleContext) -> _Result:
+    def judge(self, context: RuleContext) -> _RuleResult:
         """Return the findings now, or why it does not judge."""
         ...
 
@@ -151,7 +151,7 @@ class Judge:
         limit = response_limit(self.run, self.guide).value
         return self.guide.band(indicator_id, self.run.dialect, limit)
 
-    def _result(self, one: _RuleJudge, context: RuleContext) -> _Result:
+    def _result(self, one: _RuleJudge, context: RuleContext) -> _RuleResult:
         """Return what a rule says; nothing any more of numbers that are too large for its sums."""
         if one not in self._overcharged:
             try:
@@ -170,12 +170,12 @@ class Judge:
         self, judges: Sequence[_RuleJudge], context: RuleContext
     ) -> tuple[list[Finding | NotJudged], list[Episode]]:
         """Return the results of rules, the variants of one rule merged, and their episodes."""
-        results: dict[str, list[_Result]] = {}
+        results: dict[str, list[_RuleResult]] = {}
         episodes: list[Episode] = []
         for one in judges:
             id = one.rule.id
             if id in self.guide.silenced:
-                result: _Result = NotJudged(id, "silenced in your settings")
+                result: _RuleResult = NotJudged(id, "silenced in your settings")
             else:
                 try:
                     result = self._result(one, context)
@@ -210,7 +210,7 @@ def _weight(finding: Finding) -> tuple[int, bool, bool, int]:
     return -finding.severity, finding.id not in _STANDSTILL, finding.id not in _DIAGNOSED, since
 
 
-def _merge(id: str, variants: list[_Result]) -> Sequence[Finding | NotJudged]:
+def _merge(id: str, variants: list[_RuleResult]) -> Sequence[Finding | NotJudged]:
     """Merge the variants of a rule: it was judged if one of them was, and none failed.
 
     Of several findings on one metric the worst counts, of equally bad ones the first.
@@ -227,7 +227,7 @@ def _merge(id: str, variants: list[_Result]) -> Sequence[Finding | NotJudged]:
     return [*worst.values(), NotJudged(id, broken)] if broken else [*worst.values()]
 
 
-def _findings(result: _Result) -> Iterable[Finding]:
+def _findings(result: _RuleResult) -> Iterable[Finding]:
     """Return the findings in a result."""
     several = result if isinstance(result, tuple) else (result,)
     return (one for one in several if isinstance(one, Finding))

@@ -128,7 +128,7 @@ def _all_parts(context: RuleContext, reward: Series) -> str | None:
     return f"the task is solved: {', '.join(one.key for one in known)} are at their top"
 
 
-class Part(NamedTuple):
+class RewardPart(NamedTuple):
     """What a part adds to a reward."""
 
     level: float
@@ -140,13 +140,13 @@ class Part(NamedTuple):
     weight: float
 
 
-def _part(series: Series, weight: float) -> Part:
+def _part(series: Series, weight: float) -> RewardPart:
     level = fmean(_finite(series.tail(_SCORES)) or [0.0])
     penalises = series.first_beyond(_BELOW, down=True) is not None
-    return Part(level, series.highest, penalises, weight)
+    return RewardPart(level, series.highest, penalises, weight)
 
 
-def all_at_top(parts: Sequence[Part], reward: float) -> bool:
+def all_at_top(parts: Sequence[RewardPart], reward: float) -> bool:
     """Return whether a reward is the sum of its parts, and all of them are at the top of their
     scales: next to 1, penalties next to 0.
 
@@ -159,7 +159,7 @@ def all_at_top(parts: Sequence[Part], reward: float) -> bool:
     return abs(whole - reward) <= (1 - _TOP) * abs(whole)
 
 
-def _at_top(part: Part) -> bool:
+def _at_top(part: RewardPart) -> bool:
     if part.penalises and part.highest <= 0:
         return part.level >= _TOP - 1
     return part.level >= _TOP and part.highest <= 1

@@ -22,7 +22,7 @@ from verl_tui.indicators import INDICATORS, factor
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from verl_tui.health.conditions.condition import Breach, Condition, Report
+    from verl_tui.health.conditions.condition import Breach, Condition, DescribedBreach
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series
@@ -173,7 +173,9 @@ class RuleOnRun:
                 return reasons[0]
         return None
 
-    def _finding(self, context: RuleContext, key: str, report: Report, step: int | None) -> Finding:
+    def _finding(
+        self, context: RuleContext, key: str, report: DescribedBreach, step: int | None
+    ) -> Finding:
         rule = self.rule
         label = f" ({rule.label})" if rule.label else ""
         return Finding(

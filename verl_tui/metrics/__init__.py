@@ -5,14 +5,14 @@ key is never changed: `modern` only tells under which of verl's present names to
 """
 
 from verl_tui.metrics.catalogue import Direction, Group, Metric
-from verl_tui.metrics.description import Part, counts, describe, family, place
+from verl_tui.metrics.description import Statistic, counts, describe, family, place
 from verl_tui.metrics.names import modern, scale, shown, slashed
 
 __all__ = [
     "Direction",
     "Group",
     "Metric",
-    "Part",
+    "Statistic",
     "counts",
     "describe",
     "family",

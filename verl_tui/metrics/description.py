@@ -10,7 +10,7 @@ from verl_tui.metrics.catalogue import Group, Metric, known_metrics, patterns, s
 from verl_tui.metrics.names import LONGEST_KEY, SCALE, modern, slashed
 from verl_tui.patterns import pattern
 
-Part = Literal["mean", "max", "min"]
+Statistic = Literal["mean", "max", "min"]
 
 _SUFFIXED = pattern(r"(.*[^/_])[/_](mean|avg|max|min)")
 _PREFIXED = pattern(r"((?:.*/)?(?:completions|moe)/)(mean|avg|max|min)_(.+)")
@@ -25,7 +25,7 @@ _PREFIX = pattern(r"(?:train[/_]|actor/(?=rollout_corr/))(.+)")
 
 
 @cache
-def family(key: str) -> tuple[str, Part] | None:
+def family(key: str) -> tuple[str, Statistic] | None:
     """Return the family of a statistic and its part, so that one chart shows mean, max and min.
 
     `critic/score/max` -> (`critic/score`, `max`), `reward_mean` -> (`reward`, `mean`),
@@ -44,7 +44,7 @@ def family(key: str) -> tuple[str, Part] | None:
     return None
 
 
-def _part(word: str) -> Part:
+def _part(word: str) -> Statistic:
     return "max" if word == "max" else "min" if word == "min" else "mean"
 
 

@@ -22,7 +22,7 @@ _KEPT = 200
 """Messages that are kept for a summary; of further ones the number."""
 
 
-class Limits:
+class RateLimiter:
     """Lets messages go, or holds them back. A value of its messages and of the times handed in."""
 
     def __init__(

@@ -9,7 +9,7 @@ from verl_tui import debug_log
 from verl_tui.health.finding import Severity
 from verl_tui.notify.changes import Changes
 from verl_tui.notify.delivery import deliver
-from verl_tui.notify.limits import Limits
+from verl_tui.notify.limits import RateLimiter
 from verl_tui.notify.message import Message, safe_message, safe_name
 from verl_tui.notify.sender import Sender
 
@@ -123,9 +123,9 @@ class Notifier:
             self.sender.send(message)
 
 
-def limits_of(settings: NotifySettings) -> Limits:
+def limits_of(settings: NotifySettings) -> RateLimiter:
     """Return the limits that the user wants."""
-    return Limits(settings.per_hour, settings.quiet, critical_passes=settings.critical_passes)
+    return RateLimiter(settings.per_hour, settings.quiet, critical_passes=settings.critical_passes)
 
 
 def of_guard(event: Mapping[str, object], now: float) -> Message:

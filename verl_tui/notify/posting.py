@@ -48,14 +48,14 @@ class NotSentError(Exception):
         """Seconds until the server wants to see one, None where it does not say."""
 
 
-class Answer(NamedTuple):
+class Reply(NamedTuple):
     """What a server answered."""
 
     status: int
     body: bytes
 
 
-def post(request: Request, *, now: float, deadline: float = DEADLINE) -> Answer:
+def post(request: Request, *, now: float, deadline: float = DEADLINE) -> Reply:
     """Post and return the answer of a server that took it.
 
     Args:
@@ -72,7 +72,7 @@ def post(request: Request, *, now: float, deadline: float = DEADLINE) -> Answer:
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise NotSentError(attempt.why(error), passing=not isinstance(error, ValueError)) from None
     if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
-        return Answer(status, body)
+        return Reply(status, body)
     if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
         raise NotSentError(f"redirects (HTTP {status}), which is not followed")
     passing = status in _PASSING or status >= HTTPStatus.INTERNAL_SERVER_ERROR

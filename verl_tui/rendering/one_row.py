@@ -63,7 +63,7 @@ class Variant(NamedTuple):
         return cells_of(self.pieces)
 
 
-Part = list[Variant]
+RowPart = list[Variant]
 """Variants of a part from long to short; after the last one the part is left out."""
 
 
@@ -83,7 +83,7 @@ def one_row(view: View, width: int, *, alone: bool) -> list[Piece]:
     return fitting([part for part in parts if part], width)
 
 
-def fitting(parts: Sequence[Part], width: int) -> list[Piece]:
+def fitting(parts: Sequence[RowPart], width: int) -> list[Piece]:
     """Return as much of the parts as fits, with gaps; one part remains whatever the width."""
     at = [0] * len(parts)
     """Index of each part's variant, beyond the last for none."""
@@ -110,11 +110,11 @@ def fitting(parts: Sequence[Part], width: int) -> list[Piece]:
     return row
 
 
-def _chosen(parts: Sequence[Part], at: Sequence[int]) -> list[Variant]:
+def _chosen(parts: Sequence[RowPart], at: Sequence[int]) -> list[Variant]:
     return [part[i] for part, i in zip(parts, at, strict=True) if i < len(part)]
 
 
-def _width(parts: Sequence[Part], at: Sequence[int]) -> int:
+def _width(parts: Sequence[RowPart], at: Sequence[int]) -> int:
     chosen = _chosen(parts, at)
     return sum(variant.width for variant in chosen) + _GAP * (len(chosen) - 1)
 
@@ -123,7 +123,7 @@ def _text(priority: int, text: str, role: str = "") -> Variant:
     return Variant(priority, ((text, role),))
 
 
-def _identity(view: View, run: Run) -> Iterator[Part]:
+def _identity(view: View, run: Run) -> Iterator[RowPart]:
     """Yield name, number, state and progress of the run."""
     sizes = ((99, 22), (24, 42), (16, 66), (11, 78), (7, 100))
     names = tuple(dict.fromkeys((*view.monitor.runs, run.name)))  # it may be gone
@@ -144,7 +144,7 @@ def _identity(view: View, run: Run) -> Iterator[Part]:
         yield _step(run.step, run.total_steps, current)
 
 
-def _step(step: int, total: int | None, current: State | Unread) -> Part:
+def _step(step: int, total: int | None, current: State | Unread) -> RowPart:
     """Return how far a run is, in long variants of how many steps."""
     if not total:
         unknown = [_text(12, f"step {step}; total unknown")] if current in _GOES_ON else []
@@ -163,7 +163,7 @@ def _step(step: int, total: int | None, current: State | Unread) -> Part:
     return [_text(*one) for one in (*variants, (90, exact_step(step)))]
 
 
-def _figures(view: View, run: Run) -> Iterator[Part]:
+def _figures(view: View, run: Run) -> Iterator[RowPart]:
     """Yield reward, validation, KL, the worst finding and the GPUs."""
     key, label, short = _learned(run)
     yield _metric(view, run, key, label, short, (70, 58, 54))
@@ -191,7 +191,7 @@ def _learned(run: Run) -> tuple[str | None, str, str]:
     return first.key, middle(first.label, 24), middle(first.label, 12)
 
 
-def _scores(view: View, run: Run) -> Part:
+def _scores(view: View, run: Run) -> RowPart:
     """Return the reward and the validation score beside it, of runs that have both."""
     reward, words = run.present(run.indicators.get("reward")), [*newest_and_best(run)]
     if reward is None or not words:
@@ -201,7 +201,7 @@ def _scores(view: View, run: Run) -> Part:
     return [*(_text(priority, figure + text) for priority, text in both), _text(23, words[-1])]
 
 
-def _reading(view: View) -> Iterator[Part]:
+def _reading(view: View) -> Iterator[RowPart]:
     """Yield why the screen is not up to date."""
     if view.paused:
         yield [
@@ -214,7 +214,7 @@ def _reading(view: View) -> Iterator[Part]:
         yield [_text(60, f"{before}{words}", "dim"), _text(86, words, "dim")]
 
 
-def _forecast(view: View, run: Run) -> Iterator[Part]:
+def _forecast(view: View, run: Run) -> Iterator[RowPart]:
     """Yield the time left with the speed, and the age of the last record."""
     reading = shown_state(view, run) is Unread.READING
     if not reading and (left := remaining(run, view.now)) is not None:
@@ -227,7 +227,7 @@ def _forecast(view: View, run: Run) -> Iterator[Part]:
         yield [_text(10, f"last record {words}", "dim"), _text(14, words, "dim")]
 
 
-def _sources(view: View, run: Run) -> Iterator[Part]:
+def _sources(view: View, run: Run) -> Iterator[RowPart]:
     """Yield the state of the sources."""
     for warning in filter(None, (passed_over(view), not_reached(view))):
         yield [_text(52, warning, "warning")]
@@ -243,7 +243,7 @@ def _metric(
     label: str,
     short: str,
     priorities: tuple[int, int, int],
-) -> Part:
+) -> RowPart:
     """Return the last value of a metric, in long variants with a sparkline and a trend."""
     series = run.present(key)
     if series is None:
@@ -268,7 +268,7 @@ def _metric(
     ]
 
 
-def _finding(view: View, run: Run) -> Part:
+def _finding(view: View, run: Run) -> RowPart:
     """Return the worst finding that is not acknowledged, and the number of others."""
     if (view.loading and not run.preview) or run.name not in view.monitor.verdicts:
         return []
@@ -290,14 +290,14 @@ def _finding(view: View, run: Run) -> Part:
     return [_text(priority, text, role) for priority, text in variants]
 
 
-def _nothing(view: View) -> Part:
+def _nothing(view: View) -> RowPart:
     """Return that there is no finding that is not acknowledged."""
     mark = "+" if view.ascii_only else "✓"
     nothing = "nothing new" if view.verdict.findings else "nothing found"
     return [_text(26, f"{mark} {nothing}", "good"), _text(44, mark, "good")]
 
 
-def _samples(run: Run) -> Part:
+def _samples(run: Run) -> RowPart:
     """Return how many steps have samples."""
     count = len({place.step for place in run.samples.places})
     if not count:
@@ -306,7 +306,7 @@ def _samples(run: Run) -> Part:
     return [_text(7, f"samples of {steps}", "dim"), _text(37, "samples", "dim")]
 
 
-def _devices(view: View) -> Part:
+def _devices(view: View) -> RowPart:
     """Return the utilisation of this host's GPUs."""
     gpus = view.monitor.gpus.gpus if view.monitor.gpus is not None else ()
     busy = [gpu.utilization for gpu in gpus if gpu.utilization is not None]

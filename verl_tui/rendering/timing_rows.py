@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.run import Run
-    from verl_tui.runs.time.step_timing import Breakdown, Part
-    from verl_tui.runs.time.throughput import Figure
+    from verl_tui.runs.time.step_timing import Breakdown, StepPart
+    from verl_tui.runs.time.throughput import SpeedFigure
 
 _SIGNS, _ASCII_SIGNS = "█▓▄▒▌░", "#%=+o:"
 """Signs of the parts where colours do not tell them apart."""
@@ -192,11 +192,11 @@ def _lines(found: Breakdown, signs: str) -> Iterator[_PartRow]:
         yield _PartRow(" ", "unaccounted", rest, rest / whole, None, "no timer", "dim")
 
 
-def _name(part: Part) -> str:
+def _name(part: StepPart) -> str:
     return printable(part.name.replace("_", " "))
 
 
-def _note(part: Part, found: Breakdown) -> str:
+def _note(part: StepPart, found: Breakdown) -> str:
     words = []
     if part.times < len(found.steps):
         words.append(f"{_seconds(part.each)} on {part.times} of {len(found.steps)} steps")
@@ -357,13 +357,13 @@ def _at(moment: float, now: float) -> str:
 # -- figures ---------------------------------------------------------------------------------------
 
 
-def _waits(run: Run, found: Breakdown | None) -> list[Figure]:
+def _waits(run: Run, found: Breakdown | None) -> list[SpeedFigure]:
     share = bubble(run, found) if found is not None else None
     return [*([share] if share is not None else []), *waiting(run, found)]
 
 
 def _figures(
-    heading: str, figures: Sequence[Figure], width: int, *, ascii_only: bool
+    heading: str, figures: Sequence[SpeedFigure], width: int, *, ascii_only: bool
 ) -> Iterator[Pieces]:
     if not figures:
         return
@@ -386,7 +386,7 @@ def _figures(
         yield row
 
 
-def _value(figure: Figure) -> str:
+def _value(figure: SpeedFigure) -> str:
     if figure.unit == "share":
         return f"{figure.value:.1%}"
     if figure.unit == "s":

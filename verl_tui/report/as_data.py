@@ -9,9 +9,9 @@ from verl_tui.comparison.as_data import finite
 
 if TYPE_CHECKING:
     from verl_tui.rendering.charts.chart_data import Points
-    from verl_tui.report.excerpts import Excerpts
+    from verl_tui.report.excerpts import ReportedSamples
     from verl_tui.report.record import BestStep, Report, ReportedRun
-    from verl_tui.report.run_charts import Chart, RunCurve
+    from verl_tui.report.run_charts import ReportChart, RunCurve
 
 VERSION = 1
 """Version of the schema: grows when a field is removed or changes its meaning."""
@@ -63,7 +63,7 @@ def _best(one: BestStep) -> dict[str, Any]:
     }
 
 
-def _samples(found: Excerpts) -> dict[str, Any]:
+def _samples(found: ReportedSamples) -> dict[str, Any]:
     return {
         "step": found.step,
         "validation": found.validation,
@@ -81,7 +81,7 @@ def _samples(found: Excerpts) -> dict[str, Any]:
     }
 
 
-def _chart(chart: Chart) -> dict[str, Any]:
+def _chart(chart: ReportChart) -> dict[str, Any]:
     return {
         "family": chart.family,
         "title": chart.title,

@@ -29,11 +29,11 @@ from verl_tui.words import counted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from verl_tui.comparison.table import Table
-    from verl_tui.report.drawing import Picture
-    from verl_tui.report.excerpts import Excerpt
+    from verl_tui.comparison.table import TextTable
+    from verl_tui.report.drawing import ChartDrawing
+    from verl_tui.report.excerpts import ReportedSample
     from verl_tui.report.record import Report, ReportedRun
-    from verl_tui.report.run_charts import Chart
+    from verl_tui.report.run_charts import ReportChart
     from verl_tui.report.words import WrittenFinding
 
 _KEY = (
@@ -51,7 +51,7 @@ _SECTIONS = {
 }
 
 
-def as_html(report: Report, drawn: Sequence[tuple[Chart, Picture | None]]) -> str:
+def as_html(report: Report, drawn: Sequence[tuple[ReportChart, ChartDrawing | None]]) -> str:
     """Return a report as a page.
 
     Args:
@@ -120,7 +120,7 @@ def _scroll_start(label: str) -> str:
     return f'<div class="scroll" role="region" aria-label="{escape(label)}" tabindex="0">'
 
 
-def _table(table: Table, label: str) -> Iterator[str]:
+def _table(table: TextTable, label: str) -> Iterator[str]:
     if table.rows:
         kind = ' class="numbers"' if table.numbers else ""
         yield _scroll_start(table.heading or label)
@@ -146,7 +146,9 @@ def _comparison(report: Report) -> Iterator[str]:
         yield "</ul>"
 
 
-def _curves(report: Report, drawn: Sequence[tuple[Chart, Picture | None]]) -> Iterator[str]:
+def _curves(
+    report: Report, drawn: Sequence[tuple[ReportChart, ChartDrawing | None]]
+) -> Iterator[str]:
     if not any(picture for _, picture in drawn):
         yield f"<p>{NO_CURVES}.</p>"
         return
@@ -164,7 +166,7 @@ def _curves(report: Report, drawn: Sequence[tuple[Chart, Picture | None]]) -> It
     yield "</div>"
 
 
-def _figure(chart: Chart, picture: Picture | None, name: str) -> Iterator[str]:
+def _figure(chart: ReportChart, picture: ChartDrawing | None, name: str) -> Iterator[str]:
     same = chart.family.lower() == chart.title.lower()
     family = "" if same else f' <span class="muted">{escape(chart.family)}</span>'
     yield f"<figure><h3>{escape(heading(chart))}{family}</h3>"
@@ -215,7 +217,7 @@ def _samples(report: Report) -> Iterator[str]:
             yield from _excerpt(one)
 
 
-def _excerpt(one: Excerpt) -> Iterator[str]:
+def _excerpt(one: ReportedSample) -> Iterator[str]:
     yield f"<h4>{escape(capital(excerpt_heading(one)))}</h4>"
     parts = (("prompt", one.prompt), ("response", one.response), ("truth", one.ground_truth))
     for label, text in parts:

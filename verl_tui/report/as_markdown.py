@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from verl_tui.comparison.as_text import escaped, markdown_table
-from verl_tui.comparison.table import Table
+from verl_tui.comparison.table import TextTable
 from verl_tui.patterns import pattern
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.session.selection import LETTERS
@@ -32,10 +32,10 @@ from verl_tui.report.words import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from verl_tui.report.drawing import Picture
-    from verl_tui.report.excerpts import Excerpt
+    from verl_tui.report.drawing import ChartDrawing
+    from verl_tui.report.excerpts import ReportedSample
     from verl_tui.report.record import Report, ReportedRun
-    from verl_tui.report.run_charts import Chart
+    from verl_tui.report.run_charts import ReportChart
 from verl_tui.report.words import WrittenFinding
 
 _SIZE = (76, 12)
@@ -44,7 +44,9 @@ _TICKS = pattern("`+")
 
 
 def as_markdown(
-    report: Report, drawn: Sequence[tuple[Chart, Picture | None]], files: Sequence[str] = ()
+    report: Report,
+    drawn: Sequence[tuple[ReportChart, ChartDrawing | None]],
+    files: Sequence[str] = (),
 ) -> str:
     """Return a report as Markdown with tables as GitHub and GitLab draw them.
 
@@ -84,10 +86,10 @@ def _verdicts(report: Report) -> Iterator[str]:
         (_name(run, alone=report.alone), verdict_word(run), line(run.condition), line(run.why))
         for run in report.runs
     )
-    yield from _table(Table("", ("run", "verdict", "state", "why"), rows, numbers=False))
+    yield from _table(TextTable("", ("run", "verdict", "state", "why"), rows, numbers=False))
 
 
-def _table(table: Table) -> Iterator[str]:
+def _table(table: TextTable) -> Iterator[str]:
     rows = tuple(tuple(map(line, row)) for row in table.rows)
     clean = table._replace(columns=tuple(map(line, table.columns)), rows=rows)
     yield "\n".join(markdown_table(clean))
@@ -105,7 +107,7 @@ def _comparison(report: Report) -> Iterator[str]:
 
 
 def _curves(
-    report: Report, drawn: Sequence[tuple[Chart, Picture | None]], files: Sequence[str]
+    report: Report, drawn: Sequence[tuple[ReportChart, ChartDrawing | None]], files: Sequence[str]
 ) -> Iterator[str]:
     if not any(picture for _, picture in drawn):
         yield f"{capital(NO_CURVES)}."
@@ -120,7 +122,7 @@ def _curves(
         yield from _curve(chart, picture, file)
 
 
-def _curve(chart: Chart, picture: Picture | None, file: str | None) -> Iterator[str]:
+def _curve(chart: ReportChart, picture: ChartDrawing | None, file: str | None) -> Iterator[str]:
     """Yield a chart as a file, or in text, and what is said of it."""
     if picture is None:
         yield "No value is a number."
@@ -132,7 +134,7 @@ def _curve(chart: Chart, picture: Picture | None, file: str | None) -> Iterator[
         yield escaped(caption(chart, picture if file is not None else None))
 
 
-def _in_text(chart: Chart) -> str:
+def _in_text(chart: ReportChart) -> str:
     """Return a chart as the screen draws it, without colour: of the runs that have letters."""
     lettered = tuple(one for one in chart.curves if one.place is not None) or chart.curves[:1]
     data = replace(replace(chart, curves=lettered).overlaid, envelope=None, spread=())
@@ -181,7 +183,7 @@ def _samples(report: Report) -> Iterator[str]:
             yield from _excerpt(one)
 
 
-def _excerpt(one: Excerpt) -> Iterator[str]:
+def _excerpt(one: ReportedSample) -> Iterator[str]:
     yield f"<details><summary>{capital(excerpt_heading(one))}</summary>"
     parts = {"prompt": one.prompt, "response": one.response, "ground truth": one.ground_truth}
     for label, text in parts.items():

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from verl_tui.rendering.charts.axes import Scale
     from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Mark, Points
-    from verl_tui.report.run_charts import Chart, RunCurve
+    from verl_tui.report.run_charts import ReportChart, RunCurve
 
 COLUMNS = 320
 """Columns that points are reduced to."""
@@ -81,7 +81,7 @@ class PlacedMark(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class ChartDrawing:
     """Everything that a chart draws; heights count from the bottom."""
 
     columns: int
@@ -107,7 +107,7 @@ class Picture:
     """First and last step."""
 
 
-def picture_of(chart: Chart) -> Picture | None:
+def picture_of(chart: ReportChart) -> ChartDrawing | None:
     """Return the drawing of a chart, None where it has no point or no number at all."""
     cache = ChartCache()
     whole = chart.overlaid
@@ -125,7 +125,7 @@ def picture_of(chart: Chart) -> Picture | None:
     return _Drawing(chart, whole, shown, scale, cache).picture()
 
 
-def _only_averages(chart: Chart, smoothing: float) -> bool:
+def _only_averages(chart: ReportChart, smoothing: float) -> bool:
     """Return whether the values behind the averages of so many runs would hide these."""
     return 0 < smoothing < 1 and len(chart.curves) > _MOST_WITH_VALUES
 
@@ -139,7 +139,7 @@ class _Drawing:
 
     def __init__(
         self,
-        chart: Chart,
+        chart: ReportChart,
         whole: ChartData,
         shown: tuple[int, int],
         scale: Scale,
@@ -155,12 +155,12 @@ class _Drawing:
         self._alarmed: list[Stroke] = []
         self._ends: list[LineEnd] = []
 
-    def picture(self) -> Picture:
+    def picture(self) -> ChartDrawing:
         """Draw everything."""
         for curve in reversed(self._chart.curves):
             self._curve(curve)
         best = best_in(self._whole, self._window, self._scale)
-        return Picture(
+        return ChartDrawing(
             columns=COLUMNS,
             x_ticks=tuple(self._x_ticks()),
             y_ticks=tuple(self._y_ticks()),

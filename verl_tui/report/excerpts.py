@@ -1,4 +1,4 @@
-"""Excerpts of samples: the best, the worst and the newest of the newest step that has some."""
+"""Samples in a report: the best, the worst and the newest of the newest step that has some."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _READ = 4 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Excerpt:
+class ReportedSample:
     """One sample, shortened."""
 
     why: str
@@ -41,12 +41,12 @@ class Excerpt:
 
 
 @dataclass(frozen=True, slots=True)
-class Excerpts:
+class ReportedSamples:
     """What is shown of a run's samples."""
 
     step: int | None = None
     validation: bool = False
-    shown: tuple[Excerpt, ...] = ()
+    shown: tuple[ReportedSample, ...] = ()
     note: str = ""
     """A sentence on what they were chosen from, or on why there are none."""
 
@@ -59,7 +59,7 @@ class _Candidates(NamedTuple):
     note: str
 
 
-def excerpts_of(run: Run) -> Excerpts:
+def excerpts_of(run: Run) -> ReportedSamples:
     """Return the excerpts of a run; a dump of samples is read for them.
 
     Of several steps the newest one is taken, and its samples of training before those of a
@@ -67,21 +67,23 @@ def excerpts_of(run: Run) -> Excerpts:
     """
     places = run.samples.places
     if not places:
-        return Excerpts(note="no samples are logged")
+        return ReportedSamples(note="no samples are logged")
     step = places[-1].step
     place = next(one for one in places if one.step == step)
     try:
         found = _candidates(run, place)
         if not found.scores:
-            return Excerpts(step, place.validation, note="its dump holds no sample")
+            return ReportedSamples(step, place.validation, note="its dump holds no sample")
         shown = tuple(_excerpt(*one, found) for one in _chosen(found.scores))
     except OSError as error:
         reason = os.strerror(error.errno).lower() if error.errno else str(error)
-        return Excerpts(step, place.validation, note=f"its samples cannot be read: {reason}")
+        return ReportedSamples(step, place.validation, note=f"its samples cannot be read: {reason}")
     except Exception as error:  # noqa: BLE001 - a report without samples is better than none
         reason = noted(f"samples of {run.name}", error)
-        return Excerpts(step, place.validation, note=f"its samples cannot be shown: {reason}")
-    return Excerpts(step, place.validation, shown, found.note)
+        return ReportedSamples(
+            step, place.validation, note=f"its samples cannot be shown: {reason}"
+        )
+    return ReportedSamples(step, place.validation, shown, found.note)
 
 
 def _candidates(run: Run, place: Place) -> _Candidates:
@@ -123,12 +125,12 @@ def _chosen(scores: Sequence[float | None]) -> list[tuple[str, int]]:
     return [(", ".join(why), at) for at, why in reasons.items()]
 
 
-def _excerpt(why: str, at: int, found: _Candidates) -> Excerpt:
+def _excerpt(why: str, at: int, found: _Candidates) -> ReportedSample:
     row = found.read(at)
     if not isinstance(row, Sample):
-        return Excerpt(why, None, "", f"line {row.line} cannot be read: {row.reason}", None)
+        return ReportedSample(why, None, "", f"line {row.line} cannot be read: {row.reason}", None)
     truth = None if row.ground_truth is None else shortened(row.ground_truth, LONGEST // 4)
-    return Excerpt(why, row.score, shortened(row.prompt), shortened(row.response), truth)
+    return ReportedSample(why, row.score, shortened(row.prompt), shortened(row.response), truth)
 
 
 def shortened(text: str, longest: int = LONGEST) -> str:

@@ -14,8 +14,8 @@ from verl_tui.report.svg import svg
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.report.drawing import Picture
-    from verl_tui.report.run_charts import Chart
+    from verl_tui.report.drawing import ChartDrawing
+    from verl_tui.report.run_charts import ReportChart
 
 
 def write_new(path: Path, text: str, *, replace: bool = False) -> None:
@@ -51,7 +51,10 @@ def write_new(path: Path, text: str, *, replace: bool = False) -> None:
 
 
 def write_charts(
-    drawn: Sequence[tuple[Chart, Picture | None]], folder: Path | None, *, replace: bool = False
+    drawn: Sequence[tuple[ReportChart, ChartDrawing | None]],
+    folder: Path | None,
+    *,
+    replace: bool = False,
 ) -> list[Path]:
     """Write each chart as a file into a directory; return their paths in order.
 
@@ -71,7 +74,7 @@ def write_charts(
     return paths
 
 
-def chart_names(charts: Sequence[Chart]) -> list[str]:
+def chart_names(charts: Sequence[ReportChart]) -> list[str]:
     """Return a name for each chart that is safe in paths and ids, each once."""
     names: list[str] = []
     for chart in charts:

@@ -15,19 +15,19 @@ from verl_tui.report.drawing import picture_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.report.drawing import Picture
+    from verl_tui.report.drawing import ChartDrawing
     from verl_tui.report.record import Report
-    from verl_tui.report.run_charts import Chart
+    from verl_tui.report.run_charts import ReportChart
 
 
-def drawn(report: Report) -> list[tuple[Chart, Picture | None]]:
+def drawn(report: Report) -> list[tuple[ReportChart, ChartDrawing | None]]:
     """Return the charts of a report with their drawings."""
     return [(chart, picture_of(chart)) for chart in report.charts]
 
 
 def written(
     report: Report,
-    pictures: Sequence[tuple[Chart, Picture | None]],
+    pictures: Sequence[tuple[ReportChart, ChartDrawing | None]],
     form: str,
     charts: Sequence[Path],
     target: str,

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from verl_tui.monitor import Monitor
-    from verl_tui.report.excerpts import Excerpts
-    from verl_tui.report.run_charts import Chart, DrawnRuns
+    from verl_tui.report.excerpts import ReportedSamples
+    from verl_tui.report.run_charts import DrawnRuns, ReportChart
     from verl_tui.runs.run import Run
     from verl_tui.runs.views.best import Best
 
@@ -69,7 +69,7 @@ class ReportedRun:
     bests: tuple[BestStep, ...]
     checkpoints: int
     """How many checkpoints are known."""
-    excerpts: Excerpts | None
+    excerpts: ReportedSamples | None
     """None where they are left out."""
     detailed: bool
     """True if its findings are written out."""
@@ -83,7 +83,7 @@ class Report:
     runs: tuple[ReportedRun, ...]
     """The baseline first."""
     comparison: Comparison
-    charts: tuple[Chart, ...]
+    charts: tuple[ReportChart, ...]
     drawn: DrawnRuns
     left_out: tuple[str, ...]
     """What is left out to keep it short, a sentence each."""
@@ -100,7 +100,7 @@ def make_report(
     runs: Sequence[Run],
     now: float,
     origin: Origin,
-    excerpts: Callable[[Run], Excerpts],
+    excerpts: Callable[[Run], ReportedSamples],
 ) -> Report:
     """Return the report on runs.
 
@@ -178,7 +178,7 @@ def _run(
     monitor: Monitor,
     now: float,
     place: int | None,
-    excerpts: Excerpts | None,
+    excerpts: ReportedSamples | None,
     *,
     detailed: bool,
 ) -> ReportedRun:

@@ -56,7 +56,7 @@ class RunCurve(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Chart:
+class ReportChart:
     """The same metric of several runs."""
 
     family: str
@@ -136,7 +136,7 @@ def drawn_runs(runs: Sequence[Run], finals: Mapping[str, float]) -> DrawnRuns:
     )
 
 
-def charts_of(monitor: Monitor, drawn: DrawnRuns, now: float) -> tuple[Chart, ...]:
+def charts_of(monitor: Monitor, drawn: DrawnRuns, now: float) -> tuple[ReportChart, ...]:
     """Return the charts: the families', then those of metrics that findings are about.
 
     Args:
@@ -152,7 +152,7 @@ def charts_of(monitor: Monitor, drawn: DrawnRuns, now: float) -> tuple[Chart, ..
 # -- one run ---------------------------------------------------------------------------------------
 
 
-def _of_one_run(monitor: Monitor, run: Run, now: float) -> Iterator[Chart]:
+def _of_one_run(monitor: Monitor, run: Run, now: float) -> Iterator[ReportChart]:
     """Yield the charts of a single run as the screen has them, with their bands and points."""
     planned = plan_charts(run, tuple(name for names in FAMILIES.values() for name in names))
     found = [*_of_families(run, planned)]
@@ -160,7 +160,9 @@ def _of_one_run(monitor: Monitor, run: Run, now: float) -> Iterator[Chart]:
     view = View(monitor, run, now)
     for family, one in found or [(OTHERS, one) for one in planned[:_MOST_OTHERS]]:
         curve = RunCurve(run.name, 0, chart_data(one, view, ChartLook()))
-        yield Chart(family, one.label, one.unit, one.indicator, (curve,), _of_key(one), alone=True)
+        yield ReportChart(
+            family, one.label, one.unit, one.indicator, (curve,), _of_key(one), alone=True
+        )
 
 
 def _of_families(run: Run, planned: Sequence[PlannedChart]) -> Iterator[tuple[str, PlannedChart]]:
@@ -204,7 +206,7 @@ def _keys_of_findings(monitor: Monitor, runs: Iterable[Run]) -> list[str]:
 # -- several runs ----------------------------------------------------------------------------------
 
 
-def _of_many(monitor: Monitor, drawn: DrawnRuns, now: float) -> Iterator[Chart]:
+def _of_many(monitor: Monitor, drawn: DrawnRuns, now: float) -> Iterator[ReportChart]:
     overlays = _Overlays(monitor, drawn, now)
     for family, names in FAMILIES.items():
         for name in names:
@@ -226,12 +228,12 @@ class _Overlays:
         """Keys that have a chart."""
         self._monitor, self._runs, self._now = monitor, runs, now
 
-    def of_indicator(self, family: str, indicator: str) -> Iterator[Chart]:
+    def of_indicator(self, family: str, indicator: str) -> Iterator[ReportChart]:
         """Yield the chart of an indicator, if a run has it."""
         named = {run.name: run.indicators.get(indicator) for run in self._runs.all}
         yield from self._chart(family, INDICATORS[indicator].label, indicator, named)
 
-    def of_keys(self, family: str, keys: Iterable[str], most: int) -> Iterator[Chart]:
+    def of_keys(self, family: str, keys: Iterable[str], most: int) -> Iterator[ReportChart]:
         """Yield the charts of metrics by the log's own keys, so many of those without one."""
         wanted = [key for key in dict.fromkeys(keys) if key not in self.drawn]
         for key in wanted[:most]:
@@ -240,7 +242,7 @@ class _Overlays:
 
     def _chart(
         self, family: str, label: str, indicator: str | None, keys: Mapping[str, str | None]
-    ) -> Iterator[Chart]:
+    ) -> Iterator[ReportChart]:
         """Yield a chart, none if no run has the metric.
 
         Args:
@@ -258,7 +260,7 @@ class _Overlays:
         self.drawn.update(one.data.key for one in curves)
         without = [name for name, key in keys.items() if key is None]
         notes = (*_of_keys(curves), *_lacking(without, otherwise))
-        yield Chart(family, label, describe(own).unit, indicator, curves, notes)
+        yield ReportChart(family, label, describe(own).unit, indicator, curves, notes)
 
     def _curve(self, run: Run, key: str, label: str) -> RunCurve:
         planned = replace(single_metric(run, key, label), spread=None)

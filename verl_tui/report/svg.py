@@ -13,8 +13,8 @@ from verl_tui.report.words import described, line
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from verl_tui.report.drawing import LineEnd, Picture, Stroke
-    from verl_tui.report.run_charts import Chart
+    from verl_tui.report.drawing import ChartDrawing, LineEnd, Stroke
+    from verl_tui.report.run_charts import ReportChart
 
 WIDTH, HEIGHT = 480, 236
 _LEFT, _RIGHT, _TOP, _BOTTOM = 54, 24, 20, 34
@@ -32,7 +32,7 @@ _LETTER = 12
 _SEVERITIES = ("critical", "warning", "info")
 
 
-def svg(chart: Chart, picture: Picture, name: str, *, alone: bool = False) -> str:
+def svg(chart: ReportChart, picture: ChartDrawing, name: str, *, alone: bool = False) -> str:
     """Return a chart as an SVG element.
 
     Args:
@@ -63,14 +63,14 @@ def svg(chart: Chart, picture: Picture, name: str, *, alone: bool = False) -> st
     return "".join(parts)
 
 
-def _lettered(chart: Chart) -> list[tuple[int, str]]:
+def _lettered(chart: ReportChart) -> list[tuple[int, str]]:
     """Return places and names of the runs that have letters, none for a single run."""
     if chart.alone:
         return []
     return [(one.place, one.run) for one in chart.curves if one.place is not None]
 
 
-def _x(column: float, picture: Picture) -> float:
+def _x(column: float, picture: ChartDrawing) -> float:
     return _LEFT + column / (picture.columns - 1) * _PLOT[0]
 
 
@@ -82,7 +82,7 @@ def _number(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
 
 
-def _grid(picture: Picture, chart: Chart) -> Iterator[str]:
+def _grid(picture: ChartDrawing, chart: ReportChart) -> Iterator[str]:
     """Yield what lies behind the curves: healthy band, grid, the axes and their labels."""
     right, bottom = _LEFT + _PLOT[0], _TOP + _PLOT[1]
     if picture.band is not None:
@@ -104,7 +104,7 @@ def _grid(picture: Picture, chart: Chart) -> Iterator[str]:
     yield f'<text x="4" y="11">{unit}</text>'
 
 
-def _curves(picture: Picture) -> Iterator[str]:
+def _curves(picture: ChartDrawing) -> Iterator[str]:
     """Yield areas, lines and points."""
     yield f'<g transform="translate({_LEFT} {_TOP}) scale({1 / _FINE:g})">'
     for area in picture.areas:
@@ -129,13 +129,13 @@ def _has_markers(stroke: Stroke) -> bool:
     return stroke.x[-1] - stroke.x[0] >= _SPACED * (len(stroke.x) - 1)
 
 
-def _dots(stroke: Stroke, picture: Picture) -> Iterator[str]:
+def _dots(stroke: Stroke, picture: ChartDrawing) -> Iterator[str]:
     for x, y in zip(stroke.x, stroke.y, strict=True):
         at = f'cx="{_number(_x(x, picture))}" cy="{_number(_y(y))}"'
         yield f'<circle class="dot {_class(stroke.role)}" {at} r="2.4"/>'
 
 
-def _colour(picture: Picture) -> str:
+def _colour(picture: ChartDrawing) -> str:
     """Return what colours the areas: the curve that they are around."""
     main = next((one.role for one in picture.strokes if one.role not in _SEVERITIES), "other")
     return _class(main)
@@ -148,7 +148,9 @@ def _class(role: str) -> str:
     return "grey" if role == "other-run" else role
 
 
-def _path(x: Sequence[float], y: Sequence[float], starts: Sequence[int], picture: Picture) -> str:
+def _path(
+    x: Sequence[float], y: Sequence[float], starts: Sequence[int], picture: ChartDrawing
+) -> str:
     """Return a path through points, in whole numbers: each one as the way from the one before."""
     across, up = _PLOT[0] * _FINE / (picture.columns - 1), _PLOT[1] * _FINE
     begins, parts, at = {0, *starts}, [], (0, 0)
@@ -164,7 +166,7 @@ def _path(x: Sequence[float], y: Sequence[float], starts: Sequence[int], picture
     return "".join(parts).replace(" -", "-")
 
 
-def _signs(picture: Picture) -> Iterator[str]:
+def _signs(picture: ChartDrawing) -> Iterator[str]:
     """Yield what stands on top: target, marks, the best value, letters at the ends of curves."""
     bottom = _TOP + _PLOT[1]
     if picture.target is not None:
@@ -188,7 +190,7 @@ def _signs(picture: Picture) -> Iterator[str]:
     yield from _letters(picture)
 
 
-def _letters(picture: Picture) -> Iterator[str]:
+def _letters(picture: ChartDrawing) -> Iterator[str]:
     """Yield the letters of the runs at the ends of their curves."""
     near: list[LineEnd] = []
     for end in sorted(picture.ends, key=lambda end: end.x):
@@ -199,7 +201,7 @@ def _letters(picture: Picture) -> Iterator[str]:
     yield from _stacked(near, picture)
 
 
-def _stacked(near: Sequence[LineEnd], picture: Picture) -> Iterator[str]:
+def _stacked(near: Sequence[LineEnd], picture: ChartDrawing) -> Iterator[str]:
     """Yield letters that stand side by side, apart from each other."""
     free, places = float(_TOP), []
     ends = sorted(near, key=lambda end: -end.y)

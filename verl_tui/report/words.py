@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from verl_tui.comparison.table import Table
+from verl_tui.comparison.table import TextTable
 from verl_tui.comparison.tables import tables
 from verl_tui.report.masked import masked
 from verl_tui.text import one_line
@@ -13,10 +13,10 @@ from verl_tui.words import counted, number
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from verl_tui.report.drawing import Picture
-    from verl_tui.report.excerpts import Excerpt, Excerpts
+    from verl_tui.report.drawing import ChartDrawing
+    from verl_tui.report.excerpts import ReportedSample, ReportedSamples
     from verl_tui.report.record import Report, ReportedRun
-    from verl_tui.report.run_charts import Chart
+    from verl_tui.report.run_charts import ReportChart
     from verl_tui.runs.views.best import Best
 
 LONGEST = 2000
@@ -93,17 +93,17 @@ def verdict_word(run: ReportedRun) -> str:
     return run.verdict or "no verdict"
 
 
-def comparison_tables(report: Report) -> list[Table]:
+def comparison_tables(report: Report) -> list[TextTable]:
     """Return the tables of the comparison; of a single run only those of its figures."""
     found = [one for one in tables(report.comparison) if one.rows or one.note]
     return [one for one in found if one.rows and one.numbers] if report.alone else found
 
 
-def best_table(report: Report) -> Table:
+def best_table(report: Report) -> TextTable:
     """Return the best steps and their checkpoints."""
     found = [(run, one) for run in report.runs for one in run.bests]
     if not found:
-        return Table("", note="no reward and no validation is logged")
+        return TextTable("", note="no reward and no validation is logged")
     rows: list[tuple[str, ...]] = [
         (line(run.name), one.label, number(one.best.value), str(one.best.step), *_saved(one.best))
         for run, one in found
@@ -111,8 +111,8 @@ def best_table(report: Report) -> Table:
     columns = ("run", "best", "value", "at step", "checkpoint", "newest checkpoint")
     if not any(row[-1] for row in rows):
         rows = [row[:4] for row in rows]
-        return Table("", columns[:4], tuple(rows), "no checkpoint is known", numbers=False)
-    return Table("", columns, tuple(rows), numbers=False)
+        return TextTable("", columns[:4], tuple(rows), "no checkpoint is known", numbers=False)
+    return TextTable("", columns, tuple(rows), numbers=False)
 
 
 def _saved(best: Best) -> tuple[str, str]:
@@ -126,7 +126,7 @@ def _saved(best: Best) -> tuple[str, str]:
     return f"nearest: step {best.nearest.step}{value}, {line(best.nearest.path)}", newest
 
 
-def heading(chart: Chart) -> str:
+def heading(chart: ReportChart) -> str:
     """Return the name of a chart as a heading; keys stay as the log has them."""
     is_key = any(sign in chart.title for sign in "/_")
     return line(chart.title if is_key else capital(chart.title))
@@ -137,7 +137,7 @@ def capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def caption(chart: Chart, picture: Picture | None) -> str:
+def caption(chart: ReportChart, picture: ChartDrawing | None) -> str:
     """Return what is said below a chart: keys, how it is smoothed, which runs it lacks."""
     parts = [line(note) for note in chart.notes]
     if picture is not None and picture.smoothing:
@@ -148,7 +148,7 @@ def caption(chart: Chart, picture: Picture | None) -> str:
     return " · ".join(parts)
 
 
-def described(chart: Chart, picture: Picture) -> str:
+def described(chart: ReportChart, picture: ChartDrawing) -> str:
     """Return a chart in words, for those who cannot see it."""
     first, last = picture.reach
     parts = [f"{chart.title} over steps {first} to {last}"]
@@ -161,13 +161,13 @@ def described(chart: Chart, picture: Picture) -> str:
     return "; ".join(parts) + "."
 
 
-def excerpt_heading(one: Excerpt) -> str:
+def excerpt_heading(one: ReportedSample) -> str:
     """Return why a sample is shown, and its score."""
     score = "no score" if one.score is None else f"score {number(one.score)}"
     return f"{one.why} ({score})"
 
 
-def samples_of(found: Excerpts) -> str:
+def samples_of(found: ReportedSamples) -> str:
     """Return from where a run's samples are."""
     if found.step is None:
         return found.note
@@ -175,7 +175,7 @@ def samples_of(found: Excerpts) -> str:
     return f"{where}; {found.note}"
 
 
-def sources_table(report: Report) -> Table:
+def sources_table(report: Report) -> TextTable:
     """Return the files that were read, those of one run and one format together."""
     read: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for run in report.runs:
@@ -185,7 +185,7 @@ def sources_table(report: Report) -> Table:
     more = len(rows) - _MOST_SOURCES
     note = f"{counted(more, 'more row')} left out" if more > 0 else ""
     columns = ("run", "format", "files", "records", "unreadable lines")
-    return Table("Files read", columns, tuple(rows[:_MOST_SOURCES]), note, numbers=False)
+    return TextTable("Files read", columns, tuple(rows[:_MOST_SOURCES]), note, numbers=False)
 
 
 def _source(run: str, format: str, files: list[Mapping[str, Any]]) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from verl_tui.runs.table import Table
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from verl_tui.distributions import Spread
+    from verl_tui.distributions import DistributionKeys
     from verl_tui.records import MetricRows
 
 
@@ -59,7 +59,7 @@ class LoggedMetrics:
 
     @property
     @cached_by_keys
-    def spreads(self) -> Mapping[str, Spread]:
+    def spreads(self) -> Mapping[str, DistributionKeys]:
         """The distributions among the metrics, by the key of what is drawn of them as a line."""
         return {spread.line: spread for spread in spreads(self._tables).values()}
 

@@ -41,7 +41,7 @@ W&B run begins behind its settings and what was printed until then.
 """
 
 
-class Part(NamedTuple):
+class LogPart(NamedTuple):
     """The records that lie whole in a block of bytes."""
 
     start: int
@@ -112,7 +112,7 @@ class LogParts:
         """
         return self._opening[1]
 
-    def part(self, start: int, stop: int) -> Part:
+    def part(self, start: int, stop: int) -> LogPart:
         """Return the records that lie whole between two places.
 
         Args:
@@ -129,7 +129,7 @@ class LogParts:
         steps = PartSteps(self.cut if start else 0)
         steps.note(records)
         unsure = steps.estimated or (start > 0 and reader.needs_beginning)
-        return Part(start, start + len(data), records, steps.complete_from, unsure)
+        return LogPart(start, start + len(data), records, steps.complete_from, unsure)
 
     @cached_property
     def _opening(self) -> tuple[PartReader, Sequence[Record]]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from textual.binding import Binding
 
-Row = tuple[str, str, str]
+KeyRow = tuple[str, str, str]
 """Keys, what they do, the name of the action."""
 
 
@@ -72,7 +72,7 @@ def _listed(section: KeySection) -> Iterator[Binding]:
 
 def _rows(
     bindings: Iterable[Binding], user: Mapping[str, str], *, ascii_only: bool
-) -> Iterator[Row]:
+) -> Iterator[KeyRow]:
     for binding in bindings:
         if binding.id == FIRST_RUN:
             yield RUNS_ROW

@@ -24,7 +24,7 @@ from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.catalog import SCREENS
 from verl_tui.tui.screens.dashboard import Dashboard
 from verl_tui.tui.screens.spec import ScreenContext
-from verl_tui.tui.terminal.net import Part
+from verl_tui.tui.terminal.net import ContainedPart
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -170,7 +170,7 @@ class VerlApp(MonitorApp):
         for screen in self.screen_stack:
             show = getattr(screen, "show", None)
             if show is not None and screen in (self.screen, self._dashboard):
-                at = screen if isinstance(screen, Part) else self
+                at = screen if isinstance(screen, ContainedPart) else self
                 at.attempt(show, view, otherwise=None)
 
     def pop_screen(self) -> AwaitComplete:

@@ -19,7 +19,7 @@ from verl_tui.tui.keys.keymap import keymap
 from verl_tui.tui.keys.kinds import names
 from verl_tui.tui.terminal import themes
 from verl_tui.tui.terminal.key_queue import KeyQueue
-from verl_tui.tui.terminal.net import Part
+from verl_tui.tui.terminal.net import ContainedPart
 from verl_tui.tui.toast import toast
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ class TerminalApp(KeyQueue[int]):
         """True once there is a screen."""
         return self._has_screen
 
-    def sentence(self, failure: Failure, part: Part) -> str:
+    def sentence(self, failure: Failure, part: ContainedPart) -> str:
         """Return what a panel shows, or a screen over the dashboard, that has failed."""
         self._show_soon()
         copies = f"{self._report_key} copies a report"
@@ -180,12 +180,12 @@ class TerminalApp(KeyQueue[int]):
             return (Trouble("error", f"error: {self._report_key}"),)
         return (Trouble("error over", f"error, over now: {self._report_key}", over=True),)
 
-    def _parts(self) -> Iterator[Part]:
+    def _parts(self) -> Iterator[ContainedPart]:
         """Yield the parts of all screens that are open."""
         for screen in self.screen_stack:
-            if isinstance(screen, Part):
+            if isinstance(screen, ContainedPart):
                 yield screen
-            yield from (one for one in screen.query("*") if isinstance(one, Part))
+            yield from (one for one in screen.query("*") if isinstance(one, ContainedPart))
 
     def tried_again(self) -> None:
         """Say so in the first line once nothing has failed any more."""

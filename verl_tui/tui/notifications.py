@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from verl_tui.config import Config
-    from verl_tui.rendering.session.acknowledgements import News
+    from verl_tui.rendering.session.acknowledgements import Occurrence
 
 _LONGEST = 200
 """Characters of a notification: terminals and desktops cut longer ones, each in its own way."""
@@ -23,7 +23,7 @@ _BELL = "\a"
 
 
 def notices(
-    news: Sequence[News],
+    news: Sequence[Occurrence],
     config: Config,
     environment: Mapping[str, str],
     *,
@@ -51,7 +51,7 @@ def notices(
     return out
 
 
-def _texts(news: Sequence[News]) -> Sequence[str]:
+def _texts(news: Sequence[Occurrence]) -> Sequence[str]:
     texts = [": ".join(part for part in (one.run, one.what, one.message) if part) for one in news]
     if len(texts) > _MOST:
         texts[_MOST - 1 :] = [

@@ -14,7 +14,7 @@ from rich.cells import cell_len
 from verl_tui.on_demand.log import Log, LogLine, blocks
 from verl_tui.rendering.log import pager as paging
 from verl_tui.rendering.log.line_kinds import Alarms, LineKind, StepLine, TextQuery, split_line
-from verl_tui.rendering.log.pager import LogLayout, Pager, ScreenRow, Unread
+from verl_tui.rendering.log.pager import LogLayout, NotReadYet, Pager, ScreenRow
 from verl_tui.rendering.log.pieces import drawn
 from verl_tui.rendering.log.rows import LogRow, rows
 from verl_tui.rendering.text.search import Search, needle
@@ -266,7 +266,7 @@ class Reading:
         self.log.look()
         self._read()
         for _ in range(10_000):
-            with suppress(Unread):
+            with suppress(NotReadYet):
                 shown = self.pager.lines(self.look, self.height)
                 if not self.log.waits():
                     return shown

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from verl_tui.records import Sample
 from verl_tui.rendering.samples.answers import (
-    Comparison,
+    AnswerCheck,
     compare,
     compared_words,
     differences,
@@ -24,7 +24,7 @@ from verl_tui.rendering.samples.stretches import parse
 from verl_tui.text import safe
 
 
-def said(found: Comparison, truth: str) -> str:
+def said(found: AnswerCheck, truth: str) -> str:
     """What the screen says of an answer beside the ground truth."""
     return "".join(text for text, _ in compared_words(found, truth))
 

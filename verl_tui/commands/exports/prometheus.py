@@ -90,10 +90,10 @@ def run(options: argparse.Namespace) -> int:
     paths, config = paths_of(options, _EXAMPLE), configuration(options)
     _check(options)
     try:
-        from verl_tui.exporters.prometheus import ExpositionBuilder, Limits
+        from verl_tui.exporters.prometheus import ExportLimits, ExpositionBuilder
     except ModuleNotFoundError as error:
         raise CommandError(_MISSING) from error
-    metrics = _JudgedMetrics(ExpositionBuilder(Limits(options.runs, options.metrics)))
+    metrics = _JudgedMetrics(ExpositionBuilder(ExportLimits(options.runs, options.metrics)))
     if options.textfile is None:
         return _serve(options, paths, config, metrics)
     if options.follow:

@@ -7,7 +7,7 @@ from itertools import islice, pairwise
 from statistics import fmean, median
 from typing import TYPE_CHECKING
 
-from verl_tui.health.conditions.condition import Condition, Report, Wording, number
+from verl_tui.health.conditions.condition import Condition, DescribedBreach, Wording, number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -130,14 +130,14 @@ class Cliff(Condition):
         high = [i for i, (_, value) in enumerate(points) if value >= near]
         return points[min(high[-1] + 1 if high else 0, len(points) - 1)][0]
 
-    def report(self, words: Wording) -> Report | None:
+    def report(self, words: Wording) -> DescribedBreach | None:
         """Return the breach that holds now in words, None without one."""
         if self._fallen is None:
             return None
         level, foot = self._fallen
         since, (step, last) = self._first(), self._points[-1]
         fall = f"from {number(level)} to {number(foot)}"
-        return Report(
+        return DescribedBreach(
             f"{words.title} dropped sharply at step {since}: {fall}",
             since,
             (f"the level before: {number(level)}; newest {number(last)} at step {step}",),

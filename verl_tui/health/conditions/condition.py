@@ -32,7 +32,7 @@ class Wording:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class DescribedBreach:
     """A breach in words, while it holds."""
 
     message: str
@@ -127,7 +127,7 @@ class Condition(ABC):
         """Take in points."""
 
     @abstractmethod
-    def report(self, words: Wording) -> Report | None:
+    def report(self, words: Wording) -> DescribedBreach | None:
         """Return the breach that holds now in words, None without one."""
 
     def clone(self) -> Self:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from verl_tui.health.conditions.condition import Condition, Report, Wording, number
+from verl_tui.health.conditions.condition import Condition, DescribedBreach, Wording, number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,7 +95,7 @@ class Scaled(Condition):
             self._first_beyond, self._beyond, self._within = None, [], 0
             self._end(step)
 
-    def report(self, words: Wording) -> Report | None:
+    def report(self, words: Wording) -> DescribedBreach | None:
         """Return the breach that holds now in words, None without one."""
         if self._first_beyond is None:
             return None
@@ -108,7 +108,7 @@ class Scaled(Condition):
         range = (
             f"between {number(self._low)} and {number(self._high)} in {self._count:,} points before"
         )
-        return Report(message, since, (f"{range}; newest {number(last)} at step {step}",))
+        return DescribedBreach(message, since, (f"{range}; newest {number(last)} at step {step}",))
 
     def _detach(self) -> None:
         self._beyond = self._beyond.copy()

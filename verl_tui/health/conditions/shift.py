@@ -8,7 +8,7 @@ from itertools import islice
 from statistics import fmean, median
 from typing import TYPE_CHECKING
 
-from verl_tui.health.conditions.condition import Condition, Report, Wording, number
+from verl_tui.health.conditions.condition import Condition, DescribedBreach, Wording, number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,14 +91,14 @@ class Shift(Condition):
                 )
                 return
 
-    def report(self, words: Wording) -> Report | None:
+    def report(self, words: Wording) -> DescribedBreach | None:
         """Return the breach that holds now in words, None without one."""
         if self.usual is None:
             return None
         since, (step, last) = self._first(), self._points[-1]
         verb = "risen" if self._way > 0 else "fallen"
         way = f"from its usual {number(self.usual)} to {number(fmean(self._last()))}"
-        return Report(
+        return DescribedBreach(
             f"{words.title} has {verb} {way} since step {since}",
             since,
             (f"usual {number(self.usual)} before, newest {number(last)} at step {step}",),

@@ -8,7 +8,7 @@ from itertools import pairwise
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.health.conditions.condition import Condition, Report, Wording, number
+from verl_tui.health.conditions.condition import Condition, DescribedBreach, Wording, number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -132,7 +132,7 @@ class Slide(Condition):
         self._fallen = (level, foot)
         self._begin(stretch[edge].last, step, f"fell from {number(level)} to {number(foot)}")
 
-    def report(self, words: Wording) -> Report | None:
+    def report(self, words: Wording) -> DescribedBreach | None:
         """Return the breach that holds now in words, None without one."""
         if self._fallen is None:
             return None
@@ -144,7 +144,9 @@ class Slide(Condition):
         )
         lowest = f"lowest since {number(foot)} (means of {2 * _SIZE} points)"
         newest = f"newest {number(last)} at step {step}"
-        return Report(message, since, (f"the level before: {number(level)}; {lowest}; {newest}",))
+        return DescribedBreach(
+            message, since, (f"the level before: {number(level)}; {lowest}; {newest}",)
+        )
 
     def _detach(self) -> None:
         self._some = self._some.copy()

@@ -8,7 +8,7 @@ from collections import deque
 from statistics import fmean, median
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.health.conditions.condition import Condition, Report, Wording, number
+from verl_tui.health.conditions.condition import Condition, DescribedBreach, Wording, number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -159,7 +159,7 @@ class Jump(Condition):
             and value - level > leap.spread * self._past.sigma()
         )
 
-    def report(self, words: Wording) -> Report | None:
+    def report(self, words: Wording) -> DescribedBreach | None:
         """Return the breach that holds now in words, None without one."""
         if not self._jumps:
             return None
@@ -176,7 +176,7 @@ class Jump(Condition):
             f"{number(v)} at step {at}; the points before: median {number(m)}"
             for at, v, m in newest
         )
-        return Report(message, since, evidence)
+        return DescribedBreach(message, since, evidence)
 
     def _detach(self) -> None:
         self._past = self._past.copy()
@@ -251,7 +251,7 @@ class Surge(Condition):
             what = f"rose beyond {number(limit)}, from its usual {number(level)}"
             self._begin(self._since[0], self._recent[-1][0], what)
 
-    def report(self, words: Wording) -> Report | None:
+    def report(self, words: Wording) -> DescribedBreach | None:
         """Return the breach that holds now in words, None without one."""
         if self._since is None:
             return None
@@ -266,7 +266,7 @@ class Surge(Condition):
             f"before step {since} {number(level)}, last {number(last)}"
         )
         values = ", ".join(f"{number(value)} at step {at}" for at, value in self._recent)
-        return Report(message, since, (values,))
+        return DescribedBreach(message, since, (values,))
 
     def _detach(self) -> None:
         self._past = self._past.copy()
@@ -370,7 +370,7 @@ class Zero(Condition):
         if self._since is not None and self._zeros == self._most:
             self._begin(self._since[0], step, f"fell to 0 from {number(self._since[1])}")
 
-    def report(self, words: Wording) -> Report | None:
+    def report(self, words: Wording) -> DescribedBreach | None:
         """Return the breach that holds now in words, None without one."""
         if self._since is None or self._zeros < self._most:
             return None
@@ -381,7 +381,7 @@ class Zero(Condition):
             f"and has been 0 for {long}"
         )
         before = ", ".join(number(value) for value in self._past)
-        return Report(message, since, (f"the points before: {before}",))
+        return DescribedBreach(message, since, (f"the points before: {before}",))
 
     def _detach(self) -> None:
         self._past = self._past.copy()

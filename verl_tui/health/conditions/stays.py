@@ -9,7 +9,7 @@ from itertools import pairwise
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from verl_tui.health.conditions.condition import Condition, Report, Wording, number
+from verl_tui.health.conditions.condition import Condition, DescribedBreach, Wording, number
 from verl_tui.health.conditions.trend import trend
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ class Stays(Condition):
     def _trend(self) -> float:
         return trend([value for _, value in self._ring]).t
 
-    def report(self, words: Wording) -> Report | None:
+    def report(self, words: Wording) -> DescribedBreach | None:
         """Return the breach that holds now in words, None without one."""
         if not self._breached:
             return None
@@ -220,7 +220,7 @@ class Stays(Condition):
                 f"{words.title} has {stayed} {where} for {words.duration(step - since + 1)}{rising}"
             )
             message += f": mean {number(mean)}, last {number(last)}"
-        return Report(message, since, self._evidence())
+        return DescribedBreach(message, since, self._evidence())
 
     def _evidence(self) -> tuple[str, ...]:
         (first, opening), (step, last) = self._since, self._ring[-1]
@@ -265,7 +265,7 @@ class Noisy(Condition):
         squares = fmean((b - a) ** 2 for a, b in pairwise(values))
         self._stays.feed((step,), (math.sqrt(squares / 2) / mean,))
 
-    def report(self, words: Wording) -> Report | None:
+    def report(self, words: Wording) -> DescribedBreach | None:
         """Return the breach that holds now in words, None without one."""
         return self._stays.report(words)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.health.conditions.condition import Condition, Report, Wording, number
+from verl_tui.health.conditions.condition import Condition, DescribedBreach, Wording, number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,7 +64,7 @@ class Streak(Condition):
     def _what(self) -> str:
         return f"above {number(self._threshold)}"
 
-    def report(self, words: Wording) -> Report | None:
+    def report(self, words: Wording) -> DescribedBreach | None:
         """Return the breach that holds now in words, None without one."""
         if not self._tripped or self._last is None:
             return None
@@ -75,7 +75,7 @@ class Streak(Condition):
             f"last {number(self._last[1])} at step {self._last[0]}"
         )
         values = ", ".join(f"{number(value)} at step {at}" for at, value in self._tripped)
-        return Report(
+        return DescribedBreach(
             message,
             first,
             (f"{words.title}: {values}", "it stays tripped until the run is restarted"),

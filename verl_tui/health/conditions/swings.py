@@ -7,7 +7,7 @@ from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING
 
-from verl_tui.health.conditions.condition import Condition, Report, Wording, number
+from verl_tui.health.conditions.condition import Condition, DescribedBreach, Wording, number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,7 +84,7 @@ class Swings(Condition):
                 self._spread = None
                 self._end(step)
 
-    def report(self, words: Wording) -> Report | None:
+    def report(self, words: Wording) -> DescribedBreach | None:
         """Return the breach that holds now in words, None without one."""
         if self._spread is None:
             return None
@@ -95,7 +95,7 @@ class Swings(Condition):
             f"its spread between points is {number(self._spread)}, "
             f"above {number(self._threshold)} on a scale from 0 to 1"
         )
-        return Report(
+        return DescribedBreach(
             message,
             self._first(),
             (f"the last {len(values)} points; newest {number(last)} at step {step}",),

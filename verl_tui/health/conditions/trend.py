@@ -8,7 +8,7 @@ from itertools import pairwise
 from statistics import fmean, median
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.health.conditions.condition import Condition, Report, Wording, number
+from verl_tui.health.conditions.condition import Condition, DescribedBreach, Wording, number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -118,7 +118,7 @@ class Rising(Condition):
         level, top = self._rise[0][1], self._rise[-1][1]
         return [block for block in self._rise if block[1] <= level + _FOOT * (top - level)][-1]
 
-    def report(self, words: Wording) -> Report | None:
+    def report(self, words: Wording) -> DescribedBreach | None:
         """Return the breach that holds now in words, None without one."""
         if self._since is None:
             return None
@@ -133,7 +133,7 @@ class Rising(Condition):
             f"(medians of {self._size} points)"
         )
         newest = f"newest value {number(self._last[1])} at step {self._last[0]}"
-        return Report(message, since, (f"medians: {blocks}", newest))
+        return DescribedBreach(message, since, (f"medians: {blocks}", newest))
 
     def _detach(self) -> None:
         self._block = self._block.copy()

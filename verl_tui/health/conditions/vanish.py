@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from verl_tui.health.conditions.condition import Condition, Report, Wording, number
+from verl_tui.health.conditions.condition import Condition, DescribedBreach, Wording, number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,13 +72,13 @@ class Vanish(Condition):
     def _is_gone(self, value: float) -> bool:
         return 0 <= value <= self._share * self.opening and self.opening > 0
 
-    def report(self, words: Wording) -> Report | None:
+    def report(self, words: Wording) -> DescribedBreach | None:
         """Return the breach that holds now in words, None without one."""
         if self.since is None:
             return None
         step, last = self._recent[-1]
         fall = f"from {number(self.opening)} to {number(last)}"
-        return Report(
+        return DescribedBreach(
             f"{words.title} fell {fall} within the first steps",
             self.since,
             (f"next to nothing from step {self.since}, {number(last)} at step {step}",),

@@ -18,7 +18,7 @@ from verl_tui.health.finding import Finding, NotJudged, Severity
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
-    from verl_tui.health.conditions.condition import Report
+    from verl_tui.health.conditions.condition import DescribedBreach
     from verl_tui.health.finding import Episode
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
@@ -89,7 +89,9 @@ class DeadGroups(Diagnosis):
             if breach.raised not in self._causes:
                 self._causes[breach.raised] = dead_cause(context, breach.raised)
 
-    def _finding(self, context: RuleContext, key: str, report: Report, step: int) -> Finding:
+    def _finding(
+        self, context: RuleContext, key: str, report: DescribedBreach, step: int
+    ) -> Finding:
         rule, cause = self.rule, dead_cause(context, step)
         words, advice = (f"; {cause.words}", cause.advice) if cause is not None else ("", "")
         return Finding(

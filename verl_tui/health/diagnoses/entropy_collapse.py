@@ -22,7 +22,7 @@ from verl_tui.health.diagnoses.diagnosis import (
     since,
 )
 from verl_tui.health.finding import Finding, NotJudged
-from verl_tui.health.learnt import Part, all_at_top
+from verl_tui.health.learnt import RewardPart, all_at_top
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -164,7 +164,7 @@ class EntropyCollapse(BlockDiagnosis):
         parts = []
         for i, weight in enumerate(inputs.depends_on, start=2):
             low, high = self.reach(i)
-            parts.append(Part(block.levels[i], high, low < 0, weight))
+            parts.append(RewardPart(block.levels[i], high, low < 0, weight))
         return all_at_top(parts, block.levels[1])
 
     def _block_finding(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from verl_tui.health.finding import Episode, Finding, Verdict
     from verl_tui.rendering.charts.axes import Scale, Window
-    from verl_tui.rendering.charts.braille import Run
+    from verl_tui.rendering.charts.braille import DotSpan
     from verl_tui.rendering.charts.chart_data import AlarmRole
     from verl_tui.rendering.charts.downsample import DotColumns
     from verl_tui.rendering.charts.plan import PlannedChart
@@ -44,10 +44,10 @@ class Healthy(NamedTuple):
     top: float
     bottom: float
 
-    def split(self, run: Run) -> tuple[Run | None, list[Run]]:
+    def split(self, run: DotSpan) -> tuple[DotSpan | None, list[DotSpan]]:
         """Return what of a run is within, and what is outside."""
         first, last = run
-        outside: list[Run] = []
+        outside: list[DotSpan] = []
         if first < self.top:
             outside.append((first, int(min(last, self.top - 1))))
         if last > self.bottom:
@@ -76,13 +76,13 @@ def healthy_rows(
 class Parted(NamedTuple):
     """A curve's runs, and of these the parts that alarms are about."""
 
-    calm: list[Run | None]
-    alarmed: dict[AlarmRole, list[tuple[int, Run]]]
+    calm: list[DotSpan | None]
+    alarmed: dict[AlarmRole, list[tuple[int, DotSpan]]]
     """Dot columns with their runs, by role; the mildest first."""
 
 
 def parted(
-    runs: Sequence[Run | None],
+    runs: Sequence[DotSpan | None],
     columns: DotColumns,
     alarms: Iterable[Alarm],
     window: Window,
@@ -103,14 +103,14 @@ def parted(
         band: The band in values: they may leave it by less than a dot.
     """
     calm = list(runs)
-    found: dict[int, tuple[AlarmRole, list[Run]]] = {}
+    found: dict[int, tuple[AlarmRole, list[DotSpan]]] = {}
     for alarm in alarms:
         stretch = _columns_of(alarm, window, len(calm))
         outside = [*_outside(stretch, runs, columns, healthy, band)]
         for x, within, pieces in outside or _whole(stretch, runs):
             calm[x] = within
             found[x] = (alarm.role, pieces)
-    alarmed: dict[AlarmRole, list[tuple[int, Run]]] = {}
+    alarmed: dict[AlarmRole, list[tuple[int, DotSpan]]] = {}
     for role in ALARM_ROLES:
         of_role = [(x, run) for x, (of, parts) in found.items() if of == role for run in parts]
         if of_role:
@@ -127,11 +127,11 @@ def _columns_of(alarm: Alarm, window: Window, count: int) -> range:
 
 def _outside(
     stretch: range,
-    runs: Sequence[Run | None],
+    runs: Sequence[DotSpan | None],
     columns: DotColumns,
     healthy: Healthy,
     band: tuple[float | None, float | None],
-) -> Iterator[tuple[int, Run | None, list[Run]]]:
+) -> Iterator[tuple[int, DotSpan | None, list[DotSpan]]]:
     """Yield the dot columns that reach out of the band: column, what is within, what is outside."""
     least, most = _ends(band)
     for x in stretch:
@@ -154,8 +154,8 @@ def _ends(band: tuple[float | None, float | None]) -> tuple[float, float]:
 
 
 def _whole(
-    stretch: range, runs: Sequence[Run | None]
-) -> Iterator[tuple[int, Run | None, list[Run]]]:
+    stretch: range, runs: Sequence[DotSpan | None]
+) -> Iterator[tuple[int, DotSpan | None, list[DotSpan]]]:
     """Yield all of a stretch."""
     for x in stretch:
         if (run := runs[x]) is not None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-Run = tuple[int, int]
+DotSpan = tuple[int, int]
 """First and last dot row of a dot column that are set, from the top."""
 
 Text = tuple[tuple[str, str], ...]
@@ -125,7 +125,7 @@ class DotLayer:
         self.backdrop = backdrop
         self.rows = [bytearray(self.width) for _ in range(self.height)]
 
-    def line(self, runs: Sequence[Run | None], first: int = 0) -> None:
+    def line(self, runs: Sequence[DotSpan | None], first: int = 0) -> None:
         """Set the runs of neighbouring dot columns, beginning at column `first`; what lies outside
         is cut off.
         """
@@ -158,7 +158,7 @@ class DotLayer:
             share = at / length if length else 0.0
             self.dot(x + round(across * share), y + round(down * share))
 
-    def shade(self, runs: Sequence[Run | None], apart: int = 4) -> None:
+    def shade(self, runs: Sequence[DotSpan | None], apart: int = 4) -> None:
         """Fill the runs with a loose pattern, its dots so far apart, that a line over it still
         stands out from.
         """
@@ -169,7 +169,7 @@ class DotLayer:
                     self.dot(x, y)
 
 
-def connect(runs: Sequence[Run | None], breaks: Sequence[bool] = ()) -> list[Run | None]:
+def connect(runs: Sequence[DotSpan | None], breaks: Sequence[bool] = ()) -> list[DotSpan | None]:
     """Join runs to an unbroken line: neighbours touch, and empty columns in between are bridged by
     straight lines.
 
@@ -190,7 +190,7 @@ def connect(runs: Sequence[Run | None], breaks: Sequence[bool] = ()) -> list[Run
     return joined
 
 
-def _bridge(joined: list[Run | None], x0: int, x1: int, before: Run, run: Run) -> None:
+def _bridge(joined: list[DotSpan | None], x0: int, x1: int, before: DotSpan, run: DotSpan) -> None:
     """Bridge from the run of column `x0` to that of `x1`, between their nearest dots."""
     start, end = (before[1], run[0]) if run[0] > before[1] else (before[0], run[1])
     if run[0] <= before[1] and before[0] <= run[1]:  # they overlap in height: a level line between
@@ -205,7 +205,7 @@ def _bridge(joined: list[Run | None], x0: int, x1: int, before: Run, run: Run) -
         last = y
 
 
-def fill_gaps(runs: Sequence[Run | None]) -> list[Run | None]:
+def fill_gaps(runs: Sequence[DotSpan | None]) -> list[DotSpan | None]:
     """Fill the empty columns between runs with runs that lead over evenly, as for an area."""
     filled = list(runs)
     at, before = 0, None

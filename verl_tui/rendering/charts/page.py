@@ -63,7 +63,7 @@ class ChartList(NamedTuple):
     """Metric that is to be seen as a chart, even where a row says all."""
 
 
-class Tile(NamedTuple):
+class ChartPlace(NamedTuple):
     """The place of a chart: the number of its column, and cells."""
 
     column: int
@@ -183,7 +183,7 @@ class ChartPage:
         rows = min(rows, -(-varying // columns)) or 1
         return ChartPage(self.listed, starts[page], columns, max(1, slots), rows, starts, across)
 
-    def tiles(self, width: int, height: int) -> list[Tile]:
+    def tiles(self, width: int, height: int) -> list[ChartPlace]:
         """Return where the charts of the page stand in so many cells: in columns of one width, a
         column apart, and below them those in a row each.
         """
@@ -280,14 +280,14 @@ def _not_narrow(columns: int, rows: int, varying: int, width: int, height: int) 
     return next((n for n in without_gap if varying // n <= rows), columns)
 
 
-def _placed(count: int, columns: int, width: int, tops: Sequence[int]) -> Iterator[Tile]:
+def _placed(count: int, columns: int, width: int, tops: Sequence[int]) -> Iterator[ChartPlace]:
     """Yield so many tiles from left to right and down; each row of them begins at its top, and ends
     where the next begins.
     """
     edges = [at * (width + 1) // columns for at in range(columns + 1)]
     for at in range(count):
         y, x = divmod(at, columns)
-        yield Tile(x, edges[x], tops[y], edges[x + 1] - 1 - edges[x], tops[y + 1] - tops[y])
+        yield ChartPlace(x, edges[x], tops[y], edges[x + 1] - 1 - edges[x], tops[y + 1] - tops[y])
 
 
 def _starts(

@@ -20,7 +20,7 @@ from verl_tui.rendering.charts.symbols import ASCII, Symbols
 
 if TYPE_CHECKING:
     from verl_tui.rendering.charts.axes import Scale, Window
-    from verl_tui.rendering.charts.braille import Run
+    from verl_tui.rendering.charts.braille import DotSpan
     from verl_tui.rendering.charts.cache import ChartCache
     from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Points
 
@@ -120,7 +120,7 @@ class Picture:
 
     def _runs(
         self, lows: list[float | None], highs: list[float | None], *, right: bool = False
-    ) -> list[Run | None]:
+    ) -> list[DotSpan | None]:
         scale = self._scales[right]
         if scale is None:
             return [None] * len(lows)
@@ -221,7 +221,7 @@ class Picture:
                 self._put(sum(run) // 2, cell * 2, Glyph(line.sign, line.role))
 
     def _curve(
-        self, line: ChartLine, runs: list[Run | None], columns: DotColumns, role: str
+        self, line: ChartLine, runs: list[DotSpan | None], columns: DotColumns, role: str
     ) -> None:
         """Draw runs, those that a finding is about in its colour; raw values behind averages."""
         behind, data = role == "raw", self._data

@@ -16,7 +16,7 @@ from verl_tui.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from verl_tui.distributions import Spread
+    from verl_tui.distributions import DistributionKeys
     from verl_tui.rendering.charts.zoom_window import ZoomSpan
     from verl_tui.runs.run import Run
 
@@ -91,7 +91,7 @@ class PlannedChart:
     """Keys of the least and the greatest."""
     points: tuple[str, ...] = ()
     """Keys of what is drawn as joined points with it: the validation score with the reward."""
-    spread: Spread | None = None
+    spread: DistributionKeys | None = None
     """The distribution that the metric is of."""
     in_row: bool = False
     """True where one row says all: it has had only one value, or only counts."""
@@ -210,7 +210,7 @@ def single_metric(run: Run, key: str, label: str = "") -> PlannedChart:
     return PlannedChart(key, label or _label(key, spread), metric.unit, indicator, spread=spread)
 
 
-def _label(key: str, spread: Spread | None) -> str:
+def _label(key: str, spread: DistributionKeys | None) -> str:
     return describe(spread.stem if spread is not None else key).label
 
 

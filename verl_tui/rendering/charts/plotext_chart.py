@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from verl_tui.rendering.charts.axes import Scale
-    from verl_tui.rendering.charts.braille import Run, Text
+    from verl_tui.rendering.charts.braille import DotSpan, Text
     from verl_tui.rendering.charts.cache import ChartCache
     from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Points
     from verl_tui.rendering.charts.downsample import DotColumns
@@ -206,7 +206,7 @@ class PlotextChart:
     def _shade(self, role: str, low: DotColumns, high: DotColumns, apart: int) -> None:
         """Fill a band with dots so far apart."""
         dots, fraction = self._plot_size[1] * 4, self._scale.fraction
-        runs: list[Run | None] = [
+        runs: list[DotSpan | None] = [
             None
             if one is None or other is None
             else (int(fraction(one) * dots), int(fraction(other) * dots))

@@ -55,7 +55,7 @@ _KINDS = {
 """All other events are milestones."""
 
 
-class LineParts(NamedTuple):
+class ParsedLine(NamedTuple):
     """The parts of a line."""
 
     tag: str
@@ -68,7 +68,7 @@ class LineParts(NamedTuple):
 
 
 @lru_cache(4096)
-def split_line(line: str) -> LineParts:
+def split_line(line: str) -> ParsedLine:
     """Split a line into its parts."""
     data = line.encode("utf-8", "replace")
     found = console.PREFIX.match(data)
@@ -83,7 +83,7 @@ def split_line(line: str) -> LineParts:
     times = 1
     if "[repeated " in text and (repeated := _REPEATED.search(text)):
         times, text = max(1, int(repeated.group(1)[:9])), text[: repeated.start()]
-    return LineParts(tag, text, times, _kind(text, data))
+    return ParsedLine(tag, text, times, _kind(text, data))
 
 
 def _kind(text: str, data: bytes) -> LineKind:

@@ -62,7 +62,7 @@ class _At(NamedTuple):
     line: int
 
 
-class Unread(Exception):  # noqa: N818 - no error: it is read meanwhile
+class NotReadYet(Exception):  # noqa: N818 - no error: it is read meanwhile
     """Rows in sight have not been read yet."""
 
 
@@ -92,7 +92,7 @@ class Pager:
         """Return the rows of the screen, fewer at the end of the log.
 
         Raises:
-            Unread: Some are not read yet; ask again after the next notice.
+            NotReadYet: Some are not read yet; ask again after the next notice.
         """
         self._fresh |= self.follow and (look, height) != (self._look, self.height)
         self._look, self.height = look, max(1, height)
@@ -245,7 +245,7 @@ class Pager:
     def _block(self, number: int) -> LogBlock:
         block = self.log.block(number)
         if block is None:
-            raise Unread
+            raise NotReadYet
         return block
 
     def _line(self, at: _At) -> ScreenRow:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
 from verl_tui.rendering.log.json_records import summary
-from verl_tui.rendering.log.line_kinds import LineKind, LineParts, split_line
+from verl_tui.rendering.log.line_kinds import LineKind, ParsedLine, split_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -74,13 +74,13 @@ def rows(
     return made
 
 
-def _summed_up(line: LineParts) -> tuple[str, str]:
+def _summed_up(line: ParsedLine) -> tuple[str, str]:
     """Return the tag and the text of a line, of a record what it says."""
     record = summary(line.text)
     return (line.tag, line.text) if record is None else (line.tag or record.tag, record.text)
 
 
-def _ends_bar(above: Sequence[LogRow], line: LineParts) -> bool:
+def _ends_bar(above: Sequence[LogRow], line: ParsedLine) -> bool:
     """Return whether a line says nothing but who printed it, below a progress bar: Ray prints the
     line break behind each state of a worker's bar as a line of its own.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.on_demand.log import LogReader, ReplayCutoff
-from verl_tui.rendering.log.pager import LogLayout, Pager, Unread
+from verl_tui.rendering.log.pager import LogLayout, NotReadYet, Pager
 from verl_tui.rendering.log.pieces import drawn, number_cells
 from verl_tui.rendering.log.seeking import Seeker
 from verl_tui.rendering.log.target import texts
@@ -110,7 +110,7 @@ class LogWindow:
         self.seeker.arrive(pager)
         try:
             return self._log_rows(pager, width, height) if width > 0 < height else None
-        except Unread:
+        except NotReadYet:
             return None
 
     def _missing(self, pager: Pager | None) -> str:

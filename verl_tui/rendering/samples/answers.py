@@ -60,7 +60,7 @@ class Answer(NamedTuple):
     last: int
 
 
-class Comparison(NamedTuple):
+class AnswerCheck(NamedTuple):
     """A response's answer beside the ground truth."""
 
     answer: str
@@ -106,7 +106,7 @@ def final_answer(text: str, stretches: Sequence[Stretch]) -> str | None:
     return text[said[-1].first : said[-1].last].strip() if said else None
 
 
-def judged(sample: Sample, stretches: Sequence[Stretch]) -> Comparison | None:
+def judged(sample: Sample, stretches: Sequence[Stretch]) -> AnswerCheck | None:
     """Compare the answer that the reward function extracted, else that of the response."""
     name, answer = next(
         ((name, value) for name in _EXTRACTED if isinstance(value := sample.extras.get(name), str)),
@@ -118,7 +118,7 @@ def judged(sample: Sample, stretches: Sequence[Stretch]) -> Comparison | None:
     return found._replace(name=name) if found is not None else None
 
 
-def compared_words(compared: Comparison, beside: str) -> Pieces:
+def compared_words(compared: AnswerCheck, beside: str) -> Pieces:
     """Say how a response's answer compares with the ground truth, its differences marked.
 
     Args:
@@ -135,7 +135,7 @@ def compared_words(compared: Comparison, beside: str) -> Pieces:
     return [*words, (compared.words, "dim")]
 
 
-def truth_row(truth: str, compared: Comparison, width: int, *, ascii_only: bool) -> Pieces | None:
+def truth_row(truth: str, compared: AnswerCheck, width: int, *, ascii_only: bool) -> Pieces | None:
     """Return the ground truth and how the answer compares with it as one row, None where they take
     more.
     """
@@ -147,7 +147,7 @@ def truth_row(truth: str, compared: Comparison, width: int, *, ascii_only: bool)
     return row if cells_of(row) <= width else None
 
 
-def truth_marks(text: str, compared: Comparison) -> list[MarkedSpan]:
+def truth_marks(text: str, compared: AnswerCheck) -> list[MarkedSpan]:
     """Return marks of the part of the ground truth that the answer does not have."""
     at = text.find(compared.truth)
     if compared.same or at < 0:
@@ -156,15 +156,15 @@ def truth_marks(text: str, compared: Comparison) -> list[MarkedSpan]:
     return [(at + start, at + end, DIFFERS) for start, end in changed]
 
 
-def compare(answer: str | None, truth: str | None) -> Comparison | None:
+def compare(answer: str | None, truth: str | None) -> AnswerCheck | None:
     """Compare an answer with the ground truth; None where one of them is no short answer."""
     if answer is None or truth is None or not 0 < len(answer) <= _LONGEST:
         return None
     truths = [one for one in _truths(truth) if 0 < len(one) <= _LONGEST]
     for accepted in truths:
         if words := _alike(answer, accepted):
-            return Comparison(answer, accepted, words, same=True)
-    return Comparison(answer, truths[0], "differs", same=False) if truths else None
+            return AnswerCheck(answer, accepted, words, same=True)
+    return AnswerCheck(answer, truths[0], "differs", same=False) if truths else None
 
 
 def differences(first: str, second: str) -> list[tuple[int, int]]:

@@ -215,7 +215,7 @@ class Document:
         return turn_words(typed.stretches, self.sample.extras) if typed is not None else {}
 
     @cached_property
-    def _compared(self) -> answers.Comparison | None:
+    def _compared(self) -> answers.AnswerCheck | None:
         """The response's answer beside the ground truth."""
         typed = self._typed.get(1)
         return answers.judged(self.sample, typed.stretches) if typed is not None else None

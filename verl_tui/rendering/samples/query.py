@@ -57,7 +57,7 @@ OWN_FIELDS = ("score", *_LENGTH)
 """Numbers that every sample has; all others are its fields."""
 
 
-class Comparison(NamedTuple):
+class NumberCondition(NamedTuple):
     """A comparison of a sample's number with a constant."""
 
     field: str
@@ -79,7 +79,7 @@ class SampleQuery:
     """A condition for samples; without parts it holds for all."""
 
     text: str = ""
-    comparisons: tuple[Comparison, ...] = ()
+    comparisons: tuple[NumberCondition, ...] = ()
     groups: tuple[str, ...] = ()
     searches: tuple[Search, ...] = ()
     """Each must have a hit in one of the sample's texts."""
@@ -115,7 +115,7 @@ def parse(text: str) -> SampleQuery:
     Raises:
         ValueError: The filter is invalid; the message says why.
     """
-    comparisons: list[Comparison] = []
+    comparisons: list[NumberCondition] = []
     groups: list[str] = []
     searches: list[Search] = []
     for term in _TERM.finditer(text):
@@ -131,9 +131,9 @@ def parse(text: str) -> SampleQuery:
     return SampleQuery(text.strip(), tuple(comparisons), tuple(groups), tuple(searches))
 
 
-def _comparison(field: str, sign: str, value: str) -> Comparison:
+def _comparison(field: str, sign: str, value: str) -> NumberCondition:
     try:
-        return Comparison(field, sign, float(value))
+        return NumberCondition(field, sign, float(value))
     except ValueError:
         raise ValueError(
             f'{field}{sign}{value}: compares with a number; text to search for goes into "…"'

@@ -17,7 +17,7 @@ _SETTLED = 2.0
 """Seconds after the last old record from which on a run counts as read, as files follow in turn."""
 
 
-class News(NamedTuple):
+class Occurrence(NamedTuple):
     """Something that happened while the user watched."""
 
     run: str
@@ -112,7 +112,7 @@ class Acknowledgements:
 
     def news(
         self, found: Mapping[str, Sequence[Finding]], finished: Collection[str], now: float
-    ) -> Sequence[News]:
+    ) -> Sequence[Occurrence]:
         """Return the news since the last call, without those of runs that are still being read.
 
         Args:
@@ -120,15 +120,16 @@ class Acknowledgements:
             finished: The runs that are finished.
             now: Seconds since the epoch.
         """
-        news: list[News] = []
+        news: list[Occurrence] = []
         for run, findings in found.items():
             watch = self._watches.setdefault(run, _Watch())
             watched = watch.look(now)
             fresh = [
-                News(run, one.id, one.message, one.severity) for one in self._unheard(run, findings)
+                Occurrence(run, one.id, one.message, one.severity)
+                for one in self._unheard(run, findings)
             ]
             ended, watch.finished = run in finished and not watch.finished, run in finished
-            fresh += [News(run, "finished")] if ended else []
+            fresh += [Occurrence(run, "finished")] if ended else []
             if watched:
                 self._forget_cleared(run, findings)
                 news += fresh

@@ -8,7 +8,7 @@ import math
 from typing import TYPE_CHECKING
 
 from verl_tui.runs.time.pace import pace
-from verl_tui.runs.time.throughput import Figure
+from verl_tui.runs.time.throughput import SpeedFigure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,22 +22,22 @@ _LEAST = 5
 """Values without which a percentile says nothing (a heuristic)."""
 
 
-def rates(run: Run) -> Iterator[Figure]:
+def rates(run: Run) -> Iterator[SpeedFigure]:
     """Yield steps per minute and the 95th percentile of generation times, as far as the log
     tells.
     """
     yield from filter(None, (steps_per_minute(run), generation_latency(run)))
 
 
-def steps_per_minute(run: Run) -> Figure | None:
+def steps_per_minute(run: Run) -> SpeedFigure | None:
     """Return how many steps a minute has at the run's usual pace, None where unknown."""
     usual = pace(run)
     if usual is None or not 0 < usual.seconds < math.inf:
         return None
-    return Figure("steps per minute", 60.0 / usual.seconds, "steps/min", usual.origin)
+    return SpeedFigure("steps per minute", 60.0 / usual.seconds, "steps/min", usual.origin)
 
 
-def generation_latency(run: Run) -> Figure | None:
+def generation_latency(run: Run) -> SpeedFigure | None:
     """Return the 95th percentile of the newest generation times in seconds, None where there are
     too few.
 
@@ -54,7 +54,7 @@ def generation_latency(run: Run) -> Figure | None:
     if len(seconds) < _LEAST:
         return None
     note = f"{key}, of the last {len(seconds)}"
-    return Figure("generation latency, p95", _quantile(seconds, _PERCENTILE), "s", note)
+    return SpeedFigure("generation latency, p95", _quantile(seconds, _PERCENTILE), "s", note)
 
 
 def _quantile(ascending: Sequence[float], share: float) -> float:

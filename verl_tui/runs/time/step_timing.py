@@ -37,7 +37,7 @@ _LARGEST_SHARE = 100.0
 """A part a hundred times as long as its step says only that the step's own time is wrong."""
 
 
-class Part(NamedTuple):
+class StepPart(NamedTuple):
     """One part of the step."""
 
     name: str
@@ -67,7 +67,7 @@ class Breakdown(NamedTuple):
     """The step's own time in seconds."""
     whole: float
     """Together with what the step's own time leaves out."""
-    parts: tuple[Part, ...]
+    parts: tuple[StepPart, ...]
     """The longest first."""
     rest: float
     """Seconds that no part accounts for; below 0 where parts run side by side."""
@@ -96,7 +96,7 @@ def breakdown(run: Run, window: int = WINDOW) -> Breakdown | None:
     mean = own if own is not None else sum(taken.values())
     whole = mean + sum(map(taken.__getitem__, excluded))
     made = [
-        Part(
+        StepPart(
             name,
             parts[name].key,
             taken[name],

@@ -52,7 +52,7 @@ _ASYNC = frozenset(
 )
 
 
-class Figure(NamedTuple):
+class SpeedFigure(NamedTuple):
     """One number about speed or waiting."""
 
     label: str
@@ -63,7 +63,7 @@ class Figure(NamedTuple):
     """The metrics or settings that it was computed from."""
 
 
-def throughput(run: Run, timing: Breakdown | None) -> Iterator[Figure]:
+def throughput(run: Run, timing: Breakdown | None) -> Iterator[SpeedFigure]:
     """Yield tokens and samples a second and the use of the hardware, as far as they are known."""
     since = _window_start(run, timing)
     speed, tokens = _speed(run, since), _tokens(run, since)
@@ -77,48 +77,48 @@ def _window_start(run: Run, timing: Breakdown | None) -> int:
     return timing.steps[0] if timing is not None else (run.step or 0) - WINDOW
 
 
-def _speed(run: Run, since: int) -> Figure | None:
+def _speed(run: Run, since: int) -> SpeedFigure | None:
     """Return the throughput that the trainer logs itself."""
     series = run.present(run.indicators.get("throughput"))
     mean = _mean(series, since)
     if series is None or mean is None:
         return None
     described = describe(series.key)
-    return Figure(described.label, mean, described.unit, series.key)
+    return SpeedFigure(described.label, mean, described.unit, series.key)
 
 
-def _tokens(run: Run, since: int) -> Figure | None:
+def _tokens(run: Run, since: int) -> SpeedFigure | None:
     present = map(run.present, _TOKENS)
     series = next((series for series in present if series is not None), None)
     mean = _mean(series, since)
     if series is None or mean is None:
         return None
-    return Figure("tokens per step", mean, "tokens", series.key)
+    return SpeedFigure("tokens per step", mean, "tokens", series.key)
 
 
 def _total_speed(
-    run: Run, timing: Breakdown | None, speed: Figure | None, tokens: Figure | None
-) -> Figure | None:
+    run: Run, timing: Breakdown | None, speed: SpeedFigure | None, tokens: SpeedFigure | None
+) -> SpeedFigure | None:
     """Return the throughput of all GPUs: by tokens and time of a step, else by that of one GPU."""
     label, unit = "throughput of all GPUs", "tokens/s"
     if tokens is not None and timing is not None and timing.key and timing.step > 0:
-        return Figure(label, tokens.value / timing.step, unit, f"{tokens.key} / {timing.key}")
+        return SpeedFigure(label, tokens.value / timing.step, unit, f"{tokens.key} / {timing.key}")
     gpus = gpu_count(run.config)
     if speed is None or speed.unit != "tokens/s/GPU" or gpus is None:
         return None
-    return Figure(label, speed.value * gpus, unit, f"{speed.key} × {gpus} GPUs")
+    return SpeedFigure(label, speed.value * gpus, unit, f"{speed.key} × {gpus} GPUs")
 
 
-def _samples_per_second(run: Run, timing: Breakdown | None) -> Figure | None:
+def _samples_per_second(run: Run, timing: Breakdown | None) -> SpeedFigure | None:
     size = batch_size(run.config)
     if size is None or timing is None or not timing.key or timing.step <= 0:
         return None
-    return Figure(
+    return SpeedFigure(
         "samples per second", size / timing.step, "samples/s", f"batch size / {timing.key}"
     )
 
 
-def _utilisation(run: Run, since: int) -> Iterator[Figure]:
+def _utilisation(run: Run, since: int) -> Iterator[SpeedFigure]:
     """Yield the model FLOPs utilisation as a share, whatever unit the log has."""
     for key in run.keys:
         name = modern(key)
@@ -127,10 +127,10 @@ def _utilisation(run: Run, since: int) -> Iterator[Figure]:
         value, described = _mean(run.present(key), since), describe(key)
         if value is not None:
             share = value / 100 if described.unit == "percent" else value
-            yield Figure(described.label, share, "share", key)
+            yield SpeedFigure(described.label, share, "share", key)
 
 
-def bubble(run: Run, timing: Breakdown) -> Figure | None:
+def bubble(run: Run, timing: Breakdown) -> SpeedFigure | None:
     """Return the share of the step in which the trainer generates or waits for samples."""
     parts = {part.name: part for part in timing.parts}
     name = next((name for name in _GENERATION if name in parts), None)
@@ -139,10 +139,10 @@ def bubble(run: Run, timing: Breakdown) -> Figure | None:
     asynchronous = any(modern(key) in _ASYNC for key in run.keys)
     waits = asynchronous or name.startswith(("wait", "train_wait"))
     label = "time waiting for samples" if waits else "time spent generating"
-    return Figure(label, parts[name].share, "share", parts[name].key)
+    return SpeedFigure(label, parts[name].share, "share", parts[name].key)
 
 
-def waiting(run: Run, timing: Breakdown | None) -> Iterator[Figure]:
+def waiting(run: Run, timing: Breakdown | None) -> Iterator[SpeedFigure]:
     """Yield an asynchronous trainer's figures of idle sides, late and dropped samples."""
     since = _window_start(run, timing)
     known = {modern(key): key for key in run.keys}
@@ -153,7 +153,7 @@ def waiting(run: Run, timing: Breakdown | None) -> Iterator[Figure]:
         last = series.last_finite
         value = _mean(series, since) if unit else (last.value if last is not None else None)
         if value is not None:
-            yield Figure(label, value, unit, series.key)
+            yield SpeedFigure(label, value, unit, series.key)
 
 
 def _mean(series: Series | None, since: int) -> float | None:

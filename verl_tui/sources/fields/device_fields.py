@@ -60,7 +60,7 @@ _LISTS = pattern(
 _MOST = 4096
 """Numbers from here on are not those of a device or rank."""
 
-Worker = tuple["int | None", "int | None"]
+RankAndDevice = tuple["int | None", "int | None"]
 """Rank and device of the process that wrote a record, each None where it is not stated."""
 
 
@@ -89,14 +89,14 @@ def names_one(fields: Iterable[str]) -> bool:
     return not _NAMED.isdisjoint(fields)
 
 
-def worker(fields: Mapping[str, Any]) -> Worker | None:
+def worker(fields: Mapping[str, Any]) -> RankAndDevice | None:
     """Return the rank and the device that a record names, None if it names neither."""
     rank = next((index for name in _RANKS if (index := _index(fields.get(name))) is not None), None)
     device = _device(fields)
     return None if rank is None and device is None else (rank, device)
 
 
-def devices(fields: Mapping[str, Any], of: Worker | None) -> DeviceFields:
+def devices(fields: Mapping[str, Any], of: RankAndDevice | None) -> DeviceFields:
     """Return the figures of devices in a record.
 
     Args:
@@ -117,7 +117,7 @@ def devices(fields: Mapping[str, Any], of: Worker | None) -> DeviceFields:
     return DeviceFields(own, listed, frozenset(consumed))
 
 
-def _own_device(fields: Mapping[str, Any], of: Worker | None) -> int | None:
+def _own_device(fields: Mapping[str, Any], of: RankAndDevice | None) -> int | None:
     """Return the device of a record; that of a rank without one is its local rank."""
     if of is None:
         return None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Progress, Restart
-from verl_tui.sources.fields.device_fields import Worker, devices, is_name, names_one, worker
+from verl_tui.sources.fields.device_fields import RankAndDevice, devices, is_name, names_one, worker
 from verl_tui.sources.fields.jsonl import Flaw, JsonDecoder, first_object, flatten, number
 from verl_tui.sources.fields.lists import histograms, split
 from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
@@ -128,9 +128,9 @@ class TutorialDecoder(JsonDecoder):
         self._place = StepTracker()
         self._total: int | None = None
         """Total of steps last passed on."""
-        self._workers: set[Worker] = set()
+        self._workers: set[RankAndDevice] = set()
         """The ranks and devices that wrote records."""
-        self._reached: dict[tuple[Worker, tuple[str, ...]], int] = {}
+        self._reached: dict[tuple[RankAndDevice, tuple[str, ...]], int] = {}
         """The last step of each, by metrics."""
         self._schemas: dict[tuple[str, ...], _Schema] = {}
 
@@ -221,7 +221,7 @@ class TutorialDecoder(JsonDecoder):
             self._total = self._place.total
             yield Progress(step if elapsed is not None else None, self._total, elapsed)
 
-    def _one_of_many(self, of: Worker | None) -> bool:
+    def _one_of_many(self, of: RankAndDevice | None) -> bool:
         """Return True if several ranks or devices write records, which are then averaged."""
         if of is None:
             return False
@@ -229,7 +229,9 @@ class TutorialDecoder(JsonDecoder):
             self._workers.add(of)
         return len(self._workers) > 1
 
-    def _restarts(self, of: Worker | None, keys: tuple[str, ...], step: int) -> Iterator[Restart]:
+    def _restarts(
+        self, of: RankAndDevice | None, keys: tuple[str, ...], step: int
+    ) -> Iterator[Restart]:
         """Yield a restart where one of several ranks or devices goes back to an earlier step.
 
         A single one, and rows that are no means, are left to `verl_tui.sources.fields.row_batcher`.

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from verl_tui.records import Record
-    from verl_tui.sources.formats.prometheus_text.scraped_rows import Held
+    from verl_tui.sources.formats.prometheus_text.scraped_rows import StampedValue
 
-Points = dict[float, str]
+ValuesByTime = dict[float, str]
 """Time -> value as it is written: most are never parsed."""
 _RowKey = tuple[int | None, float, tuple[str, ...], str]
 """Step, time, keys and values of a row."""
@@ -35,7 +35,7 @@ class AnswerSeries(NamedTuple):
 
     name: str
     labels: Mapping[str, str]
-    points: Points
+    points: ValuesByTime
 
 
 def data_of(body: bytes) -> Any:
@@ -72,7 +72,7 @@ def _series(entry: object) -> AnswerSeries | None:
     if not isinstance(metric, dict) or not isinstance(values, list):
         return None
     try:
-        points: Points = dict(values)
+        points: ValuesByTime = dict(values)
     except (TypeError, ValueError):
         return None
     if not set(map(type, points)) <= {int, float}:
@@ -92,7 +92,7 @@ class AnswerRows:
         self._total: int | None = None
         self._state: str | None = None
         """The run's state, as our exporter says."""
-        self._held: dict[str, Held] = {}
+        self._held: dict[str, StampedValue] = {}
         """Last values of the metrics that are logged now and then."""
         self._last_rows: set[_RowKey] = set()
         """The first and the last rows of the last answer."""
@@ -166,7 +166,7 @@ class AnswerRows:
         self,
         picked: Sequence[tuple[float, float]],
         steps: Mapping[float, float],
-        columns: Mapping[str, list[tuple[Points, float]]],
+        columns: Mapping[str, list[tuple[ValuesByTime, float]]],
         lines: Sequence[AnswerSeries],
     ) -> Iterator[MetricRow]:
         """Yield rows at the times picked, one a step and group of metrics that came together."""
@@ -198,7 +198,7 @@ class AnswerRows:
 
     def _tables(
         self,
-        columns: Mapping[str, list[tuple[Points, float]]],
+        columns: Mapping[str, list[tuple[ValuesByTime, float]]],
         ats: Sequence[float],
         back: set[int],
         validated: Sequence[float | None],
@@ -303,9 +303,9 @@ def _figures_by_time(lines: Sequence[AnswerSeries]) -> dict[float, dict[str, flo
 
 def _columns(
     lines: Iterable[AnswerSeries], keys: Mapping[str, str]
-) -> dict[str, list[tuple[Points, float]]]:
+) -> dict[str, list[tuple[ValuesByTime, float]]]:
     """Return by key the points of its series, with what each is to be multiplied with."""
-    columns: dict[str, list[tuple[Points, float]]] = {}
+    columns: dict[str, list[tuple[ValuesByTime, float]]] = {}
     for line in lines:
         ours = bool(keys) and line.name.startswith(prometheus_names.PREFIX)
         if line.name in STEP_NAMES or (
@@ -322,7 +322,7 @@ def _highest_of(lines: Iterable[AnswerSeries], name: str) -> dict[float, float]:
     return _highest(line.points for line in lines if line.name == name)
 
 
-def _highest(series: Iterable[Points]) -> dict[float, float]:
+def _highest(series: Iterable[ValuesByTime]) -> dict[float, float]:
     """Return the highest value at each time: of several workers the one that is furthest."""
     found: dict[float, float] = {}
     for points in series:
@@ -351,7 +351,9 @@ def _last_of_each(
         since = after if after is not None else at
 
 
-def _column(parts: Sequence[tuple[Points, float]], ats: Sequence[float]) -> list[float | None]:
+def _column(
+    parts: Sequence[tuple[ValuesByTime, float]], ats: Sequence[float]
+) -> list[float | None]:
     """Return the values at some times, None if there is none: of several workers their mean."""
     if len(parts) > 1:
         return [_mean(parts, at) for at in ats]
@@ -364,7 +366,7 @@ def _column(parts: Sequence[tuple[Points, float]], ats: Sequence[float]) -> list
     return [*column] if factor == 1.0 else [value * factor for value in column]
 
 
-def _mean(parts: Sequence[tuple[Points, float]], at: float) -> float | None:
+def _mean(parts: Sequence[tuple[ValuesByTime, float]], at: float) -> float | None:
     values = [_number(points[at]) * factor for points, factor in parts if at in points]
     return sum(values) / len(values) if values else None
 

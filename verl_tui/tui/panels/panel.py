@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.strip import Strip
 
 from verl_tui.tui.terminal.lazy_strips import LazyStrips
-from verl_tui.tui.terminal.net import Part
+from verl_tui.tui.terminal.net import ContainedPart
 from verl_tui.tui.terminal.styles import RoleStyled
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _KEPT = 500
 """Rows that are remembered: more than a few screenfuls."""
 
 
-class Panel(Part, Container):
+class Panel(ContainedPart, Container):
     """A titled part of the screen."""
 
     TITLE = ""

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
 
-Listing = Callable[["View"], "Sequence[PlannedChart]"]
+ChartLister = Callable[["View"], "Sequence[PlannedChart]"]
 _READ_FROM = 12
 """Rows of the terminal from which on there is room for what the cursor reads, a third of it at
 most.
@@ -100,7 +100,9 @@ class ZoomScreen(BufferedScreen[ChartLook]):
     }
     """
 
-    def __init__(self, found: PlannedChart, look: ChartLook, view: View, listing: Listing) -> None:
+    def __init__(
+        self, found: PlannedChart, look: ChartLook, view: View, listing: ChartLister
+    ) -> None:
         """Make the screen.
 
         Args:

@@ -9,7 +9,7 @@ from textual.geometry import Region
 from textual.reactive import Reactive
 from textual.screen import Screen, ScreenResultType
 
-from verl_tui.tui.terminal.net import Contained, Part
+from verl_tui.tui.terminal.net import Contained, ContainedPart
 
 if TYPE_CHECKING:
     from textual import events
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class BufferedScreen(Part, Screen[ScreenResultType]):
+class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
     """A screen that is laid out and filled before anything of it is painted.
 
     Textual paints a screen several times while it opens: empty, at its size, styled, filled.

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.style import Style
 
-Row = tuple[str, str]
+CellRow = tuple[str, str]
 """Interned characters of neighbouring cells, and their interned colours."""
 _Piece = tuple[str, int, int, str]
 """Colours as a letter, row, column, and the characters of the cells."""
@@ -92,7 +92,7 @@ class Cells:
     """The cells of a terminal as they were last written."""
 
     def __init__(self) -> None:
-        self._rows: list[Row] = []
+        self._rows: list[CellRow] = []
         self._inks: dict[Style | None, str] = {}
         """Letters of the styles seen so far."""
         self._colours = Interner("\0")
@@ -153,7 +153,7 @@ class Cells:
 
     def _stretches(
         self, update: ChopsUpdate, y: int, x1: int, x2: int
-    ) -> Iterator[tuple[int, Row]]:
+    ) -> Iterator[tuple[int, CellRow]]:
         """Yield the stretches of a row to write: the column of each, and its cells."""
         stop, placed = 0, list[tuple[int, Strip]]()
         for end, (x, strip) in zip(update.chop_ends[y], update.chops[y].items(), strict=False):
@@ -169,7 +169,7 @@ class Cells:
 
     def _side_by_side(
         self, placed: Sequence[tuple[int, Strip]], stop: int
-    ) -> Iterator[tuple[int, Row]]:
+    ) -> Iterator[tuple[int, CellRow]]:
         """Yield strips as one stretch, or each by itself where they do not fill their places."""
         begin = placed[0][0]
         whole = self.row([strip for _, strip in placed])
@@ -178,7 +178,7 @@ class Cells:
         else:
             yield from ((x, self.row([strip])) for x, strip in placed)
 
-    def row(self, strips: Iterable[Strip]) -> Row:
+    def row(self, strips: Iterable[Strip]) -> CellRow:
         """Return the cells of strips side by side."""
         signs, inks, known = list[str](), list[str](), self._inks
         for strip in strips:
@@ -293,7 +293,7 @@ def _split(text: str) -> tuple[str, str | tuple[str, ...]]:
     return joined, tuple(found)
 
 
-def _pieces(y: int, x: int, known: Row, fresh: Row) -> Iterator[_Piece]:
+def _pieces(y: int, x: int, known: CellRow, fresh: CellRow) -> Iterator[_Piece]:
     """Yield the stretches of cells of one colour that have changed."""
     signs, inks = fresh
     if len(known[0]) < len(signs) or _uncertain(known[0]) or _uncertain(signs):

@@ -6,8 +6,8 @@ Textual ends the app at the first error in a handler, a callback or a drawing. H
   callbacks and layouts come to `ContainedApp` by the way on which Textual would end the app;
 - `ContainedApp.contain` counts and logs the error, and looks in its traceback for the innermost
   widget whose code it came through;
-- the `Part` that this widget belongs to, a panel or a screen over the dashboard, shows a sentence
-  in place of its contents; an error outside of any part is said over the screen (`tell`).
+- the `ContainedPart` that this widget belongs to, a panel or a screen over the dashboard, shows a
+  sentence in place of its contents; an error outside of any part is said over the screen (`tell`).
 
 Errors are not caught before there is a screen, where `VERL_TUI_STRICT` is set, as in tests, and
 where they come from outside of all parts so often that nothing else may happen any more.
@@ -84,7 +84,7 @@ class ContainedWidget(Contained, _Widget):
         return Contained.attempt(self, super().render_lines, crop, otherwise=blank)
 
 
-class Part(ContainedWidget):
+class ContainedPart(ContainedWidget):
     """A part of the screen that shows a sentence in place of its contents once it has failed."""
 
     MAY_FAIL: ClassVar[bool] = True
@@ -157,7 +157,7 @@ class ContainedApp(Contained, TerminalOutput[ReturnType]):
         """Say how it goes with a part that had failed and is drawn again."""
 
     @abstractmethod
-    def sentence(self, failure: Failure, part: Part) -> str:
+    def sentence(self, failure: Failure, part: ContainedPart) -> str:
         """Return what a part shows that has failed."""
 
     def contain(self, error: Exception, at: MessagePump | None = None) -> bool:
@@ -204,10 +204,10 @@ def _origin(error: BaseException) -> MessagePump | None:
     return next((one for one in reversed(owners) if isinstance(one, Contained)), None)
 
 
-def _part(*origins: MessagePump | None) -> Part | None:
+def _part(*origins: MessagePump | None) -> ContainedPart | None:
     """Return the part of the screen that the first of these belongs to which belongs to any."""
     nodes = (node for one in origins for node in _ancestors(one))
-    return next((node for node in nodes if isinstance(node, Part) and node.MAY_FAIL), None)
+    return next((node for node in nodes if isinstance(node, ContainedPart) and node.MAY_FAIL), None)
 
 
 def _ancestors(origin: MessagePump | None) -> Sequence[DOMNode]:

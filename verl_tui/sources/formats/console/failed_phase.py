@@ -31,8 +31,8 @@ _TRAINERS = rb"/(?:verl|trl|swift|llamafactory|recipe)/|trainer\w*\.py$"
 """Files in which functions with common names are a trainer's."""
 _INSTALLED = b"site-packages"
 """What stands above it in a path names the user's folders, not the library."""
-_Table = tuple[tuple[str, bytes, bytes], ...]
-_CLEAR: _Table = (
+_PhaseTable = tuple[tuple[str, bytes, bytes], ...]
+_CLEAR: _PhaseTable = (
     ("validating", rb"_?validate|_?evaluate|evaluation_loop|_eval\w*", _TRAINERS),
     (
         "saving a checkpoint",
@@ -84,7 +84,7 @@ _CLEAR: _Table = (
 """What the functions do of verl 0.3 to 0.9, TRL 0.14 to 1.16, ms-swift 4 and transformers: words,
 the form of their names, and that of their paths where the name alone is too common.
 """
-_VAGUE: _Table = (
+_VAGUE: _PhaseTable = (
     (
         "starting the rollout engine",
         rb"init_rollout|_build_rollout|init_engine|_prepare_vllm\w*",
@@ -98,7 +98,7 @@ _VAGUE: _Table = (
 """Functions that call some of the above: of these, where there is none, the innermost tells."""
 
 
-def _compiled(table: _Table) -> Sequence[tuple[str, re.Pattern[bytes], re.Pattern[bytes]]]:
+def _compiled(table: _PhaseTable) -> Sequence[tuple[str, re.Pattern[bytes], re.Pattern[bytes]]]:
     return [(words, pattern(names), pattern(paths)) for words, names, paths in table]
 
 

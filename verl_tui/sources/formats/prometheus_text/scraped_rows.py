@@ -27,7 +27,7 @@ last value.
 """
 
 
-Held = tuple[float, float | None]
+StampedValue = tuple[float, float | None]
 """A value, and the step of the validation that it is of, see `held`."""
 
 
@@ -41,7 +41,7 @@ class ScrapedRows:
         self._total: int | None = None
         self._last_row: tuple[object, ...] = ()
         """The last row of metrics: a page repeats it again and again."""
-        self._held: dict[str, Held] = {}
+        self._held: dict[str, StampedValue] = {}
         """Last values of metrics that are logged now and then."""
         self._number = 0
 
@@ -109,7 +109,7 @@ def is_now_and_then(key: str) -> bool:
     return key == _SAVING or _is_validated(key)
 
 
-def held(key: str, value: float, validated: float | None) -> Held:
+def held(key: str, value: float, validated: float | None) -> StampedValue:
     """Return what tells one value of what is logged now and then from the next.
 
     Args:
