@@ -152,12 +152,9 @@ class Walk:
         self.terminal.read_for(0.2)
 
     def leave(self) -> None:
-        """Have the app end, if it has not; it may wait for a key of a prompt or a pager first, and
-        to write where a terminal has taken ctrl+s for itself.
-        """
+        """Have the app end, if it has not; it may wait for a key of a prompt or a pager first."""
         terminal = self.terminal
         terminal.resize(80, 24)
-        terminal.press(b"\x11")
         for moment in (0.2, *[_MOMENT] * 12):
             for keys in (b"\x1b", b"\x1b", b"q"):
                 if self._ended_within(moment):

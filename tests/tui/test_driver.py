@@ -25,6 +25,7 @@ pytestmark = pytest.mark.pty
 
 DEADLINE = 20.0
 APP = """
+import select
 import signal
 import time
 from textual.app import App
@@ -44,6 +45,16 @@ class Echo(App):
             for _ in range(100):
                 self._driver.write("w" * 100_000)
         if event.key == "z":
+            self.action_suspend_process()
+        if event.key == "s":
+            end = self._driver.close
+            def pause():
+                self._driver.close = end
+                self._driver.write("<parting>")
+                select.select([0], [], [])
+                self._driver.write("<last words>")
+                end()
+            self._driver.close = pause
             self.action_suspend_process()
         if event.key == "n":
             close = self._driver.close
@@ -248,6 +259,20 @@ def test_to_step_back_and_to_go_on(terminal: Terminal) -> None:
     terminal.send(signal.SIGCONT)
     terminal.until(lambda: terminal.output.count(b"\x1b[?7l") == 2)
     assert not terminal.restored()
+    terminal.press(b"q")
+    assert terminal.end() == 0
+    assert terminal.restored()
+
+
+def test_a_terminal_that_is_told_to_pause_as_it_is_handed_over(terminal: Terminal) -> None:
+    os.write(terminal.fd, b"s")
+    terminal.until(lambda: b"<parting>" in terminal.output)
+    os.write(terminal.fd, b"\x13\n")
+    terminal.stopped()
+    assert b"<last words>" in terminal.output
+    assert terminal.restored()
+    terminal.send(signal.SIGCONT)
+    terminal.until(lambda: terminal.output.count(b"\x1b[?7l") == 2)
     terminal.press(b"q")
     assert terminal.end() == 0
     assert terminal.restored()

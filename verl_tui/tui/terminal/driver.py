@@ -12,6 +12,7 @@ import os
 import select
 import signal
 import sys
+import termios
 import threading
 from contextlib import contextmanager, suppress
 from itertools import chain
@@ -69,6 +70,8 @@ class RobustDriver(LinuxDriver):
         """True while the terminal is handed over or taken back because of a signal."""
         self._missed: signal.Signals | None = None
         """The last signal that came meanwhile."""
+        self._modes: list[Any] | None = None
+        """The modes of the terminal as they were found."""
         for number in _ENDS:
             signal.signal(number, self._on_signal)
         # Such a handler waits for the main thread, and that may wait to write; this pipe hears of
@@ -87,6 +90,20 @@ class RobustDriver(LinuxDriver):
         super().start_application_mode()  # type: ignore[no-untyped-call]
         tell = cast("Callable[..., None]", signal.getsignal(signal.SIGWINCH))
         signal.signal(signal.SIGWINCH, lambda *which: self._loop.call_soon_threadsafe(tell, *which))
+        # Textual would restore them before its last words are written: a ctrl+s that is typed in
+        # between makes the terminal pause, and the app waits for ctrl+q.
+        if self.attrs_before is not None:
+            self._modes, self.attrs_before = self.attrs_before, None
+
+    def close(self) -> None:
+        """Wait until the last words are written; only then restore the modes of the terminal."""
+        super().close()
+        self._restore_modes()
+
+    def _restore_modes(self) -> None:
+        if self._modes is not None:
+            with suppress(termios.error):  # the terminal is gone
+                termios.tcsetattr(self.fileno, termios.TCSANOW, self._modes)
 
     def _get_terminal_size(self) -> tuple[int, int]:
         """Return the size that the app has, also where the terminal says none or another stream is
@@ -207,6 +224,7 @@ class RobustDriver(LinuxDriver):
             self._writer_thread = cast("Any", file)
             self._disable_mouse_support()
             self.stop_application_mode()
+            self._restore_modes()
 
 
 def _terminal() -> TextIO:
