@@ -152,9 +152,10 @@ class VerlApp(MonitorApp):
     @on(Read)
     def _show_samples(self) -> None:
         """Draw the samples that have been read; nothing else has changed."""
-        show = getattr(self.screen, "show_samples", None)
-        if show is not None:
-            show(self._view(self._clock()))
+        for screen in self.screen_stack[-1:]:  # there is none as the app ends
+            show = getattr(screen, "show_samples", None)
+            if show is not None:
+                show(self._view(self._clock()))
 
     # -- drawing -----------------------------------------------------------------------------------
 

@@ -243,7 +243,8 @@ class TerminalApp(KeyQueue[int]):
         of, or painted.
         """
         self.forget_cells()
-        if self._has_screen and event.size == self.screen.outer_size:
+        shown = self.screen_stack[-1:] if self._has_screen else ()  # there is none as the app ends
+        if any(event.size == screen.outer_size for screen in shown):
             self._repaint_soon()
 
     def _repaint_soon(self) -> None:

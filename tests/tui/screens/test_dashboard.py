@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from inside_textual import driver_of, notices
+from textual.events import Resize
 from watching import (
     NOW,
     Typed,
@@ -661,3 +662,11 @@ async def test_samples_that_have_been_read_as_the_app_ends_are_no_error(demo: Mo
         app.post_message(app.Read())
         await pilot.pause()
         assert app.is_running
+
+
+async def test_what_comes_when_no_screen_is_left_is_no_error(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(80, 24)):
+        await app._close_all()
+        app.post_message(app.Read())
+        app.post_message(Resize(app.size, app.size))

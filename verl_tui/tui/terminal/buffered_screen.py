@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from textual.await_complete import AwaitComplete
+from textual.events import Resize
 from textual.geometry import Region
 from textual.reactive import Reactive
 from textual.screen import Screen, ScreenResultType
@@ -104,10 +105,19 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
         if paint_now is not None:  # else with the next beat of Textual's timer
             paint_now()
 
-    def on_resize(self, event: events.Resize) -> None:
-        """Draw for a new size where that was laid out while another screen was in front."""
-        if event.size != self._drawn_at:
-            self._draw_at(event.size)
+    def on_resize(self, event: Resize) -> None:
+        """Draw for a new size where that was laid out while another screen was in front.
+
+        Only the size that the app has by now counts: Textual tells a screen of each that it has
+        laid out, too, and two would be laid out in turn for ever.
+        """
+        size = self.app.size
+        if event.size != size:
+            event.prevent_default()
+            if size != self.outer_size:  # what was to tell so may have been dropped for this
+                self.post_message(Resize(size, size))
+        elif size != self._drawn_at:
+            self._draw_at(size)
 
     def _draw_at(self, size: Size) -> None:
         """Draw for a size, once the stylesheet has been applied."""
