@@ -12,14 +12,16 @@ from run_views import NOW, make_run, make_view
 
 from verl_tui.health.finding import Finding, Severity, Verdict
 from verl_tui.records import Batch, MetricRows, SourceStatus
+from verl_tui.rendering.charts.in_rows import keys_in_rows
 from verl_tui.rendering.charts.page import ChartFilter, ChartPage, list_charts
 from verl_tui.rendering.charts.plan import ChartLook, PlannedChart
 from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.rendering.charts.renderer import ChartRenderer
+from verl_tui.rendering.session.selection import Selection
+from verl_tui.runs.run import Run
 
 if TYPE_CHECKING:
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.runs.run import Run
 
 LR, ENTROPY, CLIP = "actor/lr", "actor/entropy", "actor/pg_clipfrac"
 
@@ -104,6 +106,24 @@ def test_a_single_point_becomes_a_chart_with_the_second() -> None:
     run.apply(Batch("grpo", SourceStatus("/logs/end", "trainer state"), (rows,)), NOW)
     assert run.logged_once == {FLOS}
     assert not dict(listed(view_of(run)))["train_loss"]
+
+
+def test_runs_are_held_against_each_other_once_and_not_for_each_metric(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+
+    def constants(run: Run) -> frozenset[str]:
+        asked.append(run.name)
+        return frozenset(run.keys)
+
+    monkeypatch.setattr(Run, "constants", property(constants))
+    selection = Selection()
+    for name in ("one", "other"):
+        selection.toggle(name)
+    in_rows = keys_in_rows(view_of(run_of("one"), run_of("other"), selection=selection))
+    assert {LR, CLIP} <= in_rows
+    assert sorted(asked) == ["one", "other"]
 
 
 def test_a_counter_is_not_called_constant() -> None:

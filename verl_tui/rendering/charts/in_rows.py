@@ -27,21 +27,26 @@ def keys_in_rows(view: View) -> frozenset[str]:
     if run is None:
         return frozenset()
     judged = {finding.key for finding in view.verdict.findings}
-    others = [other for other in view.selected if other is not run]
     # While logs are being read, a metric of one point may have had only its first one read.
-    single = run.constants if view.loading else run.constants | run.logged_once
-    same = {key for key in single if all(_same(run, other, key) for other in others)}
+    same = run.constants if view.loading else run.constants | run.logged_once
+    for other in view.selected:
+        if other is not run:
+            same = _same(run, other, same)
     return frozenset(same.union(filter(counts, run.keys)) - judged)
 
 
-def _same(run: Run, other: Run, key: str) -> bool:
-    """Return whether a metric has one value in two runs, or is in the first one only."""
-    indicator = next((name for name, of in run.indicators.items() if of == key), None)
-    own, theirs = run.series(key), counterpart(run, key, indicator, other)
-    if own is None or theirs is None or not len(theirs):
-        return True
-    single = theirs.key in other.constants or theirs.key in other.logged_once
-    return single and theirs.values[0] == own.values[0]
+def _same(run: Run, other: Run, single: frozenset[str]) -> frozenset[str]:
+    """Return the metrics of one value that have the same in another run, or are not in it."""
+    meanings = {key: indicator for indicator, key in run.indicators.items()}
+    single_there = other.constants | other.logged_once
+
+    def is_same(key: str) -> bool:
+        own, theirs = run.series(key), counterpart(run, key, meanings.get(key), other)
+        if own is None or theirs is None or not len(theirs):
+            return True
+        return theirs.key in single_there and theirs.values[0] == own.values[0]
+
+    return frozenset(filter(is_same, single))
 
 
 def rows_last(
@@ -54,10 +59,12 @@ def rows_last(
         in_rows: Keys of metrics that a row says all about.
         kept: Keys and indicators that stay charts in their place all the same.
     """
-    rows = [chart for chart in charts if _takes_a_row(chart, in_rows, kept)]
-    if not rows or len(rows) == len(charts):
+    varying: list[PlannedChart] = []
+    rows: list[PlannedChart] = []
+    for chart in charts:
+        (rows if _takes_a_row(chart, in_rows, kept) else varying).append(chart)
+    if not rows or not varying:
         return tuple(charts)
-    varying = [chart for chart in charts if chart not in rows]
     return (*varying, *(replace(chart, in_row=True) for chart in rows))
 
 
