@@ -7,7 +7,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from inside_textual import driver_of, notices
+from inside_textual import close_screens, driver_of, notices
 from textual.events import Resize
 from watching import (
     NOW,
@@ -667,6 +667,6 @@ async def test_samples_that_have_been_read_as_the_app_ends_are_no_error(demo: Mo
 async def test_what_comes_when_no_screen_is_left_is_no_error(demo: Monitor) -> None:
     app = showing(demo)
     async with app.run_test(size=(80, 24)):
-        await app._close_all()
+        await close_screens(app)
         app.post_message(app.Read())
         app.post_message(Resize(app.size, app.size))
