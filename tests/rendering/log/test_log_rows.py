@@ -85,6 +85,28 @@ def test_what_a_line_is(line: str, tag: str, kind: LineKind) -> None:
     assert Alarms().worth(line.encode()) or not alarming, "what is one must not be passed over"
 
 
+@pytest.mark.parametrize(
+    ("line", "text", "tag"),
+    [
+        (
+            f"trainer-1  | {TASK}Traceback (most recent call last):",
+            "trainer-1  | Trace",
+            "TaskRunner",
+        ),
+        ("(task, pid=3283) Traceback (most recent call last):", "(task, pid=3283) Trace", ""),
+        (
+            '{"log":"Traceback (most recent call last):\\n","time":"2026-11-20T10:00:00Z"}',
+            "Traceback (most recent call last):",
+            "",
+        ),
+    ],
+)
+def test_a_line_that_a_container_keeps_is_what_was_printed(line: str, text: str, tag: str) -> None:
+    parts = split_line(line)
+    assert (parts.tag, parts.kind) == (tag, LineKind.ERROR)
+    assert parts.text.startswith(text)
+
+
 def test_errors_and_warnings_are_stops_of_their_own_and_a_traceback_is_one() -> None:
     lines = [
         "x.py:3: FutureWarning: this will change",

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.patterns import pattern
 from verl_tui.records import EventKind
 from verl_tui.rendering.text.search import needle
-from verl_tui.sources.formats.console import decoder as console
 from verl_tui.sources.formats.console import events as console_events
+from verl_tui.sources.formats.console.collected import printed_line
+from verl_tui.sources.formats.console.leads import certain_parts
 from verl_tui.sources.formats.console.step_lines import STEP
 from verl_tui.text import strip_ansi
 
@@ -70,16 +71,15 @@ class ParsedLine(NamedTuple):
 @lru_cache(4096)
 def split_line(line: str) -> ParsedLine:
     """Split a line into its parts."""
-    data = line.encode("utf-8", "replace")
-    found = console.PREFIX.match(data)
+    line = printed_line(line)
+    lead, prefix, data = certain_parts(line.encode("utf-8", "replace"))
     tag, text = "", line
-    if found is not None:
-        # Ray's prefix is ASCII but for an actor's name; the match is cut from the text itself.
-        prefix = found.group().decode("utf-8", "replace")
-        text = line[len(prefix) :]
-        named = _ACTOR.search(prefix.strip())
+    if prefix:
+        # Ray's prefix is ASCII but for an actor's name; it is cut from the text itself.
+        before, name = lead.decode(), prefix.decode("utf-8", "replace")
+        text = before + line[len(before) + len(name) :]
+        named = _ACTOR.search(name.strip())
         tag = (named.group(1) if named else "").removesuffix("=")
-        data = data[found.end() :]
     times = 1
     if "[repeated " in text and (repeated := _REPEATED.search(text)):
         times, text = max(1, int(repeated.group(1)[:9])), text[: repeated.start()]

@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING
 from verl_tui.patterns import pattern
 from verl_tui.records import EventKind, Progress, Pulse
 from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
+from verl_tui.sources.formats.console import collected, progress_lines
 from verl_tui.sources.formats.console import dicts as console_dicts
 from verl_tui.sources.formats.console import engine_addresses as console_engines
 from verl_tui.sources.formats.console import events as console_events
-from verl_tui.sources.formats.console import progress_lines
 from verl_tui.sources.formats.console import sample_blocks as console_blocks
 from verl_tui.sources.formats.console import settings_reader as console_settings
 from verl_tui.sources.formats.console import wandb_runs as console_wandb
+from verl_tui.sources.formats.console.collected import CollectedDecoder
 from verl_tui.sources.formats.console.dicts import DictReader, hinted
 from verl_tui.sources.formats.console.engine_addresses import EngineReader
 from verl_tui.sources.formats.console.events import EventReader
+from verl_tui.sources.formats.console.leads import LeadReader, printed
 from verl_tui.sources.formats.console.noise import Noise
 from verl_tui.sources.formats.console.printed_tables import TableBlock
 from verl_tui.sources.formats.console.progress_lines import WHOLE_BAR, named_bars, stated_progress
@@ -45,8 +47,6 @@ name = "console"
 rank = 3
 anchor = True
 
-PREFIX = pattern(rb"^\s?(?:\((?:[^()\s]+ )?(?:pid=[^()]*|raylet[^()]*)\)|\[rank\d+\]:) ?")
-"""Ray's `(TaskRunner pid=12, ip=10.0.0.2) `, torchrun's `[rank0]: `."""
 _LEAD = pattern(rb"(?:(?:\x1b\[[\d;]{0,20}m)*\([^()\x1b\n]*\)(?:\x1b\[[\d;]{0,20}m)* )?")
 """Ray's prefix with its colours, empty where there is none."""
 _CLEARED = 10
@@ -90,13 +90,14 @@ _ENOUGH = 3
 
 def matches(path: Path, head: bytes) -> bool:
     """Return whether the beginning of a text file looks like a training's console."""
-    return (any(mark in head for mark in _KNOWN) or hinted(head)) and b"\0" not in head[:1024]
+    known = any(mark in head for mark in _KNOWN) or hinted(head) or hinted(collected.plain(head))
+    return known and b"\0" not in head[:1024]
 
 
 def is_sure(head: bytes) -> bool:
     """Return whether a text holds so many records that it is a console, whatever it is called."""
     found = 0
-    for line in head.split(b"\n"):
+    for line in (collected.plain(head) or head).split(b"\n"):
         step = STEP.search(line) if b"step:" in line else None
         found += line.count(b" - ") >= SURE if step is not None else b"{'" in line and hinted(line)
     return found >= _ENOUGH
@@ -104,7 +105,7 @@ def is_sure(head: bytes) -> bool:
 
 def reader(path: Path) -> LineReader:
     """Return a reader for one file."""
-    return LineReader(ConsoleDecoder())
+    return LineReader(_decoder())
 
 
 class ConsoleDecoder:
@@ -126,7 +127,9 @@ class ConsoleDecoder:
         self._stamped = b""
         """The last timestamp reported, to ten seconds: lines come by the thousand."""
         self._number = 0
-        self._prefix = b""
+        self._leads = LeadReader()
+        self._lead = self._prefix = b""
+        """What stands before the last line: what was added later, and Ray's own."""
         self._blank = False
         """True if a bar seems to have been cleared."""
 
@@ -215,6 +218,8 @@ class ConsoleDecoder:
         """Take the lines behind one of a sample that are certain to belong to it; return where they
         end.
         """
+        if self._lead:
+            return at
         found = _LEAD.match(line)
         lead = found.group() if found is not None else b""
         return self._sample.take(text, at, lead) if strip_ansi(lead) == self._prefix else at
@@ -231,9 +236,10 @@ class ConsoleDecoder:
         if b"\r" in line or self._blank or number == self._number:
             self._read_overwritten(out, line, number)
             return out
-        found = PREFIX.match(line)
-        self._number, self._prefix = number, found.group() if found is not None else b""
-        part = line[found.end() :] if found is not None else line
+        self._lead, self._prefix, part = self._leads.read(line)
+        self._number = number
+        if self._lead:
+            self._read_time(out, self._lead)
         if part or self._sample.begun:
             self._read_part(out, self._prefix, part, number)
         return out
@@ -255,11 +261,11 @@ class ConsoleDecoder:
         """Read the parts of a line between its carriage returns: each overwrote the one before."""
         behind = number == self._number
         prefix = self._prefix if behind else b""
-        for written in line.split(b"\r"):
-            found = PREFIX.match(written) if not behind else None
-            if found is not None:
-                prefix = found.group()
-            part = written[found.end() :] if found is not None else written
+        for i, written in enumerate(line.split(b"\r")):
+            part = written
+            if not behind:
+                lead, own, part = self._leads.read(written) if i == 0 else printed(written)
+                self._lead, prefix = lead or self._lead, own or prefix
             # Behind a bar are the last characters of a longer one.
             if part.strip() if behind else self._has_text(out, part):
                 self._read_part(out, prefix, part, number)
@@ -424,7 +430,11 @@ class ConsoleDecoder:
         out.extend(self._settings.end())
 
 
-parts = LineParts(ConsoleDecoder, cut=2)
+def _decoder() -> CollectedDecoder:
+    return CollectedDecoder(ConsoleDecoder())
+
+
+parts = LineParts(_decoder, cut=2)
 """Dicts that state no step have that of a bar around them."""
 
 

@@ -21,6 +21,10 @@ BEGIN = "╭"
 """The first line of a table begins with it."""
 _TOP, _SIDE, _BOTTOM = BEGIN.encode(), "│".encode(), "╰".encode()
 _TITLE = pattern(r"╭─+ Step (\d{1,15}) ─+╮\s*")
+_LEAD = 160
+"""Bytes that may stand before each line of a table: containers and schedulers put their names and
+the time there.
+"""
 _LONGEST = 20_000
 """Lines after which an unfinished table is given up."""
 
@@ -53,10 +57,8 @@ class TableBlock:
     def holds(self, part: bytes) -> bool:
         """Return True for a line of a table."""
         if self._step is not None:
-            return part.startswith((_SIDE, _BOTTOM))
-        return (
-            part.startswith(_TOP) and _TITLE.fullmatch(part.decode("utf-8", "replace")) is not None
-        )
+            return _box(part, (_SIDE, _BOTTOM)) is not None
+        return _title(part) is not None
 
     def feed(self, part: bytes) -> Sequence[Sample]:
         """Take a line of a table; return its samples with its last one."""
@@ -64,9 +66,10 @@ class TableBlock:
             self._begin(part)
             return ()
         self._lines += 1
-        if part.startswith(_BOTTOM) or self._lines > _LONGEST:
+        box = _box(part, (_SIDE, _BOTTOM)) or ""
+        if box.startswith("╰") or self._lines > _LONGEST:
             return self.held()
-        inner = part.decode("utf-8", "replace").strip()[1:-1].strip()
+        inner = box.strip()[1:-1].strip()
         if inner.startswith("┃"):
             self._header(inner)
         elif inner.startswith("│"):
@@ -86,8 +89,7 @@ class TableBlock:
         return samples
 
     def _begin(self, part: bytes) -> None:
-        title = _TITLE.fullmatch(part.decode("utf-8", "replace"))
-        self._step = int(title[1]) if title is not None else None
+        self._step = _title(part)
         self._names, self._cells, self._lines = [], [], 0
 
     def _header(self, line: str) -> None:
@@ -125,6 +127,19 @@ class TableBlock:
         sample = read_sample(self._rewards.complete(record), self._step)
         if sample is not None:
             self._samples.append(sample)
+
+
+def _box(part: bytes, corners: Sequence[bytes]) -> str | None:
+    """Return what stands in a line from the first of these characters on, None without them."""
+    places = [at for corner in corners if (at := part.find(corner, 0, _LEAD)) >= 0]
+    return part[min(places) :].decode("utf-8", "replace") if places else None
+
+
+def _title(part: bytes) -> int | None:
+    """Return the step of the table that a line begins, None if it begins none."""
+    box = _box(part, (_TOP,))
+    title = _TITLE.fullmatch(box) if box is not None else None
+    return int(title[1]) if title is not None else None
 
 
 def _unwrapped(lines: Sequence[str]) -> str:

@@ -1,0 +1,218 @@
+r"""Consoles as log collectors keep them: each line in a JSON object, with the time it was printed.
+
+Docker's `json-file` driver, which is its default, writes `{"log": "…\n", "stream": "stdout",
+"time": "…"}`; Loki, Fluent Bit, journald (`journalctl -o json`) and Google Cloud write the same
+under other names. Docker cuts what is longer than 16 KiB into pieces, of which only the last ends
+with a line's end (`daemon/logger/copier.go`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import orjson
+
+from verl_tui.patterns import pattern
+from verl_tui.records import Pulse, Unreadable
+from verl_tui.sources.fields.row_batcher import MetricRow
+from verl_tui.text import one_line
+from verl_tui.times import parse_time
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from verl_tui.records import Record
+    from verl_tui.sources.formats.format import BufferingDecoder
+
+_TEXT = ("log", "line", "textPayload", "MESSAGE", "message", "msg")
+_TIME = ("time", "timestamp", "@timestamp", "ts", "__REALTIME_TIMESTAMP")
+_STREAM = "stream"
+_PIECE = 16 * 1024
+"""Bytes of Docker's pieces."""
+_MICROSECONDS = 1e14
+"""Numbers from here on count microseconds, as journald does; as seconds they would lie three
+million years ahead.
+"""
+_LONGEST = 20
+"""Digits of a number that may be a time."""
+_FRACTION = pattern(r"\.(\d{1,9})")
+_EACH = 10.0
+"""Seconds between two times that are passed on: lines come by the thousand."""
+
+
+class _Entry(NamedTuple):
+    """What a collector keeps at once, mostly a line."""
+
+    text: bytes
+    time: float | None
+    """Seconds since the epoch."""
+    stream: str
+
+
+def plain(head: bytes) -> bytes:
+    """Return the beginning of a console as it was printed; nothing if no collector keeps it."""
+    if not head.lstrip().startswith(b"{"):
+        return b""
+    entries = [found for line in head.split(b"\n") if (found := _entry(line)) is not None]
+    return b"".join(one.text.removesuffix(b"\n") + b"\n" for one in entries)
+
+
+def printed_line(line: str) -> str:
+    """Return a line as it was printed, if a collector keeps it with its time."""
+    entry = _entry(line.encode("utf-8", "replace")) if line.startswith('{"') else None
+    if entry is None or entry.time is None:
+        return line
+    return entry.text.decode("utf-8", "replace").rstrip("\n")
+
+
+class CollectedDecoder:
+    """Decodes a console, whether a collector keeps it or not: its first line shows it."""
+
+    def __init__(self, console: BufferingDecoder) -> None:
+        """Begin.
+
+        Args:
+            console: Decodes the lines as they were printed.
+        """
+        self._console = console
+        self._forget()
+
+    def _forget(self) -> None:
+        self._collected: bool | None = None
+        """None until the first line."""
+        self._pieces: dict[str, bytes] = {}
+        """Stream -> the pieces so far of a line that goes on."""
+        self._told = 0.0
+        """The last time that was passed on."""
+        self._added = 0
+        """Lines beyond the file's own: an object may hold several."""
+
+    @property
+    def note(self) -> str | None:
+        """Say what is to be said of the console."""
+        return self._console.note
+
+    @property
+    def program(self) -> str | None:
+        """The program that printed it."""
+        return self._console.program
+
+    @property
+    def engines(self) -> tuple[str, ...]:
+        """Addresses of the engines that it names."""
+        return self._console.engines
+
+    @property
+    def reported(self) -> tuple[str, ...]:
+        """The ids of the runs at W&B that it says it reports to, in their order."""
+        return self._console.reported
+
+    @property
+    def counts_steps(self) -> bool:
+        """True if steps depend on the lines before."""
+        return bool(getattr(self._console, "counts_steps", False))
+
+    def decode_all(self, text: bytes, number: int) -> Sequence[MetricRow | Record]:
+        """Return the records of complete lines."""
+        if not self._is_collected(text):
+            return list(self._console.decode_all(text, number))
+        out: list[MetricRow | Record] = []
+        for at, line in enumerate(text.split(b"\n")[:-1], number):
+            out.extend(self._read(line, at))
+        return out
+
+    def decode(self, line: bytes, number: int) -> Sequence[MetricRow | Record]:
+        """Return the records of one line, or of a part of it."""
+        if not self._is_collected(line):
+            return list(self._console.decode(line, number))
+        return list(self._read(line, number))
+
+    def last(self, line: bytes, number: int) -> Sequence[MetricRow | Record] | None:
+        """Return the records of a line without an end; of an object only if it is whole."""
+        if not self._is_collected(line):
+            records = self._console.last(line, number)
+            return None if records is None else list(records)
+        return list(self._read(line, number)) if _entry(line) is not None else None
+
+    def early(self, line: bytes) -> int:
+        """Return how many bytes of an unfinished line can be decoded: of an object none."""
+        return 0 if self._is_collected(line) else self._console.early(line)
+
+    def held(self) -> Sequence[MetricRow | Record]:
+        """Return the records that only wait for lines that may never come."""
+        return list(self._console.held())
+
+    def restart(self) -> Sequence[MetricRow | Record]:
+        """Forget everything: the file starts anew."""
+        self._forget()
+        return list(self._console.restart())
+
+    def _is_collected(self, text: bytes) -> bool:
+        if self._collected is None and text.strip():
+            self._collected = bool(plain(text.lstrip().split(b"\n", 1)[0]))
+        return bool(self._collected)
+
+    def _read(self, line: bytes, number: int) -> Iterator[MetricRow | Record]:
+        """Yield the records of what one object holds."""
+        entry = _entry(line)
+        if entry is None:
+            if line.strip():
+                excerpt = one_line(line.decode("utf-8", "replace"), 200)
+                yield Unreadable(number, "no object with a line of the console", excerpt)
+            return
+        text = self._pieces.pop(entry.stream, b"") + entry.text
+        if len(entry.text) >= _PIECE and not text.endswith(b"\n"):
+            self._pieces[entry.stream] = text
+            return
+        for printed in text.removesuffix(b"\n").split(b"\n"):
+            for record in self._console.decode(printed, number + self._added):
+                yield _timed(record, entry.time)
+            self._added += 1
+        self._added -= 1
+        yield from self._pulse(entry.time)
+
+    def _pulse(self, time: float | None) -> Iterator[Pulse]:
+        if time is not None and not self._told <= time < self._told + _EACH:
+            self._told = time
+            yield Pulse(time, "")
+
+
+def _timed(record: MetricRow | Record, time: float | None) -> MetricRow | Record:
+    if isinstance(record, MetricRow) and record.time is None:
+        return record._replace(time=time)
+    return record
+
+
+def _entry(line: bytes) -> _Entry | None:
+    """Return what an object holds; None if it is none, or holds no line."""
+    try:
+        found = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return None
+    if not isinstance(found, dict):
+        return None
+    text = next((one for key in _TEXT if (one := _text(found.get(key))) is not None), None)
+    if text is None:
+        return None
+    time = next((found[key] for key in _TIME if key in found), None)
+    return _Entry(text, _time(time), str(found.get(_STREAM)))
+
+
+def _text(value: object) -> bytes | None:
+    """Return a line; journald writes one that is no UTF-8 as a list of bytes."""
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, list) and all(isinstance(one, int) and 0 <= one < 256 for one in value):
+        return bytes(value)
+    return None
+
+
+def _time(value: object) -> float | None:
+    if isinstance(value, str) and value.isdecimal() and len(value) < _LONGEST:
+        value = float(value)
+    if isinstance(value, str):
+        # Docker writes up to nine digits, of which Python 3.10 reads three or six.
+        return parse_time(_FRACTION.sub(lambda found: f".{found[1][:6]:0<6}", value))
+    if isinstance(value, int | float) and value >= _MICROSECONDS:
+        return parse_time(value / 1e6)
+    return parse_time(value)

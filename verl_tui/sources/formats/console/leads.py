@@ -1,0 +1,100 @@
+"""What stands before the lines of a console: Ray's and torchrun's names of the process that printed
+them, and before those what containers, schedulers and log collectors add.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from verl_tui.patterns import pattern
+
+PREFIX = pattern(rb"^\s?(?:\((?:[^()\s]+ )?(?:pid=[^()]*|raylet[^()]*)\)|\[rank\d+\]:) ?")
+"""Ray's `(TaskRunner pid=12, ip=10.0.0.2) `, torchrun's `[rank0]: `."""
+_TIME = rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
+_CERTAIN = pattern(
+    rb"(?:(?:"
+    rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)(?: std(?:out|err) [FP])?"
+    rb"|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?: [\w.-]{1,80} [\w./-]{1,80}\[\d{1,9}\]:)?"
+    rb"|[\w.-]{1,80}-\d{1,9} {1,40}\|"
+    rb"|\[pod/[\w./-]{1,200}\]"
+    rb"|\[(?!rank)[a-z]{1,20}\d{1,6}\]:"
+    rb"|\([\w-]{1,80}, (?:rank=\d{1,9}, )?pid=[^()]{1,80}\)"
+    rb")(?: |(?<=:)|$)){1,3}"
+)
+"""Times with their zones, CRI's with the stream; syslog; Docker Compose; `kubectl --prefix`;
+torchrun's `--tee`; SkyPilot. Nothing that is printed begins like this.
+"""
+_USUAL = pattern(
+    rb"(?:(?P<label>\d{1,9}:)|(?P<number>\d{1,9}\t" + _TIME + rb")|(?P<quote>>)"
+    rb"|(?P<time>\[" + _TIME + rb"\]|" + _TIME + rb")"
+    rb"|(?P<pod>[a-z0-9]{1,40}(?:-[a-z0-9.]{1,40}){1,9} [a-z0-9]{1,40}(?:-[a-z0-9.]{1,40}){0,9})"
+    rb")(?:[ \t]|$)"
+)
+"""`srun --label`, consoles that number their lines, quotes, `ts`, stern: what is printed may begin
+like this, too.
+"""
+_ENOUGH = 20
+"""Lines in a row that begin alike, from the first on, of which none was printed so."""
+
+
+class Parted(NamedTuple):
+    """A line without what stands before it."""
+
+    lead: bytes
+    """What was added when it had been printed."""
+    prefix: bytes
+    """Ray's prefix, or torchrun's."""
+    text: bytes
+
+
+def printed(line: bytes) -> Parted:
+    """Return the parts of a line as it was printed."""
+    prefix = PREFIX.match(line)
+    if prefix is None:
+        return Parted(b"", b"", line)
+    return Parted(b"", prefix.group(), line[prefix.end() :])
+
+
+def certain_parts(line: bytes) -> Parted:
+    """Return the parts of a line by itself, whatever lines before it begin with."""
+    certain = _CERTAIN.match(line)
+    return _parted(line, certain.end() if certain is not None else 0)
+
+
+def _parted(line: bytes, at: int) -> Parted:
+    return printed(line[at:])._replace(lead=line[:at]) if at else printed(line)
+
+
+class LeadReader:
+    """Takes off the lines of one console what stands before them."""
+
+    def __init__(self) -> None:
+        self._usual: str | None = ""
+        """How all lines so far begin, None once one of the first began otherwise."""
+        self._lines = 0
+        """Lines that began so."""
+
+    def read(self, line: bytes) -> Parted:
+        """Return a line in its parts.
+
+        Args:
+            line: The line, from its beginning on and without colours.
+        """
+        certain = _CERTAIN.match(line)
+        at = certain.end() if certain is not None else 0
+        if self._usual is not None and line.strip():
+            at = self._read_usual(line, at)
+        return _parted(line, at)
+
+    def _read_usual(self, line: bytes, at: int) -> int:
+        """Return where the text begins behind what all lines begin with."""
+        found = _USUAL.match(line, at)
+        kind = found.lastgroup if found is not None else None
+        if self._lines == 0:
+            self._usual = kind
+        if found is not None and kind == self._usual:
+            self._lines += 1
+            return found.end()
+        if self._lines < _ENOUGH:
+            self._usual = None
+        return at
