@@ -171,6 +171,38 @@ async def test_every_word_on_the_screen_can_be_read(demo: Monitor, theme: str) -
             assert not set(unread(app)), keys
 
 
+async def test_sixteen_colours_stand_on_a_ground_of_their_own(demo: Monitor) -> None:
+    """On a light terminal they could not be read."""
+    app = showing(demo)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot)
+        app.theme = themes.PLAIN.name
+        await settle(pilot)
+        for keys in [
+            "f4",
+            "f2 space",
+            "slash k",
+            "escape escape ctrl+p",
+            "escape question_mark",
+            "escape C",
+            "escape m v",
+            "escape o",
+            "escape c",
+        ]:
+            await press(pilot, *keys.split())
+            assert not set(of_the_terminal(app)), keys
+
+
+def of_the_terminal(app: VerlApp) -> Iterator[str]:
+    """Yield what is on the screen in the terminal's own colour, or on its own ground."""
+    for strip in screen_strips(app):
+        for text, style, _ in strip:
+            ground = style and style.bgcolor
+            ink = style and style.color
+            if not ground or ground.is_default or (text.strip() and (not ink or ink.is_default)):
+                yield text
+
+
 def unread(app: VerlApp) -> Iterator[tuple[str, float]]:
     """Yield the words on the screen whose contrast is too low, and how low it is."""
     for strip in screen_strips(app):

@@ -53,6 +53,14 @@ class TerminalApp(KeyQueue[int]):
     """An app in a user's terminal, with the user's colours, keys and habits."""
 
     COMMANDS = {_action_search}  # noqa: RUF012 - as Textual declares it
+    DEFAULT_CSS = """
+    /* The ground of the theme, not the terminal's: on a light one its colours cannot be read. */
+    TerminalApp:ansi, TerminalApp:ansi Screen, TerminalApp:ansi Input {
+        background: $background;
+        color: $foreground;
+    }
+    TerminalApp:ansi Input > .input--placeholder { color: $foreground; }
+    """
     CSS = """
     /* A line, not a box: it covers what is looked at. */
     Toast { width: auto; max-width: 100%; padding: 0 1; margin: 0; }

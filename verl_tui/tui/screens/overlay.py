@@ -55,7 +55,6 @@ class Overlay(BufferedScreen[ScreenResultType], ModalScreen[ScreenResultType]):
         overflow: hidden hidden;
         /* Of what is behind nothing is seen: painting it would be half of the work. */
         background: $background;
-        &:ansi { background: ansi_default; }
         &.-apart { background: $background 60%; }
         &.-apart:ansi { background: transparent; }
         &.-line > *, &.-pair > * { border: none; }

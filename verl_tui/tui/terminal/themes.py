@@ -127,7 +127,15 @@ PLAIN = Theme(
     variables={
         "ansi-background": "ansi_black",
         "ansi-foreground": "ansi_white",
+        "block-cursor-background": "ansi_white",
+        "block-cursor-foreground": "ansi_black",
+        "block-cursor-blurred-background": "ansi_white",
+        "block-cursor-blurred-foreground": "ansi_black",
+        "block-hover-background": "ansi_black",
+        "input-selection-background": "ansi_white",
+        "input-selection-foreground": "ansi_black",
         "text": "ansi_white",
+        "panel-lighten-2": "ansi_white",
         "text-muted": "ansi_white",
         "text-disabled": "ansi_white",
         "footer-foreground": "ansi_white",
@@ -138,10 +146,12 @@ PLAIN = Theme(
         "footer-item-background": "ansi_black",
         "scrollbar": "ansi_white",
         "scrollbar-background": "ansi_black",
+        "scrollbar-corner-color": "ansi_black",
     },
 )
-"""Colours that terminals of sixteen have; any other theme's would become those that happen to be
-nearest, white mostly. Without colours it does as well: what is chosen is reversed.
+"""Colours that terminals of sixteen have, on a ground of its own: the terminal's may be light. Any
+other theme's would become those that happen to be nearest, white mostly. Without colours it does as
+well: what is chosen is reversed.
 """
 OURS = (DARK, LIGHT, PLAIN)
 

@@ -49,7 +49,6 @@ class HelpScreen(BufferedScreen[None], ModalScreen[None]):
         align: center middle;
         /* The dashboard behind it would be blended row by row: half of the work. */
         background: $background;
-        &:ansi { background: ansi_default; }
         & > Container {
             width: 84;
             max-width: 100%;
