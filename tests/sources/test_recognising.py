@@ -135,6 +135,24 @@ def test_many_files_of_an_unknown_kind_are_not_all_opened(tmp_path):
     }
 
 
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize(
+    "text",
+    ["\0" * 5000 + STEPS, "\0" * 300_000 + STEPS, "(pid=1) \0 words\n" + STEPS, STEPS + "\0" * 500 + STEPS],
+    ids=["emptied beneath its writer", "emptied late", "one within", "a gap"],
+)  # fmt: skip
+def test_a_console_with_zero_bytes_is_a_console(tmp_path, text, named):
+    log = tmp_path / "train.log"
+    log.write_text(text)
+    assert names(log if named else tmp_path) == ["train.log"]
+
+
+def test_what_is_no_text_is_no_console_though_it_holds_a_step(tmp_path):
+    (tmp_path / "train.log").write_bytes(b"\x03\0\x0e\0" * 2000 + STEPS.encode())
+    (tmp_path / "archive.log").write_bytes(b"train.log" + b"\0" * 248 + b"ustar\0" + STEPS.encode())
+    assert names(tmp_path) == []
+
+
 def test_a_binary_file_is_refused_at_its_first_bytes(tmp_path, monkeypatch):
     (tmp_path / "core").write_bytes(bytes(range(256)) * 4096)
     asked = []

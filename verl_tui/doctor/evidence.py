@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from verl_tui.secrets import hide
 from verl_tui.sources.discovery.beginning import beginning
 from verl_tui.sources.discovery.probing import DEEPEST
+from verl_tui.sources.files.binary import is_binary
 from verl_tui.sources.files.compressed import head, plain
 from verl_tui.sources.formats import FORMATS
 from verl_tui.sources.formats.console import decoder as console
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
     from verl_tui.sources.formats.format import Format
 
-_BINARY = 4096
-"""Bytes in which a zero byte tells a binary file."""
 _SHOWN = 100
 """Characters shown of a line."""
 _BYTES = 8
@@ -56,7 +55,7 @@ def _by_beginning(path: Path, begin: bytes, format: Format) -> str:
     if format.matches(path, b""):
         return f"its name: {one_line(path.name)}"
     name = "" if format.matches(path.with_name("a"), begin) else ", and its name"
-    if b"\0" in begin[:_BINARY]:
+    if is_binary(begin):
         return f"its first bytes: {begin[:_BYTES].hex(' ')}{name}"
     lines = begin.splitlines(keepends=True)
     low, high = 1, len(lines)

@@ -9,6 +9,7 @@ from verl_tui.sources.discovery.beginning import beginning
 from verl_tui.sources.discovery.found import FoundFile
 from verl_tui.sources.discovery.probing import reason_of
 from verl_tui.sources.files import rotated
+from verl_tui.sources.files.binary import is_binary
 from verl_tui.sources.files.compressed import plain
 from verl_tui.sources.formats import FORMATS, tutorial
 from verl_tui.sources.formats.console import decoder as console
@@ -71,7 +72,7 @@ class NamedFiles:
         look = _Look(status, begin[:_FIRST], format)
         if format is None and (before := self._before(path, look)) is not None:
             look = look._replace(format=before, inherited=True)
-        elif format is None and b"\0" not in begin.strip(b"\0"):
+        elif format is None and not is_binary(begin):
             look = look._replace(format=_assumed(path))
         format = look.format
         self._note(path, look)

@@ -22,6 +22,7 @@ from verl_tui.sources.discovery.name_classes import (
     is_worth_reporting,
     suffix_of,
 )
+from verl_tui.sources.files.binary import is_binary
 from verl_tui.sources.files.compressed import head, plain
 from verl_tui.sources.files.tail import opened
 from verl_tui.sources.formats import FORMATS, HEAD
@@ -272,7 +273,7 @@ class Probe:
         self, path: Path, inspection: _Inspection, begin: bytes, called: NameClass
     ) -> Recognised | None:
         inspection.begun = False
-        inspection.binary = b"\0" in begin.strip(b"\0") and len(begin) >= _START
+        inspection.binary = is_binary(begin) and len(begin) >= _START
         if len(begin) >= _START and not inspection.binary:
             begin, inspection.begun = beginning(path)
         if not begin.strip():

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from verl_tui.patterns import pattern
 from verl_tui.records import EventKind, Progress, Pulse
 from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
+from verl_tui.sources.files.binary import is_binary
 from verl_tui.sources.formats.console import collected, progress_lines
 from verl_tui.sources.formats.console import dicts as console_dicts
 from verl_tui.sources.formats.console import engine_addresses as console_engines
@@ -91,7 +92,7 @@ _ENOUGH = 3
 def matches(path: Path, head: bytes) -> bool:
     """Return whether the beginning of a text file looks like a training's console."""
     known = any(mark in head for mark in _KNOWN) or hinted(head) or hinted(collected.plain(head))
-    return known and b"\0" not in head[:1024]
+    return known and not is_binary(head)
 
 
 def is_sure(head: bytes) -> bool:
