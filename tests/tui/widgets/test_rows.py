@@ -66,3 +66,18 @@ async def test_other_rows_another_choice_and_another_theme_are_seen(framed: bool
             await pilot.pause()
             seen.append(cells(rows.render_lines(rows.outer_size.region)))
         assert [one != other for one, other in pairwise(seen)] == [True] * 5
+
+
+async def test_a_reversed_row_leaves_pictures_and_the_blanks_behind_them_as_they_are() -> None:
+    app = Painted()
+    async with app.run_test(size=(40, 24)) as pilot:
+        app.theme = "ansi-dark"
+        rows = app.query(Rows)[0]
+        row = [Segment(text) for text in (" name ", "▁▄█", " ", "last")]
+        rows.set_strips([Strip(row), Strip(row[:3])])
+        rows.focus()
+        for chosen, told in ((0, " name last" + " " * 26), (1, " name ")):
+            rows.chosen = chosen
+            await pilot.pause()
+            line = cells(rows.render_lines(rows.region))[chosen]
+            assert "".join(sign for sign, style in line if style.reverse) == told

@@ -12,7 +12,7 @@ import pytest
 from textual.app import App
 
 from verl_tui.rendering.charts import plotext_chart
-from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Mark
+from verl_tui.rendering.charts.chart_data import Alarm, ChartData, ChartLine, Mark
 from verl_tui.runs.pyramid import Pyramid
 from verl_tui.tui.widgets.zoomed_chart import ZoomedChart
 
@@ -210,3 +210,19 @@ async def test_ascii():
     async with app.run_test(size=(100, 30)) as pilot:
         await pilot.pause()
         assert "".join(app.lines).isascii()
+
+
+async def test_the_dot_at_the_end_has_the_colour_of_a_finding_that_holds():
+    values = [*[0.5] * 50, *[0.1] * 50]
+    app = Screen(ZoomedChart())
+    async with app.run_test(size=(80, 24)) as pilot:
+        for alarms, role in (
+            ((), "line"),
+            ((Alarm(2, 50),), "critical"),
+            ((Alarm(2, 50, 90),), "line"),
+        ):
+            app.chart.show(data_of(values, alarms=alarms))
+            await pilot.pause()
+            rows = app.chart.render_lines(app.chart.size.region)
+            (dot,) = [piece for row in rows for piece in row if "●" in piece.text]
+            assert dot.style.color == app.chart.role_style(role).color, alarms

@@ -15,6 +15,7 @@ from verl_tui.rendering.charts.band_shade import on_band, rows_in_band
 from verl_tui.rendering.charts.best_value import best_in
 from verl_tui.rendering.charts.braille import Glyph, fill_gaps, join
 from verl_tui.rendering.charts.cache import window_of
+from verl_tui.rendering.charts.chart_data import ALARM_ROLES
 from verl_tui.rendering.charts.downsample import beyond_edge
 from verl_tui.rendering.charts.joined_points import joined
 from verl_tui.rendering.charts.labels import beyond
@@ -167,13 +168,23 @@ class PlotextChart:
             ]
 
     def _letters(self, line: ChartLine, sign: str, drawn: Signal) -> list[Signal]:
-        """Return the letters that stand on a line and at its end."""
+        """Return the letters that stand on a line and at its end, or a dot that can be seen."""
         x, y = drawn.x, drawn.y
+        if x and not sign and line.kind == "line":
+            return [
+                Signal(self._role_at_end(line, drawn), self._symbols.single, x[-1:], y[-1:], [])
+            ]
         at = self._stamped(line, x)
-        if x and (sign or line.kind == "line"):
+        if x and sign:
             at.append(len(x) - 1)
-            sign = sign or self._symbols.single
         return [Signal(line.role, sign, [x[i] for i in at], [y[i] for i in at], [])] if at else []
+
+    def _role_at_end(self, line: ChartLine, drawn: Signal) -> str:
+        """Return the role that colours the end of a line: that of a finding about it, if any."""
+        end = drawn.x[-1], drawn.y[-1]
+        over = (one for one in reversed(self._signals) if one.role in ALARM_ROLES and one.x)
+        found = (one.role for one in over if (one.x[-1], one.y[-1]) == end)
+        return next(found, line.role) if line is self._data.main else line.role
 
     def _stamped(self, line: ChartLine, x: list[int] | list[float]) -> list[int]:
         """Return the first points in the dot columns at which a letter stands on a line."""

@@ -130,7 +130,7 @@ def row(
         end: Last step that reflects the current state of the run, None for all.
     """
     pin = ("*" if ascii_only else "★") if pinned else ""
-    pieces: Pieces = [(_fixed(pin, shown.mark, left=True), "pin")]
+    pieces: Pieces = [(_fixed(pin, shown.mark, left=True), "pin" if pinned else "name")]
     pieces += _name(key, shown.name, ascii_only=ascii_only)
     if series is None or not series.values:
         unknown = _fixed("..." if ascii_only else "…", shown.last)

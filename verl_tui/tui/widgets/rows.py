@@ -17,7 +17,7 @@ from verl_tui.tui.terminal.scrolling import ScrollingRows
 from verl_tui.tui.terminal.styles import RoleStyled
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from textual import events
     from textual.binding import BindingType
@@ -28,10 +28,16 @@ _BLOCKS = frozenset("▁▂▃▄▅▆▇█▏▎▍▌▋▊▉")
 """What bars and sparklines are made of."""
 
 
-def _upright(ground: Style, text: str) -> Style:
-    """Return what is laid under a text: reversed, a bar or a sparkline would show its opposite."""
-    picture = ground.reverse and not _BLOCKS.isdisjoint(text)
-    return Style(bgcolor=ground.bgcolor, bold=ground.bold) if picture else ground
+def _grounded(strip: Strip, ground: Style) -> Iterator[Segment]:
+    """Yield a row with a ground laid under it. A bar or a sparkline, with the blanks behind it, is
+    not reversed: that would show its opposite.
+    """
+    upright, picture = Style(bgcolor=ground.bgcolor, bold=ground.bold), False
+    for text, style, _ in strip:
+        picture = not _BLOCKS.isdisjoint(text) or (picture and not text.strip())
+        yield Segment(
+            text, (style or Style()) + (upright if picture and ground.reverse else ground)
+        )
 
 
 class Rows(ScrollingRows, RoleStyled, can_focus=True):
@@ -114,13 +120,7 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
         strip = strip.crop(0, width).extend_cell_length(width)
         ground = self.ground(at)
         if ground is not None:
-            strip = Strip(
-                [
-                    Segment(text, (style or Style()) + _upright(ground, text))
-                    for text, style, _ in strip
-                ],
-                width,
-            )
+            strip = Strip(_grounded(strip, ground), width)
         return strip.apply_style(self.role_style(""))
 
     def ground(self, at: int) -> Style | None:

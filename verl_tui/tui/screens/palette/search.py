@@ -95,7 +95,9 @@ class ActionSearch(Provider):
             return title.truncate(width, ellipsis=True)
         title = title.truncate(width - len(words) - _APART, ellipsis=True)
         gap = width - title.cell_length - len(words)
-        return Content.assemble(title, " " * gap, (words, "not bold $text-muted"))
+        # Of sixteen colours the chosen row's ground is one.
+        colour = "" if self.app.current_theme.ansi else " $text-muted"
+        return Content.assemble(title, " " * gap, (words, f"not bold{colour}"))
 
 
 def meant(query: str) -> Iterator[str]:
