@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import bz2
 import errno
+import lzma
 import os
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import pytest
 from log_reading import read_runs
 
 from verl_tui.sources.discovery.finder import Finder
-from verl_tui.sources.discovery.passed_over import PassedOver, sentences
+from verl_tui.sources.discovery.passed_over import PACKED, WIDE, PassedOver, sentences
 from verl_tui.sources.feed import Feed
 from verl_tui.sources.folders.checkpoint_folders import TRACKER
 from verl_tui.sources.formats.console import decoder as console
@@ -142,6 +144,16 @@ def test_samples_alone_are_a_run(tree):
     ("name", "data", "words"),
     [
         ("model.bin", bytes(range(256)) * 10, "is a binary file, not a log"),
+        (
+            "train.log.xz",
+            lzma.compress(CONSOLE.encode()),
+            "is compressed otherwise than by gzip: unpack it to have it read",
+        ),
+        (
+            "train.log",
+            CONSOLE.encode("utf-16"),
+            "is UTF-16, as PowerShell writes it: convert it to UTF-8 to have it read",
+        ),
     ],
 )
 def test_files_that_are_no_logs_say_so(tmp_path, name, data, words):
@@ -149,6 +161,21 @@ def test_files_that_are_no_logs_say_so(tmp_path, name, data, words):
     discovery = Finder([str(tmp_path / name)]).scan()
     assert discovery.problems == (f"{tmp_path / name}: {words}",)
     assert discovery.runs == ()
+
+
+def test_logs_that_must_be_unpacked_or_converted_are_passed_over_aloud(tmp_path):
+    (tmp_path / "train.log").write_text(CONSOLE)
+    packed = ("old.log.xz", "train.log.1.bz2")
+    (tmp_path / packed[0]).write_bytes(lzma.compress(CONSOLE.encode()))
+    (tmp_path / packed[1]).write_bytes(bz2.compress(CONSOLE.encode()))
+    (tmp_path / "windows.log").write_bytes(CONSOLE.encode("utf-16"))
+    (tmp_path / "weights.xz").write_bytes(lzma.compress(b"no log"))
+    passed = Finder([str(tmp_path)]).scan().passed
+    assert {Path(one.path).name: one.reason for one in passed} == {
+        packed[0]: PACKED,
+        packed[1]: PACKED,
+        "windows.log": WIDE,
+    }
 
 
 def test_what_is_missing_and_what_is_waited_for(tmp_path):

@@ -27,7 +27,13 @@ FINE, WRONG = 0, 1
 _MOST_LINES = 3
 """Unreadable lines named of each source, the last ones."""
 _USUAL = frozenset(
-    {passed_over.NO_LOG, passed_over.UNKNOWN, passed_over.UNSURE, passed_over.NO_STEP}
+    {
+        passed_over.NO_LOG,
+        passed_over.UNKNOWN,
+        passed_over.PACKED,
+        passed_over.UNSURE,
+        passed_over.NO_STEP,
+    }
 )
 """Reasons for which files are passed over without anything being wrong."""
 

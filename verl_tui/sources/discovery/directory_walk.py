@@ -146,7 +146,7 @@ class DirectoryWalk:
             kept = here.anchors if known.format.anchor else here.extras
             kept.append(FoundFile(path, known.format, sure=known.sure, title=known.title))
         elif self._is_unknown_log(written, path):
-            self.unknown[written] = passed_over.UNKNOWN
+            self.unknown[written] = passed_over.why_unknown(self._probe.first(written))
 
     def _is_unknown_log(self, written: Path, path: Path) -> bool:
         return (

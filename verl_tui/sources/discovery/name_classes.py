@@ -33,6 +33,8 @@ _LOGS = frozenset(
 ) | {""}
 _REPORTED = {".log", ".out", ".err", ".jsonl", ".wandb"}
 """Suffixes of files that are reported if their format is unknown: hardly any but logs have them."""
+_PACKED = {".bz2", ".xz", ".zst", ".lz4"}
+"""Suffixes of compressed files that are not read, but reported if they were logs."""
 _OTHERS = frozenset(
     [
         ".py",
@@ -193,5 +195,8 @@ def is_worth_reporting(name: str) -> bool:
 @lru_cache(maxsize=_CACHED_NAMES)
 def suffix_of(name: str) -> str:
     """Return a file's suffix without that of a rotation or a compression."""
+    stem, packed = os.path.splitext(name)  # noqa: PTH122 - quick
+    if packed.lower() in _PACKED and suffix_of(stem) in _REPORTED:
+        name = stem
     name = base(name) or name.lower().removesuffix(SUFFIX)
     return os.path.splitext(name)[1].lower()  # noqa: PTH122 - quick

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.sources.discovery import naming
+from verl_tui.sources.discovery import naming, passed_over
 from verl_tui.sources.discovery.beginning import beginning
 from verl_tui.sources.discovery.found import FoundFile
 from verl_tui.sources.discovery.probing import reason_of
@@ -77,7 +77,7 @@ class NamedFiles:
         format = look.format
         self._note(path, look)
         if format is None:
-            return Named(None, "is a binary file, not a log")
+            return Named(None, _no_log(begin))
         return Named(FoundFile(path, format, title=naming.title(begin)))
 
     def _before(self, path: Path, look: _Look) -> Format | None:
@@ -94,6 +94,12 @@ class NamedFiles:
         if before is not None and before.format is not look.format:
             self.changed.add(path)
         self._looks[path] = look
+
+
+def _no_log(begin: bytes) -> str:
+    """Return why a file that is no text cannot be read."""
+    why = passed_over.why_unknown(begin)
+    return "is a binary file, not a log" if why == passed_over.UNKNOWN else f"is {why}"
 
 
 def _assumed(path: Path) -> Format:

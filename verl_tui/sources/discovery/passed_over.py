@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.patterns import pattern
 from verl_tui.sources.discovery.naming import is_generic
+from verl_tui.sources.files import binary
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -31,6 +32,10 @@ _SPLITS = pattern(
 _DIGITS = pattern(r"\d+")
 
 UNKNOWN = "of no known format"
+PACKED = "compressed otherwise than by gzip: unpack it to have it read"
+WIDE = "UTF-16, as PowerShell writes it: convert it to UTF-8 to have it read"
+_PACKED = (b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18", b"PK\x03\x04")
+"""How bzip2, xz, zstd, lz4 and zip begin, as their specifications say."""
 UNSURE = "holds no step, unlike the log beside it"
 NO_STEP = "has no step so far, and no log beside it is said to be of it"
 NO_LOG = "no log in it"
@@ -41,6 +46,13 @@ class PassedOver(NamedTuple):
 
     path: str
     reason: str
+
+
+def why_unknown(begin: bytes) -> str:
+    """Return why a file of no known format cannot be read, by its first bytes."""
+    if begin.startswith(_PACKED):
+        return PACKED
+    return WIDE if begin.startswith(binary.WIDE) else UNKNOWN
 
 
 def is_data(path: Path, top: Path) -> bool:

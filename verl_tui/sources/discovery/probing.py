@@ -169,6 +169,11 @@ class Probe:
         inspection = self._inspections.get(path)
         return inspection.size if inspection is not None else 0
 
+    def first(self, path: Path) -> bytes:
+        """Return the first bytes of a file as they were when it was looked at, if they were."""
+        inspection = self._inspections.get(path)
+        return inspection.first if inspection is not None else b""
+
     def title(self, path: Path) -> str:
         """Return what a file of settings calls the experiment, empty if it does not."""
         try:

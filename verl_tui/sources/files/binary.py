@@ -8,6 +8,9 @@ _TEXT = bytes(one for one in range(256) if one >= 0x20 or one in b"\0\a\b\t\n\v\
 _ARCHIVE = b"ustar"
 """How an archive of texts says what it is."""
 
+WIDE = (b"\xff\xfe", b"\xfe\xff")
+"""The byte order marks of UTF-16, of which every other byte is zero."""
+
 
 def is_binary(data: bytes) -> bool:
     """Return whether the beginning of a file is that of no text.
@@ -15,6 +18,8 @@ def is_binary(data: bytes) -> bool:
     Zero bytes alone do not tell: a log that was emptied beneath its writer begins with as many as
     it had bytes, and a machine that has failed may leave some anywhere.
     """
+    if data.startswith(WIDE):
+        return True
     begin = data.lstrip(b"\0")[:_LOOKED_AT]
     if b"\0" not in begin:
         return False
