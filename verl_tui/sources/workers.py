@@ -16,6 +16,7 @@ from there as if the source had never been away.
 
 from __future__ import annotations
 
+import copyreg
 import io
 import os
 import pickle
@@ -288,11 +289,15 @@ def _answer(sources: dict[int, bytes | Source], number: int) -> bytes:
     return answer
 
 
-class _Pickler(pickle.Pickler):
-    """Writes modules, which formats are, by their names."""
+def _by_name(module: ModuleType) -> tuple[object, tuple[str]]:
+    """Return how to write a module, which formats are: by its name."""
+    return import_module, (module.__name__,)
 
-    def reducer_override(self, obj: Any) -> Any:
-        return (import_module, (obj.__name__,)) if isinstance(obj, ModuleType) else NotImplemented
+
+class _Pickler(pickle.Pickler):
+    """Writes modules, too."""
+
+    dispatch_table: ClassVar = {**copyreg.dispatch_table, ModuleType: _by_name}
 
 
 def packed(one: object) -> bytes:
