@@ -35,7 +35,7 @@ from verl_tui.sources.source import FileSource
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from verl_tui.records import Record, SourceStatus
     from verl_tui.sources.source import Source
@@ -289,17 +289,6 @@ def _answer(sources: dict[int, bytes | Source], number: int) -> bytes:
     return answer
 
 
-def _by_name(module: ModuleType) -> tuple[object, tuple[str]]:
-    """Return how to write a module, which formats are: by its name."""
-    return import_module, (module.__name__,)
-
-
-class _Pickler(pickle.Pickler):
-    """Writes modules, too."""
-
-    dispatch_table: ClassVar = {**copyreg.dispatch_table, ModuleType: _by_name}
-
-
 def packed(one: object) -> bytes:
     """Return an object as bytes, columns of numbers as they are.
 
@@ -307,8 +296,15 @@ def packed(one: object) -> bytes:
         Exception: It holds something that cannot be written down.
     """
     out = io.BytesIO()
-    _Pickler(out, pickle.HIGHEST_PROTOCOL).dump(one)
+    pickler = pickle.Pickler(out, pickle.HIGHEST_PROTOCOL)
+    pickler.dispatch_table = {**copyreg.dispatch_table, ModuleType: _by_name}
+    pickler.dump(one)
     return out.getvalue()
+
+
+def _by_name(module: ModuleType) -> tuple[Callable[[str], ModuleType], tuple[str]]:
+    """Return how to write a module, which formats are: by its name."""
+    return import_module, (module.__name__,)
 
 
 def unpacked(data: bytes) -> Any:

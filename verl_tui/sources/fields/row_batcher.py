@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from array import array
 from bisect import bisect_left
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.records import Event, EventKind, Histogram, MetricRows, Progress, Record, Restart
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
 
 _MOST_HELD = 10_000
@@ -268,9 +269,22 @@ def _columns(rows: Sequence[Sequence[float]]) -> tuple[array[float], ...]:
     return tuple([numbers[at::count] for at in range(count)])
 
 
+def packed(values: Collection[float]) -> array[float]:
+    """Return numbers as an array.
+
+    Raises:
+        struct.error: One is no number.
+        OverflowError: One is too large.
+    """
+    # An array takes twice as long to look at one value after the other.
+    return array("d", struct.pack(f"{len(values)}d", *values))
+
+
 def _numbers(values: Sequence[float]) -> array[float]:
+    if isinstance(values, array) and values.typecode == "d":
+        return values
     try:
-        return array("d", values)
+        return packed(values)
     except OverflowError:
         return array("d", map(_number, values))
 

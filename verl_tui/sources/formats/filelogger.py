@@ -5,16 +5,16 @@ v0.6 and later).
 from __future__ import annotations
 
 import struct
-from array import array
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.sources.fields.jsonl import Flaw, JsonDecoder, first_object, flatten, integer
 from verl_tui.sources.fields.lists import histograms, split
-from verl_tui.sources.fields.row_batcher import MetricRow
+from verl_tui.sources.fields.row_batcher import MetricRow, packed
 from verl_tui.sources.formats.lines import LineParts, LineReader
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
+    from array import array
     from collections.abc import Iterable
     from pathlib import Path
 
@@ -67,8 +67,7 @@ class FileLoggerDecoder(JsonDecoder):
 def _numbers(data: dict[str, Any]) -> array[float] | None:
     """Return values as numbers, None where not all of them are."""
     try:
-        # Packed first, as an array takes twice as long to look at one value after the other.
-        return array("d", struct.pack(f"{len(data)}d", *data.values()))
+        return packed(data.values())
     except (struct.error, OverflowError):
         return None
 

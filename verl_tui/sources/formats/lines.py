@@ -121,12 +121,12 @@ class LineReader:
         """Have complete lines decoded together; return what stands behind them."""
         end = data.rfind(b"\n") + 1
         if end:
-            text = self._completed(data[:end])
+            text = self._completed(memoryview(data)[:end])
             self._batcher.add(decoder.decode_all(text, self._line + 1))
             self._line += text.count(b"\n")
         return data[end:]
 
-    def _completed(self, data: bytes) -> bytes:
+    def _completed(self, data: bytes | memoryview) -> bytes:
         """Return the end of a line, and what follows, with the line's beginning."""
         text = b"".join((*self._partial, data))
         self._drop_partial()
