@@ -8,6 +8,7 @@ import os
 import threading
 from typing import TYPE_CHECKING
 
+import orjson
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -318,3 +319,16 @@ def test_what_has_not_changed_is_not_opened(
     log.look()
     assert not log.read_on()
     assert log.problem is None
+
+
+def test_a_line_that_a_collector_keeps_is_shown_as_it_was_printed(tmp_path: Path) -> None:
+    path = tmp_path / "c0ffee-json.log"
+    printed = ["\x1b[36m(Task pid=1)\x1b[0m begins\n", "10%|# | 1/10\r20%|# | 2/10\x1b]0;t\x07\n"]
+    path.write_bytes(
+        b"".join(
+            orjson.dumps({"log": line, "stream": "stdout", "time": "2026-11-20T10:00:00Z"}) + b"\n"
+            for line in printed
+        )
+    )
+    lines = block(opened(path), 0).lines
+    assert [line.text for line in lines] == ["(Task pid=1) begins", "20%|# | 2/10"]

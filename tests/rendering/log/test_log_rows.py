@@ -94,11 +94,6 @@ def test_what_a_line_is(line: str, tag: str, kind: LineKind) -> None:
             "TaskRunner",
         ),
         ("(task, pid=3283) Traceback (most recent call last):", "(task, pid=3283) Trace", ""),
-        (
-            '{"log":"Traceback (most recent call last):\\n","time":"2026-11-20T10:00:00Z"}',
-            "Traceback (most recent call last):",
-            "",
-        ),
     ],
 )
 def test_a_line_that_a_container_keeps_is_what_was_printed(line: str, text: str, tag: str) -> None:

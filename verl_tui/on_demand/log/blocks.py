@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
+from verl_tui.sources.formats.console.collected import printed_line
 from verl_tui.text import safe, strip_ansi
 
 if TYPE_CHECKING:
@@ -129,10 +130,15 @@ def lines_of(
         found = data.find(b"\n", start - base)
         stop = found + 1 + base if found >= 0 else file.line_end(base + len(data))
         stop = stop if stop > 0 else start + _FAR
-        whole = data[start - base : stop - base]
+        whole = _printed(data[start - base : stop - base])
         if worth is None or len(whole) > WINDOW or stop - base > len(data) or worth(whole):
             yield from _decoded(file, start, stop, whole)
         start = stop
+
+
+def _printed(line: bytes) -> bytes:
+    """Return a line as it was printed; one that is shown in part is left as it is."""
+    return printed_line(line) if len(line) <= WINDOW else line
 
 
 def _decoded(file: LogFile, start: int, end: int, data: bytes) -> Iterator[LogLine]:

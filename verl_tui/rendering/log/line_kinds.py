@@ -11,7 +11,6 @@ from verl_tui.patterns import pattern
 from verl_tui.records import EventKind
 from verl_tui.rendering.text.search import needle
 from verl_tui.sources.formats.console import events as console_events
-from verl_tui.sources.formats.console.collected import printed_line
 from verl_tui.sources.formats.console.leads import certain_parts
 from verl_tui.sources.formats.console.step_lines import STEP
 from verl_tui.text import strip_ansi
@@ -71,7 +70,6 @@ class ParsedLine(NamedTuple):
 @lru_cache(4096)
 def split_line(line: str) -> ParsedLine:
     """Split a line into its parts."""
-    line = printed_line(line)
     lead, prefix, data = certain_parts(line.encode("utf-8", "replace"))
     tag, text = "", line
     if prefix:

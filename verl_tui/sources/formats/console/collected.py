@@ -57,12 +57,10 @@ def plain(head: bytes) -> bytes:
     return b"".join(one.text.removesuffix(b"\n") + b"\n" for one in entries)
 
 
-def printed_line(line: str) -> str:
+def printed_line(line: bytes) -> bytes:
     """Return a line as it was printed, if a collector keeps it with its time."""
-    entry = _entry(line.encode("utf-8", "replace")) if line.startswith('{"') else None
-    if entry is None or entry.time is None:
-        return line
-    return entry.text.decode("utf-8", "replace").rstrip("\n")
+    entry = _entry(line) if line.startswith(b'{"') else None
+    return line if entry is None or entry.time is None else entry.text
 
 
 class CollectedDecoder:
