@@ -284,7 +284,8 @@ def trend(values: Sequence[float], drawn: tuple[float, float] | None = None) -> 
     Compares the medians of the newer and the older half of the last `TREND_POINTS` values with how
     much neighbours differ, so that neither one outlier nor ordinary noise turns the arrow. The very
     last values count instead where they lie clearly on the other side of the older half, or have
-    gone back to it: the newer half holds what was before a collapse.
+    gone back to it: the newer half holds what was before a collapse. Where only the last one has,
+    there is no trend to be told: the arrow stands beside that value.
 
     Args:
         values: A series.
@@ -300,13 +301,22 @@ def trend(values: Sequence[float], drawn: tuple[float, float] | None = None) -> 
     change, since = median(values[half:]) - older, median(values[-_NEWEST:]) - older
     noise = median(map(abs, map(sub, values[1:], values)))
     floor = _least_change(values, drawn)
-    if change * since < 0 and abs(since) > max(noise * 2, floor):
-        change = since
-    elif abs(since) < abs(change) / 4 and abs(since - change) > max(noise * 2, floor):
-        change = since - change
+    change = _told(change, since, values[-1] - older, clear=max(noise * 2, floor))
     if abs(change) <= max(noise * 0.7, floor):
         return 0
     return 1 if change > 0 else -1
+
+
+def _told(change: float, since: float, last: float, *, clear: float) -> float:
+    """Return the change from the older half to the newer one, or what the very last values say
+    where they clearly tell of something else; none where only the last one does.
+    """
+    if change * since < 0 and abs(since) > clear:
+        return since
+    if abs(since) < abs(change) / 4 and abs(since - change) > clear:
+        return since - change
+    belied = change * last < 0 or abs(last) < abs(change) / 4
+    return 0.0 if belied and abs(last - change) > clear else change
 
 
 def _least_change(quarters: list[float], drawn: tuple[float, float] | None) -> float:
