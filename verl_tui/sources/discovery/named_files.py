@@ -24,6 +24,15 @@ _FIRST = 256
 """Bytes by which a file is known to be the same."""
 
 
+_QUOTES = {
+    ".ipynb": "a notebook",
+    ".html": "a web page",
+    ".htm": "a web page",
+    ".cast": "a recording of a terminal",
+}
+"""Files that quote what was printed in signs of their own: some of each line would be lost."""
+
+
 class Named(NamedTuple):
     """What came of a file that the user named."""
 
@@ -61,6 +70,8 @@ class NamedFiles:
 
     def recognise(self, path: Path) -> Named:
         """Return a file with its format, or why it cannot be read."""
+        if (kind := _QUOTES.get(path.suffix.lower())) is not None:
+            return Named(None, f"is {kind}, not a log: save what was printed as text")
         part = rotated.newest_part(path)
         try:
             begin, status = beginning(part).data, part.stat()
@@ -68,6 +79,9 @@ class NamedFiles:
             return Named(None, reason_of(error))
         if not begin.strip():
             return Named(None, "empty so far", wait=True)
+        return self._by_beginning(path, begin, status)
+
+    def _by_beginning(self, path: Path, begin: bytes, status: os.stat_result) -> Named:
         format = next((one for one in FORMATS if one.matches(plain(path), begin)), None)
         look = _Look(status, begin[:_FIRST], format)
         if format is None and (before := self._before(path, look)) is not None:
