@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 class Tiles(ContainedWidget, Container):
     """Shows the first of its children in tiles; the others are out of sight."""
 
-    BLANK = True
-    """It has nothing of its own to draw: the ground is blank."""
     DEFAULT_CSS = "Tiles { height: 1fr; }"
 
     def __init__(self, fit: Callable[[Size], Sequence[tuple[int, int, int, int]]]) -> None:
