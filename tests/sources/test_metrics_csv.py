@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from log_reading import feed_in_pieces, read_run, values
+from log_reading import feed_in_pieces, own_keys, read_run, values
 
 from verl_tui.exporters.csv import export
 from verl_tui.sources.formats import metrics_csv
@@ -130,3 +130,30 @@ def test_a_real_one_value_for_value() -> None:
         key = metrics_csv.slashed(column)
         if column != "step":
             assert values(run, key) == truth, column
+
+
+def test_a_chart_saved_at_wandb_has_the_metrics_own_names(tmp_path: Path) -> None:
+    path = tmp_path / "wandb_export.csv"
+    head = [f"my - run - critic/score/mean{bound}" for bound in ("", "__MIN", "__MAX")]
+    path.write_text(f'"Step","{head[0]}","{head[1]}","{head[2]}"\n"3","0.5","0.25","1"\n')
+    run = read_run(path)
+    assert values(run, "critic/score/mean") == {3: 0.5}
+    assert len(run.keys) == 1
+    note = run.sources[str(path)].status.note
+    assert note is not None
+    assert "__MIN, __MAX) are left out" in note
+
+
+def test_a_chart_of_several_runs_keeps_their_names(tmp_path: Path) -> None:
+    path = tmp_path / "wandb_export.csv"
+    path.write_text("Step,a - reward,a - reward__MIN,b - reward,b - reward__MIN\n3,0.5,0.5,1,1\n")
+    assert own_keys(read_run(path)) == {"a - reward", "b - reward"}
+
+
+def test_a_chart_saved_in_tensorboard_is_named_by_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "run-x-tag-critic_score_mean.csv"
+    path.write_text("Wall time,Step,Value\n1795000000.5,3,0.5\n1795000060.5,4,0.75\n")
+    run = read_run(path)
+    assert values(run, "critic/score/mean") == {3: 0.5, 4: 0.75}
+    assert len(run.keys) == 1
+    assert run.last_record == 1795000060.5

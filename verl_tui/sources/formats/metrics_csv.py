@@ -2,26 +2,29 @@
 write them.
 
 Exporters that cannot write `/` in a name write `_`: names that verl is known to log get theirs
-back.
+back. W&B's charts are saved with the run's name before each metric's, TensorBoard's with the tag in
+the name of the file.
 """
 
 from __future__ import annotations
 
 import csv
 import math
+import re
 from typing import TYPE_CHECKING
 
 from verl_tui.metrics import slashed
+from verl_tui.patterns import pattern
 from verl_tui.records import Progress
 from verl_tui.sources.fields.jsonl import integer, unreadable
-from verl_tui.sources.fields.row_batcher import MetricRow
+from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
 from verl_tui.sources.fields.steps import TRAINED, StepTracker, step_fields
 from verl_tui.sources.formats.lines import LineParts, LineReader
 from verl_tui.text import safe
 from verl_tui.times import parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from verl_tui.records import Record
@@ -32,6 +35,15 @@ anchor = True
 
 _TIME = "time"
 """Column that may hold times as text, as the app writes them; a number there is a metric."""
+_OF_RUN = pattern(r"(?P<run>.+) - (?P<key>.+?)(?P<bound>__(?:MIN|MAX))?")
+"""A column of a chart saved at W&B: of each metric its value, and the least and the greatest of the
+steps that the chart draws as one.
+"""
+_WALL = "Wall time"
+_CHART = [_WALL, "Step", "Value"]
+"""Header of a chart saved in TensorBoard."""
+_TAG = pattern(r"(?:run-.*-)?tag-(?P<tag>.+)", re.IGNORECASE)
+"""Name of its file, without suffix."""
 _TRUTH = {"true": 1.0, "false": 0.0}
 _BOM = "\ufeff"
 
@@ -58,18 +70,28 @@ def _is_trained(name: str) -> bool:
 
 def reader(path: Path) -> LineReader:
     """Return a reader for one file."""
-    return LineReader(CsvDecoder())
+    return LineReader(CsvDecoder(tag=_tag(path)))
+
+
+def _tag(path: Path) -> str:
+    found = _TAG.fullmatch(path.stem)
+    return found["tag"] if found is not None else ""
 
 
 class CsvDecoder:
     """Decodes rows by the header that the file begins with."""
 
-    def __init__(self, header: Sequence[str] = ()) -> None:
+    def __init__(self, header: Sequence[str] = (), *, tag: str = "") -> None:
         """Begin a file.
 
         Args:
             header: Its header, where it is known already.
+            tag: TensorBoard's name of the metric, if the file is called after one.
         """
+        self.tag = tag
+        """TensorBoard's name of the metric."""
+        self._bounds: frozenset[str] = frozenset()
+        """Columns of the least and greatest values."""
         self._header: list[str] | None = None
         self._names: list[str] = []
         self._metrics: frozenset[str] = frozenset()
@@ -88,8 +110,9 @@ class CsvDecoder:
 
     @property
     def note(self) -> str | None:
-        """Say how many steps were counted."""
-        return self._place.note
+        """Say how many steps were counted, and what was left out."""
+        bounds = "W&B's columns of least and greatest values (__MIN, __MAX) are left out"
+        return joined_notes(self._place.note, bounds if self._bounds else None)
 
     @property
     def counts_steps(self) -> bool:
@@ -129,8 +152,7 @@ class CsvDecoder:
             raise ValueError(f"no step in column {self._names.index(steps[0]) + 1}")
         row |= {name: _whole(row[name]) for name in steps}
         step = self._place.of(row, self._where, keys=numbers)
-        time = parse_time(row[_TIME]) if _TIME in row else None
-        return MetricRow(step, tuple(numbers), tuple(numbers.values()), time)
+        return MetricRow(step, tuple(numbers), tuple(numbers.values()), _time(row))
 
     def last(self, line: bytes, number: int) -> Sequence[MetricRow | Record] | None:  # noqa: ARG002
         """Return None: a row without an end may lack digits of its last number."""
@@ -142,9 +164,10 @@ class CsvDecoder:
         return ()
 
     def _begin(self, fields: list[str]) -> None:
-        self._header, self._names = fields, _names(fields)
+        self._header, self._names = fields, _names(_charted(fields, self.tag))
         self._where = step_fields(self._names)
-        self._metrics = frozenset(self._names) - self._where.no_metrics
+        self._bounds = frozenset(_names(_bounds(fields)))
+        self._metrics = frozenset(self._names) - self._where.no_metrics - self._bounds - {_WALL}
         self._place = StepTracker()
 
     def _total_change(self) -> Sequence[Record]:
@@ -165,6 +188,32 @@ def _fields(line: bytes) -> list[str]:
 def _names(header: Iterable[str]) -> list[str]:
     """Return the names of a header's columns as metrics."""
     return [slashed(safe(field.strip(), 200)) for field in header]
+
+
+def _time(row: Mapping[str, str]) -> float | None:
+    """Return when a row was written, as it states it."""
+    return parse_time(row.get(_TIME)) or parse_time(_number(row.get(_WALL, "")))
+
+
+def _charted(header: list[str], tag: str) -> list[str]:
+    """Return a header without what saving a chart adds to the names of metrics."""
+    if tag and header == _CHART:
+        return [*header[:2], tag]
+    return _of_one_run(header) if _bounds(header) else header
+
+
+def _of_one_run(header: list[str]) -> list[str]:
+    """Return the metrics' own names, if all columns are of the same run."""
+    columns = [found for field in header[1:] if (found := _OF_RUN.fullmatch(field)) is not None]
+    if len(columns) < len(header) - 1 or len({one["run"] for one in columns}) > 1:
+        return header
+    return [header[0], *(one["key"] + (one["bound"] or "") for one in columns)]
+
+
+def _bounds(header: Iterable[str]) -> list[str]:
+    """Return the names of the columns of least and greatest values, if a chart of W&B has any."""
+    columns = filter(None, map(_OF_RUN.fullmatch, header))
+    return [name for one in columns if one["bound"] for name in (one[0], one["key"] + one["bound"])]
 
 
 def _whole(field: str) -> str:
@@ -193,10 +242,15 @@ def _number(field: str) -> float | None:
 class _CsvParts(LineParts):
     """Reads rows by the header at the beginning of their file."""
 
+    def opening(self, path: Path) -> LineReader:
+        """Return a fresh reader."""
+        return reader(path)
+
     def reader(self, opening: LineReader, at: int) -> LineReader:  # noqa: ARG002
         """Return a fresh reader that knows the header."""
         known = opening.decoder
-        return LineReader(CsvDecoder(known.header if isinstance(known, CsvDecoder) else ()))
+        assert isinstance(known, CsvDecoder)
+        return LineReader(CsvDecoder(known.header, tag=known.tag))
 
 
 parts = _CsvParts(CsvDecoder)
