@@ -32,6 +32,7 @@ from verl_tui.replay import Playback, Recording
 from verl_tui.tui.app import VerlApp
 from verl_tui.tui.frame import screen_svg, settled
 from verl_tui.tui.replay_app import ReplayApp
+from verl_tui.tui.terminal.themes import PLAIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,6 +55,8 @@ class Picture:
     keys: tuple[str, ...] = ()
     devices: int = 4
     """GPUs of the machine in the picture."""
+    theme: str = ""
+    """Name of its theme, empty for the usual one."""
 
 
 PICTURES = (
@@ -67,6 +70,8 @@ PICTURES = (
     Picture("metrics", (140, 36), ("1", "m")),
     Picture("compare", (110, 30), ("f2", "space", "j", "space", "j", "space", "C")),
     Picture("log", (110, 30), ("1", "l")),
+    Picture("sixteen", (100, 30), ("2",), theme=PLAIN.name),
+    Picture("light", (100, 30), ("2",), theme="textual-light"),
     Picture("gpus", (110, 30), ("2", "f5"), devices=8),
 )
 
@@ -176,6 +181,7 @@ async def _frames(app: ReplayApp, playback: Playback) -> list[Frame]:
 async def _frame(app: VerlApp, picture: Picture) -> str:
     async with app.run_test(size=picture.size) as pilot:
         await pilot.pause()
+        app.theme = picture.theme or app.theme
         for key in picture.keys:
             await settled(pilot, app.browser)
             await pilot.press(key)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from verl_tui.config import Config
 from verl_tui.rendering.session.preferences import StateFile, UserState
 from verl_tui.rendering.text import run_colours
 from verl_tui.rendering.text.family_colours import FAMILIES
+from verl_tui.tui.frame import screen_svg
 from verl_tui.tui.terminal import themes
 
 if TYPE_CHECKING:
@@ -191,6 +193,19 @@ async def test_sixteen_colours_stand_on_a_ground_of_their_own(demo: Monitor) -> 
         ]:
             await press(pilot, *keys.split())
             assert not set(of_the_terminal(app)), keys
+
+
+async def test_a_picture_of_sixteen_colours_can_be_read(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await press(pilot)
+        app.theme = themes.PLAIN.name
+        await settle(pilot)
+        svg = screen_svg(app, "")
+    fills = {Color.parse(fill) for fill in re.findall(r"-r\d+ \{ fill: (#\w{6})", svg)}
+    black = Color.parse("#000000")
+    assert len(fills - {black}) > 4
+    assert all(themes.contrast(fill, black) >= themes.LEAST_OF_TEXT for fill in fills - {black})
 
 
 def of_the_terminal(app: VerlApp) -> Iterator[str]:

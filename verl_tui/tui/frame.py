@@ -6,6 +6,8 @@ from html import unescape
 from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
+from rich.terminal_theme import SVG_EXPORT_THEME
+from textual.color import Color
 
 from verl_tui.patterns import pattern
 from verl_tui.tui.terminal.output import screen_rows
@@ -18,6 +20,14 @@ if TYPE_CHECKING:
 
     from verl_tui.on_demand.samples import SampleBrowser
 
+_COLOUR = pattern("#[0-9a-f]{6}")
+_SIXTEEN = (
+    ("#000000", "#e05561", "#4ec96f", "#d7a03c", "#5c8dff", "#c678dd", "#35b5c5", "#d9d9d9"),
+    ("#808080", "#ff7b72", "#7ee787", "#f2cc60", "#79a8ff", "#e5a3ff", "#6fe3f5", "#ffffff"),
+)
+"""The colours of a terminal of sixteen in pictures, dark and bright: each can be read on black.
+Those that Rich draws with cannot.
+"""
 _BRAILLE = pattern("[\u2801-\u28ff]")
 _PATIENCE = 100
 _TEXT = pattern(r'(<text [^>]*?textLength=")([\d.]+)("[^>]*>)([^<]*)(</text>)')
@@ -46,6 +56,7 @@ def screen_svg(app: App[Any], title: str) -> str:
     Rich gives every character the width of one cell; Chinese text would be squeezed to half its
     width.
     """
+    inks = _inks() if app.current_theme.ansi else {}
 
     def widen(found: re.Match[str]) -> str:
         text, shown = unescape(found[4]), found[4]
@@ -57,4 +68,12 @@ def screen_svg(app: App[Any], title: str) -> str:
         length = float(found[2]) / len(text) * cell_len(text)
         return f"{found[1]}{length:.1f}{found[3]}{shown}{found[5]}"
 
-    return _TEXT.sub(widen, app.export_screenshot(title=title))
+    svg = _TEXT.sub(widen, app.export_screenshot(title=title))
+    return _COLOUR.sub(lambda found: inks.get(found[0], found[0]), svg) if inks else svg
+
+
+def _inks() -> dict[str, str]:
+    """Return what stands in a picture for each colour of a terminal of sixteen."""
+    drawn = SVG_EXPORT_THEME.ansi_colors
+    ours = [ink for inks in _SIXTEEN for ink in inks]
+    return {Color(*drawn[at]).hex.lower(): ink for at, ink in enumerate(ours)}
