@@ -9,6 +9,7 @@ import unicodedata
 from contextlib import redirect_stderr, redirect_stdout
 from typing import TYPE_CHECKING, NamedTuple
 from xml.etree import ElementTree
+from zipfile import ZipFile
 
 from verl_tui.cli import main
 
@@ -36,6 +37,8 @@ COMMANDS = (
     "check PATH --debug-log OUT.txt", "check ODD", "check PATH --against ODD", "doctor ODD", "get runs ODD",
     "get state PATH --run ODD", "get metrics RUN --metric ODD", "get log RUN --grep ODD[", "compare PATH --baseline ODD",
     "check PATH --best-by ODD", "export csv PATH -o ODD/x/y.csv", "report PATH -o OUT.ODD", "check --ODD", "ODD",
+    "bundle RUN --yes --keep-names --lines 5 -o OUT.zip", "bundle ODD --list", "notify --show PATH --preset feishu",
+    "check PATH --config ODD", "config --config ODD", "guide --config ODD", "help ODD", "bundle PATH --run ODD --list",
 )  # fmt: skip
 """Words of command lines: PATH is a folder of runs, RUN one of them, OUT something to write, ODD
 what a terminal would obey.
@@ -93,6 +96,17 @@ def _hold(command: str, answer: Answer, scratch: Path) -> None:
             _hold_text(file.name, text)
             if file.suffix == ".svg":
                 ElementTree.fromstring(text)
+        elif file.suffix == ".zip":
+            _hold_archive(file)
+
+
+def _hold_archive(file: Path) -> None:
+    with ZipFile(file) as archive:
+        for name in archive.namelist():
+            _hold_text("name in the archive", name)
+            if name.startswith("/") or ".." in name.split("/"):
+                raise BrokenError(f"a name out of the archive: {name}")
+            _hold_text(name, archive.read(name).decode("utf-8"))
 
 
 def _refused(word: str) -> None:
