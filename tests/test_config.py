@@ -151,6 +151,34 @@ def test_a_directory_and_other_encodings_are_refused(tmp_path: Path) -> None:
         load_config(tmp_path / "latin.toml")
 
 
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("a = " + "[" * 100_000, "is not valid TOML: too deep"),
+        ("a = " + "1" * 5000, "is not valid TOML: .* integer"),
+        ("a = 1 # " + "x" * 2**20, "is too long for a configuration"),
+    ],
+    ids=["deep", "digits", "long"],
+)
+def test_what_no_configuration_looks_like_is_refused(tmp_path: Path, text: str, wrong: str) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=wrong):
+        load_config(path)
+
+
+def test_a_home_that_is_no_directory_holds_no_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    home.touch()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home))
+    monkeypatch.setenv("HOME", str(home))
+    assert load_config() == Config()
+    with pytest.raises(ConfigError, match="not a directory"):
+        load_config(home / "config.toml")
+
+
 def test_which_file_is_in_force(
     tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

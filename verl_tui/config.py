@@ -141,6 +141,10 @@ class Config:
             object.__setattr__(self, "guide", MappingProxyType({**self.guide, **limit}))
 
 
+_LONGEST = 2**20
+"""Bytes of a configuration: whoever names another file by mistake is not to wait for its end."""
+
+
 def config_path(path: Path | None = None) -> Path:
     """Return the configuration file in force.
 
@@ -172,20 +176,37 @@ def load_config(path: Path | None = None) -> Config:
     named = path is not None or bool(os.environ.get(ENVIRONMENT))
     path = config_path(path)
     try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError as error:
-        if not named:
+        return _config(path, _parsed(path))
+    except (FileNotFoundError, NotADirectoryError) as error:
+        if not named:  # users of services may have no home, or /dev/null for one
             return Config()
-        raise ConfigError(f"{path}: no such configuration file") from error
+        absent = isinstance(error, FileNotFoundError)
+        reason = "no such configuration file" if absent else "not a directory"
+        raise ConfigError(f"{path}: {reason}") from error
     except OSError as error:
         raise ConfigError(f"{path}: {(error.strerror or str(error)).lower()}") from error
+
+
+def _parsed(path: Path) -> Mapping[str, Any]:
+    """Return what a TOML file holds.
+
+    Raises:
+        OSError: The file cannot be read.
+        ConfigError: It is no TOML.
+    """
+    with path.open("rb") as file:
+        content = file.read(_LONGEST + 1)
+    if len(content) > _LONGEST:
+        raise ConfigError(f"{path}: is too long for a configuration")
+    try:
+        found: dict[str, Any] = tomllib.loads(content.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: is not UTF-8 text") from error
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except RecursionError as error:
+        raise ConfigError(f"{path}: is not valid TOML: too deep") from error
+    except ValueError as error:  # of a number that is too long, too
         raise ConfigError(f"{path}: is not valid TOML: {error}") from error
-    return _config(path, data)
+    return found
 
 
 def documented_defaults() -> str:
