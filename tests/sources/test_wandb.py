@@ -161,6 +161,17 @@ def test_the_trainers_step_is_the_step(tmp_path):
     assert found["train/global_step"][20] == ["20.0"]
 
 
+def test_several_calls_that_are_timed_within_a_step_are_averaged(tmp_path):
+    """TRL logs how long a function took at each call."""
+    calls = [history(at, {"profiling/generate": number}) for at, number in enumerate("12", 1)]
+    step = history(3, {"train/loss": "4", "train/global_step": "1"})
+    path = tmp_path / "run-x.wandb"
+    path.write_bytes(written([history(0, {"train/global_step": "1"}), *calls, step]))
+    run = read_run(path)
+    assert values(run, "profiling/generate") == {1: 1.5}
+    assert run.sources[str(path)].status.note is None
+
+
 def test_system_figures_stand_at_the_step_reached_and_are_no_progress(tmp_path):
     records = [
         stats(100.5, {"gpu.0.gpu": "10.0", "cpu": "1"}),

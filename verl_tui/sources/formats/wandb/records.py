@@ -153,7 +153,8 @@ class RecordDecoder:
         kept = {key: value for key, value in numbers.items() if not key.startswith("_")}
         yield from (Unreadable(self._number, one_line(flaw.reason), "") for flaw in parts.flaws)
         if kept and self._step is not None:
-            yield self._row(kept, "", time, progress=_is_step(kept))
+            done = _is_step(kept)
+            yield self._row(kept, "", time, measured=not done, progress=done)
             yield from histograms(parts.found, self._step)
 
     def _reach(self, numbers: Mapping[str, float], own: int | None) -> None:
