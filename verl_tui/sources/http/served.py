@@ -7,7 +7,6 @@ What cannot be reached is said with the reason and since when, and asked again, 
 from __future__ import annotations
 
 import threading
-from http import HTTPStatus
 from pathlib import Path
 from time import monotonic, time
 from typing import TYPE_CHECKING
@@ -143,6 +142,8 @@ class Poller:
         try:
             return self._endpoint(self.address.below(_METRICS), now)
         except NoAnswerError as error:
+            from http import HTTPStatus  # 5 ms, for an address only
+
             if error.status == HTTPStatus.NOT_FOUND:
                 raise NoAnswerError(
                     "is not a Prometheus server, and has no metrics at /metrics"
