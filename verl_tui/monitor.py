@@ -153,6 +153,13 @@ class Monitor:
         unreached = (one.sentence for one in self.unreached)
         return (*self.problems, *unreached, *self.waiting, *sentences(self.passed))
 
+    @property
+    def is_loading(self) -> bool:
+        """True until all that was found has been read; asked at each batch, so that it costs
+        nothing while there are files that have not been read at all.
+        """
+        return not self._read or self.loaded() < 1.0
+
     def loaded(self) -> float:
         """Return how much of what lies on disk has been read, 0..1."""
         size = read = 0

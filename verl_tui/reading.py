@@ -190,7 +190,7 @@ def refreshes(
                 monitor.apply(one, clock())
                 if monotonic() > until:
                     break
-            loaded = monitor.runs and monitor.loaded() >= 1.0 and not reading.waiting
+            loaded = monitor.runs and not monitor.is_loading and not reading.waiting
             if loaded and monotonic() - looked >= between:
                 looked = monotonic()
                 yield

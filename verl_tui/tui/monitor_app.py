@@ -190,7 +190,7 @@ class MonitorApp(TerminalApp):
 
     def _complete(self) -> bool:
         """Note how far loading is; return True if it has just ended, with something to show."""
-        was_loading, self._loading = self._loading, self._monitor.loaded() < 1.0
+        was_loading, self._loading = self._loading, self._monitor.is_loading
         if was_loading and not self._loading:
             # What was read stays: with many runs, a search for garbage in it delays a key by 50 ms.
             gc.freeze()
