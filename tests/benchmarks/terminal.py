@@ -80,18 +80,24 @@ class Terminal:
         self._over = False
 
     def read(self, seconds: float, until: Callable[[], bool] = lambda: False) -> bool:
-        """Take what comes for so long, or until a condition holds; tell whether it did."""
+        """Take what comes for so long, or until a condition holds; tell whether it did.
+
+        It is asked while nothing comes: a frame that has come in part shows what never was. Of a
+        slow link it is asked all the time.
+        """
         end = time.perf_counter() + seconds
         while (left := end - time.perf_counter()) > 0:
-            if until():
-                return True
             ready, _, _ = select.select([self._fd], [], [], min(left, 0.002))
+            if (self.rate or not ready) and until():
+                return True
             if not ready:
                 continue
             try:
                 data = os.read(self._fd, 256 if self.rate else 65536)
             except OSError:  # the other end is closed: the command is about to end
                 time.sleep(0.01)
+                if until():
+                    return True
                 continue
             self._take(data)
         return until()
