@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from terminal import Answer, Terminal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 APP = [sys.executable, "-m", "verl_tui"]
 METRICS = (
@@ -164,14 +164,29 @@ def _go_back(terminal: Terminal) -> None:
     raise AssertionError(f"no way back to the dashboard\n{terminal.text}")
 
 
-def measure_keys(folder: Path, count: int, times: int) -> tuple[dict[str, list[Answer]], float]:
-    """Return all answers with so many runs loaded, and the processor time that a key costs."""
+def measure_keys(
+    folder: Path,
+    count: int,
+    times: int,
+    tell: Callable[[str, list[Answer]], None] = lambda key, answers: None,
+) -> tuple[dict[str, list[Answer]], float]:
+    """Return all answers with so many runs loaded, and the processor time that a key costs.
+
+    Args:
+        folder: Where the runs are written.
+        count: How many there are.
+        times: How often a key is pressed.
+        tell: Called with each key and its answers as soon as they are known.
+    """
     names = write_runs(folder, count)
     terminal = Terminal([*APP, folder], SIZE)
     assert terminal.read(60, lambda: terminal.shows("step "))
     terminal.read(120, lambda: not terminal.shows("reading"))
     terminal.read(2)
-    figures = dict(answers(terminal, names, times))
+    figures: dict[str, list[Answer]] = {}
+    for key, taken in answers(terminal, names, times):
+        figures[key] = taken
+        tell(key, taken)
     work = at_work(terminal, b"]" * times)
     terminal.close()
     return figures, work
@@ -182,26 +197,34 @@ def undisturbed(answers: list[Answer]) -> list[float]:
     return [answer.first for answer in answers if not answer.disturbed]
 
 
-def main() -> None:
-    """Measure and print a table."""
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 200
-    figures: dict[int, dict[str, list[Answer]]] = {}
-    work: dict[int, float] = {}
-    for many, times in ((2, _BESIDE), (count, _TIMES)):
-        with tempfile.TemporaryDirectory() as folder:
-            figures[many], work[many] = measure_keys(Path(folder), many, times)
-    print(
-        f"| key, {count} runs | goal | median | p95 | of | two runs, median |\n|---|---|---|---|---|---|"
+def row(key: str, taken: list[Answer], beside: list[Answer]) -> str:
+    """Return a key's row of the table."""
+    counted, alone = undisturbed(taken), undisturbed(beside)
+    of = f"{len(counted)} of {len(taken)}"
+    if len(counted) < 2:
+        return f"| {key} | p95 {_GOAL} | | | {of} | |"
+    worst = quantiles(counted, n=20, method="inclusive")[-1]
+    with_two = f"{median(alone):.0f} ms" if alone else ""
+    return (
+        f"| {key} | p95 {_GOAL} | {median(counted):.0f} ms | {worst:.0f} ms | {of} | {with_two} |"
     )
-    for key, taken in figures[count].items():
-        counted, alone = undisturbed(taken), undisturbed(figures[2].get(key, []))
-        worst = quantiles(counted, n=20, method="inclusive")[-1]
-        beside = f"{median(alone):.0f} ms" if alone else ""
-        of = f"{len(counted)} of {len(taken)}"
-        print(
-            f"| {key} | p95 {_GOAL} | {median(counted):.0f} ms | {worst:.0f} ms | {of} | {beside} |"
-        )
-    print(f"\n`]`, processor time: {work[count]:.0f} ms a key; with two runs {work[2]:.0f} ms")
+
+
+def main() -> None:
+    """Measure, and print a table row by row: with two hundred runs it takes some minutes."""
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    print(f"two runs first, then {count}", file=sys.stderr, flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        two, work_of_two = measure_keys(Path(folder), 2, _BESIDE)
+    print(f"| key, {count} runs | goal | median | p95 | of | two runs, median |", flush=True)
+    print("|---|---|---|---|---|---|", flush=True)
+
+    def tell(key: str, taken: list[Answer]) -> None:
+        print(row(key, taken, two.get(key, [])), flush=True)
+
+    with tempfile.TemporaryDirectory() as folder:
+        _, work = measure_keys(Path(folder), count, _TIMES, tell)
+    print(f"\n`]`, processor time: {work:.0f} ms a key; with two runs {work_of_two:.0f} ms")
 
 
 if __name__ == "__main__":
