@@ -195,6 +195,20 @@ async def test_sixteen_colours_stand_on_a_ground_of_their_own(demo: Monitor) -> 
             assert not set(of_the_terminal(app)), keys
 
 
+async def test_without_colours_the_chosen_command_stands_out(
+    demo: Monitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    app = showing(demo)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, "ctrl+p", "down")
+        marked = [
+            {text.strip() for text, style, _ in strip if style and style.underline}
+            for strip in screen_strips(app)
+        ]
+    assert [words for words in marked if "All metrics" in words]
+
+
 async def test_a_picture_of_sixteen_colours_can_be_read(demo: Monitor) -> None:
     app = showing(demo)
     async with app.run_test(size=(100, 30)) as pilot:

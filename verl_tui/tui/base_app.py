@@ -60,6 +60,10 @@ class TerminalApp(KeyQueue[int]):
         color: $foreground;
     }
     TerminalApp:ansi Input > .input--placeholder { color: $foreground; }
+    /* Textual reverses no option. */
+    TerminalApp:nocolor OptionList > .option-list--option-highlighted {
+        text-style: bold underline;
+    }
     """
     CSS = """
     /* A line, not a box: it covers what is looked at. */
