@@ -36,7 +36,7 @@ class Ticking(VerlApp):
             before = perf_counter()
             await asyncio.sleep(_WAKE)
             late.append(perf_counter() - before - _WAKE)
-            if self._loading is False and self._monitor.runs and most > 30:
+            if self._loading is False and self.monitor.runs and most > 30:
                 break
         seconds = perf_counter() - began
         Path(sys.argv[2]).write_text(

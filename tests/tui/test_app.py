@@ -54,8 +54,11 @@ from verl_tui.tui.widgets.plot import Plot
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from textual.pilot import Pilot
 
     from verl_tui.monitor import Monitor, News
     from verl_tui.reading import NewsSource
@@ -326,8 +329,8 @@ async def test_a_zoomed_chart_grows_with_its_run(tmp_path: Path) -> None:
         assert "2.5" in lines(app)[0]
         (name,) = names(app)
         table = next(batch for batch in _batches(name, 31, 7.25))
-        app._monitor.apply(table, NOW)
-        app._tick()
+        app.monitor.apply(table, NOW)
+        app.tick()
         await settle(pilot)
         assert "7.25" in lines(app)[0]
 
@@ -349,6 +352,15 @@ def _batches(name: str, step: int, reward: float) -> list[Batch]:
 # -- when it draws ---------------------------------------------------------------------------------
 
 
+async def frames_of_ticks(app: VerlApp, pilot: Pilot[int], frames: Counter[str]) -> int:
+    """Return how many frames are drawn while time passes."""
+    frames.clear()
+    for _ in range(3):
+        app.tick()
+        await settle(pilot)
+    return frames["frames"]
+
+
 async def test_nothing_new_draws_nothing(demo: Monitor, monkeypatch: pytest.MonkeyPatch) -> None:
     frames = count_frames(monkeypatch)
     app = showing(demo)
@@ -359,11 +371,7 @@ async def test_nothing_new_draws_nothing(demo: Monitor, monkeypatch: pytest.Monk
                 await pilot.resize_terminal(*size)
             await quiet(pilot)
             assert frames["frames"] > 0
-            frames.clear()
-            for _ in range(3):
-                app._tick()
-                await settle(pilot)
-            assert frames["frames"] == 0, size
+            assert await frames_of_ticks(app, pilot, frames) == 0, size
             await press(pilot, "right_square_bracket")
             assert frames["frames"] > 0, size
 
@@ -384,13 +392,9 @@ async def test_nothing_new_draws_nothing_on_any_screen(
         for key in keys:
             await press(pilot, key)
             assert app.screen is not dashboard(app), key
-            app._tick()
+            app.tick()
             await quiet(pilot)
-            frames.clear()
-            for _ in range(3):
-                app._tick()
-                await settle(pilot)
-            assert frames["frames"] == 0, key
+            assert await frames_of_ticks(app, pilot, frames) == 0, key
             await press(pilot, "escape")
 
 
@@ -407,7 +411,7 @@ async def test_the_dashboard_waits_behind_a_screen(
         await press(pilot, key)
         before = lines(app)[0]
         frames.clear()
-        dashboard(app).show(app._view(NOW + 7200))
+        dashboard(app).show(app.view_at(NOW + 7200))
         await settle(pilot)
         assert frames["frames"] == 0
         app._shown_at = NOW + 7200
@@ -425,7 +429,7 @@ async def test_a_painting_that_waits_does_not_break_the_pause(
         app._painted = monotonic()
         app._soon()
         await press(pilot, "p")
-        app._monitor.apply(_batches("a", 77, 1.0)[0], NOW)
+        app.monitor.apply(_batches("a", 77, 1.0)[0], NOW)
         await pilot.pause(0.1)
         assert "step 77" not in text(app)
         await press(pilot, "p")
@@ -479,7 +483,7 @@ async def test_a_truncated_file_begins_a_new_segment(tmp_path: Path) -> None:
         await until(pilot, lambda: "step 30" in text(app))
         log.write_text(records(11, 12, reward_mean=9.75), encoding="utf-8")
         await until(pilot, lambda: "step 12" in lines(app)[0])
-        run = app._monitor.runs["a"]
+        run = app.monitor.runs["a"]
         series = run.series("rollout/reward_mean")
         assert series is not None
         assert list(series.steps) == list(range(1, 31))
@@ -492,14 +496,14 @@ async def test_a_failing_source_hides_nothing_of_the_good_one(tmp_path: Path) ->
     other = write_run(tmp_path, "b", 2000)
     app = live(tmp_path)
     async with app.run_test(size=(120, 40)) as pilot:
-        await until(pilot, lambda: [run.step for run in app._monitor.runs.values()] == [30, 2000])
+        await until(pilot, lambda: [run.step for run in app.monitor.runs.values()] == [30, 2000])
         other.unlink()
         other.mkdir()
         with log.open("a") as file:
             file.write(records(31, 33))
         await until(
             pilot,
-            lambda: any(state.status.problem for state in app._monitor.runs["b"].sources.values()),
+            lambda: any(state.status.problem for state in app.monitor.runs["b"].sources.values()),
         )
         await until(pilot, lambda: "step 33" in lines(app)[0] and "reading" not in text(app))
         await press(pilot, "right_square_bracket", "i")
@@ -552,9 +556,9 @@ async def test_r_reads_everything_again(tmp_path: Path) -> None:
         await until(pilot, lambda: "step 30" in text(app) and "nothing found" in text(app))
         await until(pilot, lambda: "reading" not in text(app))  # neither the log nor the GPUs
         # Everything is read again, and what is written then is read.
-        before = app._monitor
+        before = app.monitor
         await press(pilot, "r")
-        assert app._monitor is not before
+        assert app.monitor is not before
         await until(pilot, lambda: "step 30" in text(app) and "nothing found" in text(app))
         with log.open("a") as file:
             file.write('ard_mean": 2.5}\n')
@@ -589,8 +593,8 @@ async def test_pause_draws_nothing_while_reading_goes_on(tmp_path: Path) -> None
         assert "PAUSED" in before
         with log.open("a") as file:
             file.write(records(31, 40))
-        await until(pilot, lambda: app._monitor.runs["a"].step == 40)
-        app._tick()
+        await until(pilot, lambda: app.monitor.runs["a"].step == 40)
+        app.tick()
         await settle(pilot)
         assert text(app) == before
         await press(pilot, "p")

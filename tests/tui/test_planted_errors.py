@@ -108,13 +108,13 @@ async def test_the_first_line_says_so_until_a_report_is_copied(
         assert "error" not in lines(app)[0]
         with monkeypatch.context() as planted:
             planted.setattr(HealthPanel, "show", broken)
-            app._tick()
+            app.tick()
             await until(pilot, lambda: "error: ctrl+r" in lines(app)[0])
         await press(pilot, "right_square_bracket")  # the panel works again, what happened is known
         await until(pilot, lambda: "error, over now: ctrl+r" in lines(app)[0])
         with monkeypatch.context() as planted:
             planted.setattr(HealthPanel, "show", broken)
-            app._tick()
+            app.tick()
             await until(pilot, lambda: "error: ctrl+r" in lines(app)[0])
         await press(pilot, "left_square_bracket")
         await until(pilot, lambda: "error, over now: ctrl+r" in lines(app)[0])
@@ -130,7 +130,7 @@ async def test_an_error_costs_the_screen_it_happened_in(
             with monkeypatch.context() as planted:
                 planted.setattr(at, name, broken)
                 await press(pilot, *keys.split())
-                app._tick()
+                app.tick()
                 await settle(pilot)
                 assert SCREEN in text(app), (name, text(app))
                 assert "esc leaves it, ctrl+r copies a report" in text(app)
@@ -149,7 +149,7 @@ async def test_an_error_outside_of_all_parts_is_said_once(
             with monkeypatch.context() as planted:
                 planted.setattr(at, name, broken)
                 await press(pilot, *keys.split())
-                app._tick()
+                app.tick()
                 await pilot.resize_terminal(width, 23)
                 said = [one.partition(" in ")[0] for one in notices(app)]
                 assert said == ["failed: ZeroDivisionError"], name
@@ -181,7 +181,7 @@ async def test_the_report_has_the_traceback_and_no_secret(
         assert notices(app) == ["no error to report"]
         monkeypatch.setattr(GpusPanel, "has_content", broken)
         with debug_log.recording(log, Mask({})):
-            app._tick()
+            app.tick()
             await press(pilot, "ctrl+r")
     for written in (app.clipboard, log.read_text()):
         assert "ZeroDivisionError: what a log said, ***" in written

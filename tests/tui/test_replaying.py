@@ -67,7 +67,7 @@ async def test_beside_the_clock_of_a_replay_no_word_stands_without_its_value(tmp
     app, _ = replaying(write_run(tmp_path, "run_of_some_length", kl_div=0.3), at=10)
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: "step 10" in first(app))
-        view = app._view(app._playback.now())
+        view = app.view_at(app._playback.now())
         for width in range(20, 140):
             left, right = status(view, width, alone=True)
             assert sum(cell_len(words) for words, _ in (*left, *right)) + 1 <= width, (
@@ -125,7 +125,7 @@ async def test_steps_shares_and_the_beginning_are_a_key_away(tmp_path):
         ):
             await press(pilot, key)
             await until(pilot, lambda step=step: says_step(app, step))
-            series = app._monitor.runs["run_7"].series("rollout/reward_mean")
+            series = app.monitor.runs["run_7"].series("rollout/reward_mean")
             assert series is not None
             assert series.steps[-1] == step
 
@@ -139,7 +139,7 @@ async def test_the_shown_run_stays_shown_on_the_way_back(tmp_path):
         await press(pilot, ",")
         await until(pilot, lambda: "step 19" in first(app))
         assert "run_b" in first(app)
-        assert {run.step for run in app._monitor.runs.values()} == {19}
+        assert {run.step for run in app.monitor.runs.values()} == {19}
 
 
 async def test_the_charts_cursor_leads_to_its_step(tmp_path, monkeypatch):
@@ -206,7 +206,7 @@ async def test_every_size_says_that_it_is_a_replay(tmp_path, sizes):
             await until(
                 pilot,
                 lambda step=step: (
-                    "run_7" in app._monitor.runs and app._monitor.runs["run_7"].step == step
+                    "run_7" in app.monitor.runs and app.monitor.runs["run_7"].step == step
                 ),
             )
             check_layout(app)

@@ -93,7 +93,7 @@ async def step(pilot: Pilot[int], number: int) -> None:
     """Have a step arrive."""
     app = pilot.app
     assert isinstance(app, VerlApp)
-    (run,) = app._monitor.runs.values()
+    (run,) = app.monitor.runs.values()
     source = next(one for one in run.sources.values() if one.step is not None)
     columns = tuple((value,) for value in values(number))
     size = (source.status.size or 0) + 3000
@@ -103,8 +103,8 @@ async def step(pilot: Pilot[int], number: int) -> None:
         (MetricRows(NAMES, (number,), columns, (number,)),),
         live=True,
     )
-    app._monitor.apply(batch, NOW)
-    app._paint()
+    app.monitor.apply(batch, NOW)
+    app.paint()
     await settle(pilot)
 
 
@@ -131,7 +131,7 @@ async def test_a_step_costs_little_on_every_screen(log: Path) -> None:
             await press(pilot, *keys)
             await quiet(pilot)
             bytes_written(app)
-            app._paint()
+            app.paint()
             await settle(pilot)
             assert not bytes_written(app), f"{name}: nothing is new, and yet something is written"
             for _ in range(2):

@@ -62,7 +62,7 @@ async def test_what_another_screen_covers_is_drawn_when_that_has_gone(
         await press(pilot, "m", "enter")
         await settle(pilot)
         drawn.clear()
-        app._paint()
+        app.paint()
         assert drawn == ["ZoomScreen"], (
             "it would have the screen in front forget what it has to paint"
         )

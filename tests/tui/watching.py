@@ -198,4 +198,4 @@ async def quiet(pilot: Pilot[Any]) -> None:
 
 def names(app: VerlApp) -> Sequence[str]:
     """Return the names of all runs."""
-    return list(app._monitor.runs)
+    return list(app.monitor.runs)

@@ -132,7 +132,8 @@ class VerlApp(MonitorApp):
         self._picked = shown
         self._chosen = shown is not None
         """True once the user has chosen a run, or the first one has been chosen for them."""
-        self._cursor: int | None = None
+        self.cursor: int | None = None
+        """Step at which the charts are read."""
         self._selection = Selection()
         self._listing = RunListing()
 
@@ -155,7 +156,7 @@ class VerlApp(MonitorApp):
         for screen in self.screen_stack[-1:]:  # there is none as the app ends
             show = getattr(screen, "show_samples", None)
             if show is not None:
-                show(self._view(self._clock()))
+                show(self.view_at(self._clock()))
 
     # -- drawing -----------------------------------------------------------------------------------
 
@@ -167,7 +168,7 @@ class VerlApp(MonitorApp):
         to be judged again.
         """
         self._shown_at = now
-        view = self._view(now)
+        view = self.view_at(now)
         for screen in self.screen_stack:
             show = getattr(screen, "show", None)
             if show is not None and screen in (self.screen, self._dashboard):
@@ -182,18 +183,19 @@ class VerlApp(MonitorApp):
         self.call_later(self._draw, self._shown_at)
         return closed
 
-    def _view(self, now: float) -> View:
-        runs = self._monitor.runs
+    def view_at(self, now: float) -> View:
+        """Return everything that the screens draw from."""
+        runs = self.monitor.runs
         if not self._chosen and not self._loading and runs:
             # Once: what the user looks at is never taken away by what happens elsewhere.
-            self._chosen, self._picked = True, first_to_show(self._monitor, now)
+            self._chosen, self._picked = True, first_to_show(self.monitor, now)
         if self._picked not in runs:
             self._picked = next(iter(runs), None)
         return View(
-            self._monitor,
+            self.monitor,
             runs.get(self._picked) if self._picked is not None else None,
             now,
-            cursor=self._cursor,
+            cursor=self.cursor,
             ascii_only=self.ascii_only,
             loading=self._loading,
             paused=self._paused,
@@ -211,13 +213,13 @@ class VerlApp(MonitorApp):
         self._chosen = True
         if event.name != self._picked:
             self._picked = event.name
-            self._cursor = None
+            self.cursor = None
             self._draw(self._shown_at)
 
     @on(MoveCursor)
     def _move_cursor(self, event: MoveCursor) -> None:
-        if event.step != self._cursor:
-            self._cursor = event.step
+        if event.step != self.cursor:
+            self.cursor = event.step
             if event.step is not None:
                 self._dashboard.query_one(SamplesPanel).go_to(event.step)
             self._draw(self._shown_at)
@@ -235,14 +237,14 @@ class VerlApp(MonitorApp):
     def action_look_at(self, name: str) -> None:
         """Open a screen over the one in front, unless that is it."""
         opened = SCREENS[name].open(
-            ScreenContext(self._dashboard, self._view(self._clock()), self.state_file)
+            ScreenContext(self._dashboard, self.view_at(self._clock()), self.state_file)
         )
         if not isinstance(self.screen, type(opened.screen)):
             self.push_screen(opened.screen, opened.left)
 
     def on_metrics_screen_pinned(self) -> None:
         """Show the charts of the pinned metrics first."""
-        self._paint()
+        self.paint()
 
     def action_picture(self, ending: str = "") -> None:
         """Write the screen into files: as a picture, as text, or both."""

@@ -103,7 +103,7 @@ class MonitorApp(TerminalApp):
         super().__init__(config, ascii_only=ascii_only, state_file=state_file)
         self._specs = tuple(specs)
         self._clock = clock
-        self._monitor = monitor if monitor is not None else Monitor(config)
+        self.monitor = monitor if monitor is not None else Monitor(config)
         self._reading = None if monitor is not None else self.new_reading()
         self._attention = Acknowledgements()
         self._picked: str | None = None
@@ -124,13 +124,13 @@ class MonitorApp(TerminalApp):
 
     def on_mount(self) -> None:
         """Begin to read."""
-        self.set_interval(_TICK, self._tick)
+        self.set_interval(_TICK, self.tick)
         self.set_interval(_SWEEP, self._sweep)
         if self._reading is not None:  # after the first frame, which its threads would delay
             self.call_after_refresh(self._reading.start)
         if self._notifier is not None:
             self.notify(self._notifier.greeting, timeout=8, markup=False)
-        self.call_after_refresh(self._paint)
+        self.call_after_refresh(self.paint)
 
     def on_unmount(self) -> None:
         """Stop reading."""
@@ -164,7 +164,7 @@ class MonitorApp(TerminalApp):
             self._taking = True
             self.post_message(self.News())
         if (complete or taken.shown_preview) and not self._paused:
-            self._paint()  # a small log is seen without a wait, and so is the end of a long one
+            self.paint()  # a small log is seen without a wait, and so is the end of a long one
         elif taken.logs:
             self._soon()
         elif taken.gpus and not self._paused:  # the first of several messages takes all there is
@@ -175,7 +175,7 @@ class MonitorApp(TerminalApp):
         now = self._clock()
         logs = gpus = shown_preview = False
         for news in reading.take():
-            self.attempt(self._monitor.apply, news, now, otherwise=None)
+            self.attempt(self.monitor.apply, news, now, otherwise=None)
             if isinstance(news, Batch) and not news.live:
                 self._attention.old(news.run, now)
             if isinstance(news, GpuReading):
@@ -190,12 +190,12 @@ class MonitorApp(TerminalApp):
 
     def _complete(self) -> bool:
         """Note how far loading is; return True if it has just ended, with something to show."""
-        was_loading, self._loading = self._loading, self._monitor.is_loading
+        was_loading, self._loading = self._loading, self.monitor.is_loading
         if was_loading and not self._loading:
             # What was read stays: with many runs, a search for garbage in it delays a key by 50 ms.
             gc.freeze()
             self.set_timer(_SPARE, self._after_loading)
-        return was_loading and not self._loading and bool(self._monitor.runs)
+        return was_loading and not self._loading and bool(self.monitor.runs)
 
     def _after_loading(self) -> None:
         """Do once what could wait until everything had been read."""
@@ -204,7 +204,7 @@ class MonitorApp(TerminalApp):
         self._settled = True
         # The first large chart would wait for it.
         Thread(target=load_plotext, name="plotext", daemon=True).start()
-        for sentence in unknown_charts(self.config.charts, self._monitor.runs.values()):
+        for sentence in unknown_charts(self.config.charts, self.monitor.runs.values()):
             self.notify(sentence, severity="warning", timeout=15, markup=False)
 
     def action_reload(self) -> None:
@@ -221,13 +221,13 @@ class MonitorApp(TerminalApp):
         self._forget()
         self._reading = self.new_reading()
         self._reading.start()
-        self._paint()
+        self.paint()
 
     def _forget(self) -> None:
         """Drop all runs."""
         self._attention.start_over()
         gc.unfreeze()
-        self._monitor = Monitor(self.config)
+        self.monitor = Monitor(self.config)
         self._catching_up = None
         self._loading = True
 
@@ -236,7 +236,7 @@ class MonitorApp(TerminalApp):
     def action_pause(self) -> None:
         """Stop drawing, or go on with it; reading goes on."""
         self._paused = not self._paused
-        self._paint()
+        self.paint()
 
     def _soon(self) -> None:
         """Draw now if the last drawing is long enough ago, else as soon as it is."""
@@ -246,11 +246,12 @@ class MonitorApp(TerminalApp):
             self._painted + self.config.refresh * (_LOADING if self._loading else 1) - monotonic()
         )
         if wait <= 0:
-            self._paint()
+            self.paint()
         else:
             self._paint_later = self.set_timer(max(wait, _LEAST_WAIT), self._paint_waiting)
 
-    def _tick(self) -> None:
+    def tick(self) -> None:
+        """Judge, and show the newest state unless the screen is paused."""
         if self._paused:
             self._judge(self._clock())  # the screen stands still, notifications go on
         else:
@@ -262,9 +263,9 @@ class MonitorApp(TerminalApp):
 
     def _paint_waiting(self) -> None:
         self._paint_later = None
-        self._paint()
+        self.paint()
 
-    def _paint(self) -> None:
+    def paint(self) -> None:
         """Show what the logs have brought; the next such drawing keeps its distance."""
         if self._paint_later is not None:
             # Else it would go off beside the next one, as long as there is news.
@@ -288,7 +289,7 @@ class MonitorApp(TerminalApp):
         """Judge the runs, and notify the user of news outside the app where that is wanted."""
         if self._loading:
             return
-        monitor = self._monitor
+        monitor = self.monitor
         self._awake(now)
         if not self._is_caught_up(now):
             return
@@ -305,7 +306,7 @@ class MonitorApp(TerminalApp):
     def _is_caught_up(self, now: float) -> bool:
         """Judge long histories for a moment; return whether that was all, else go on soon."""
         if self._catching_up is None:
-            self._catching_up = self._monitor.catch_up(now)
+            self._catching_up = self.monitor.catch_up(now)
             self._go_on_judging(JUDGING)
         else:  # on a busy machine the timer may have been dropped
             self._go_on_judging(_BUDGET)
@@ -324,12 +325,12 @@ class MonitorApp(TerminalApp):
     def _judge_on(self) -> None:
         self._go_on_judging(_BUDGET)
         if self._catching_up is None:
-            self._tick()
+            self.tick()
 
     def _send(self, notifier: Notifier, now: float) -> None:
         """Have notifications sent of what is new, and say which could not be."""
         attention = self._attention
-        notifier.look(self._monitor, now, attention.watched, attention.acknowledged)
+        notifier.look(self.monitor, now, attention.watched, attention.acknowledged)
         if problem := notifier.news():
             self.notify(one_line(problem), severity="warning", timeout=15, markup=False)
             self.show_troubles()
@@ -347,4 +348,4 @@ class MonitorApp(TerminalApp):
 
     def _awake(self, now: float) -> None:
         """Note that this host is awake: while it sleeps its runs make no steps."""
-        self._monitor.awake(now)
+        self.monitor.awake(now)

@@ -128,11 +128,12 @@ class ReplayApp(VerlApp):
         if playback.waiting:
             self.post_message(self.News())
         elif not playback.paused and monotonic() - self._painted >= self.config.refresh:
-            self._paint()  # the recorded time goes on
+            self.paint()  # the recorded time goes on
 
-    def _view(self, now: float) -> View:
+    def view_at(self, now: float) -> View:
+        """Return everything that the screens draw from, and where the replay is."""
         picked = self._picked
-        view = super()._view(now)
+        view = super().view_at(now)
         if self._playback.seeking:
             # The run is part of the recording, though none of its records has been replayed yet.
             self._picked = picked
@@ -143,17 +144,17 @@ class ReplayApp(VerlApp):
     def action_pause(self) -> None:
         """Stop the recorded clock, or let it go on."""
         self._playback.paused = not self._playback.paused
-        self._paint()
+        self.paint()
 
     def action_faster(self) -> None:
         """Play faster."""
         self._playback.faster()
-        self._paint()
+        self.paint()
 
     def action_slower(self) -> None:
         """Play slower."""
         self._playback.slower()
-        self._paint()
+        self.paint()
 
     def action_go_steps(self, count: int) -> None:
         """Go to a further step of the shown run, or back; over any pause that the run made."""
@@ -175,9 +176,7 @@ class ReplayApp(VerlApp):
         """Go to the step at which the charts are read, for example that of a finding."""
         recorded = self._playback.recording.runs.get(self._picked or "")
         moment = (
-            recorded.when(self._cursor)
-            if recorded is not None and self._cursor is not None
-            else None
+            recorded.when(self.cursor) if recorded is not None and self.cursor is not None else None
         )
         if moment is not None:
             self._go(moment)
@@ -199,4 +198,4 @@ class ReplayApp(VerlApp):
             self._forget()
             self._painted = monotonic()  # the way there is drawn only if it takes long
         else:
-            self.call_later(self._paint)
+            self.call_later(self.paint)

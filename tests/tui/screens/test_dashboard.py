@@ -73,7 +73,7 @@ def focused_panel(app: VerlApp) -> str | None:
 
 
 def shown_run(app: VerlApp) -> str:
-    run = app._view(NOW).run
+    run = app.view_at(NOW).run
     assert run is not None
     return run.name
 
@@ -403,12 +403,12 @@ async def test_the_next_finding_takes_charts_and_samples_to_its_step(apart: Moni
     app = showing(apart)
     async with app.run_test(size=(120, 40)) as pilot:
         await settle(pilot)
-        findings = app._view(NOW).verdict.findings
+        findings = app.view_at(NOW).verdict.findings
         assert len(findings) > 2
         charts, samples = app.screen.query_one(ChartsPanel), app.screen.query_one(SamplesPanel)
         for finding in [*findings, findings[0]]:
             await press(pilot, "e")
-            assert app._cursor == finding.since_step
+            assert app.cursor == finding.since_step
             assert {chart.cursor for chart in charts.charts if chart.display} == {
                 finding.since_step
             }
@@ -417,9 +417,9 @@ async def test_the_next_finding_takes_charts_and_samples_to_its_step(apart: Moni
             assert samples.shown[0].step == finding.since_step
             assert f"step {finding.since_step}" in text(app)
         await press(pilot, "E", "E")
-        assert app._cursor == findings[-2].since_step
+        assert app.cursor == findings[-2].since_step
         await press(pilot, "0")
-        assert app._cursor is None
+        assert app.cursor is None
         assert {chart.cursor for chart in charts.charts} == {None}
 
 
@@ -438,12 +438,12 @@ async def test_a_chart_s_cursor_takes_the_others_along(collapse: Monitor) -> Non
         charts, samples = app.screen.query_one(ChartsPanel), app.screen.query_one(SamplesPanel)
         assert charts.charts[0].has_focus
         await press(pilot, "left")
-        read = app._cursor
+        read = app.cursor
         assert read is not None
         assert {chart.cursor for chart in charts.charts if chart.display} == {read}
         await press(pilot, "f4", "home")
-        assert app._cursor is not None
-        assert app._cursor < read
+        assert app.cursor is not None
+        assert app.cursor < read
         assert not any(chart.has_focus for chart in charts.charts), "who has the focus keeps it"
         # The samples go along, and with the focus on charts escape ends the reading.
         await press(pilot, "f3", "home")
@@ -514,7 +514,7 @@ async def test_says_what_is_waited_for(
     app = loaded(path(tmp_path))
     async with app.run_test(size=size) as pilot:
         await settle(pilot)
-        told = (*app._monitor.waiting, *app._monitor.problems)
+        told = (*app.monitor.waiting, *app.monitor.problems)
         assert told
         shown = "".join(text(app).replace("│", "").split())  # however it is wrapped
         assert all("".join(sentence.split()) in shown for sentence in told)
@@ -616,12 +616,12 @@ async def test_the_run_that_needs_a_look_is_shown_first_and_never_again(demo: Mo
     app = showing(demo, shown=None)
     async with app.run_test(size=(120, 40)) as pilot:
         await settle(pilot)
-        assert app._view(NOW).run is not None
-        assert app._view(NOW).run.name == first_to_show(demo, NOW)
+        assert app.view_at(NOW).run is not None
+        assert app.view_at(NOW).run.name == first_to_show(demo, NOW)
         await press(pilot, "1")
         app._show()
         await settle(pilot)
-        assert app._view(NOW).run.name == next(iter(demo.runs))
+        assert app.view_at(NOW).run.name == next(iter(demo.runs))
 
 
 async def test_a_log_in_place_of_charts_says_nothing_about_those_of_another_run(

@@ -58,13 +58,13 @@ async def test_every_finding_is_reached_in_every_layout(
         for size in sizes:
             await pilot.resize_terminal(*size)
             await settle(pilot)
-            for finding in app._view(NOW).verdict.findings:
+            for finding in app.view_at(NOW).verdict.findings:
                 await press(pilot, "e")
                 assert finding.key in shown(app)
                 chart = next(
                     one for one in dashboard(app).query(Chart) if one.data.key == finding.key
                 )
-                assert chart.cursor == app._cursor == finding.since_step
+                assert chart.cursor == app.cursor == finding.since_step
                 assert finding.since_step in {
                     mark.step for mark in chart.data.marks if mark.role == "breach"
                 }
@@ -78,10 +78,10 @@ async def test_every_finding_is_reached_in_every_layout(
                 check_layout(app)
             await press(pilot, "f6")
             assert samples.shown is not None
-            assert samples.shown[0].step == app._cursor
+            assert samples.shown[0].step == app.cursor
             await press(pilot, "escape", "escape", "0")
             app.clear_notifications()
-            assert app._cursor is None
+            assert app.cursor is None
 
 
 @pytest.mark.parametrize("size", [(40, 12), pytest.param((140, 45), marks=pytest.mark.thorough)])
@@ -147,7 +147,7 @@ async def test_findings_without_metric_or_step(
             page = shown(app)
             for cursor in (5050, 5050, 4000):
                 await press(pilot, "e")
-                assert app._cursor == cursor
+                assert app.cursor == cursor
                 assert shown(app) == page
             check_layout(app)
             await press(pilot, "0")

@@ -129,7 +129,7 @@ async def test_enter_after_a_finding_opens_its_chart(apart: Monitor) -> None:
     app = showing(apart)
     async with app.run_test(size=WIDE) as pilot:
         await press(pilot)
-        findings = app._view(NOW).verdict.findings
+        findings = app.view_at(NOW).verdict.findings
         first = findings[0].key
         other = next(at for at, finding in enumerate(findings) if finding.key != first)
         await press(pilot, *["e"] * (other + 1), "enter")
@@ -147,7 +147,7 @@ async def test_the_focus_among_charts_follows_a_finding(collapse: Monitor) -> No
         (focused,) = [
             chart for chart in dashboard(app).query_one(ChartsPanel).charts if chart.has_focus
         ]
-        assert focused.data.key == app._view(NOW).verdict.findings[0].key
+        assert focused.data.key == app.view_at(NOW).verdict.findings[0].key
         # With the focus on findings enter unfolds the chosen one.
         await press(pilot, "f4", "e")
         assert "▾" not in text(app)
@@ -168,7 +168,7 @@ def charted(app: VerlApp) -> set[str]:
 
 def listed(app: VerlApp) -> list[str]:
     """Return the runs that are listed."""
-    return [run.name for run in app._view(NOW).listed]
+    return [run.name for run in app.view_at(NOW).listed]
 
 
 async def test_the_run_list_filters_runs_alone_and_keeps_the_focus(demo: Monitor) -> None:

@@ -48,7 +48,7 @@ async def test_history_lists_what_was_raised_newest_first(collapse: Monitor) -> 
         # Enter goes to the step.
         await press(pilot, "A", "j", "enter")
         assert app.screen is dashboard(app)
-        assert app._view(NOW).cursor == 5100  # reward-low
+        assert app.view_at(NOW).cursor == 5100  # reward-low
         # An episode of a diagnosis leads to its chart while it lasts.
         await press(pilot, "0", "A", "G")
         screen = app.screen
@@ -57,7 +57,7 @@ async def test_history_lists_what_was_raised_newest_first(collapse: Monitor) -> 
         await press(pilot, "g", *["j"] * at, "enter")
         drawn = {chart.data.key for chart in dashboard(app).query(Chart) if chart.display}
         assert "samples/repetition" in drawn
-        assert app._cursor == 4800
+        assert app.cursor == 4800
 
 
 async def test_a_healthy_run_has_an_empty_history(tmp_path: Path) -> None:
@@ -140,14 +140,14 @@ async def test_the_chosen_episode_stays_chosen_when_newer_ones_come(collapse: Mo
         assert isinstance(screen, HistoryScreen)
         chosen = screen._panel.chosen()
         assert chosen is not None
-        verdict = app._view(NOW).verdict
+        verdict = app.view_at(NOW).verdict
         newer = Episode("brand-new", Severity.CRITICAL, 8400, 8400, message="just now")
         over = tuple(
             replace(one, cleared_step=8400) if one == chosen else one for one in verdict.history
         )
         collapse.verdicts["run_ppo_collapse"] = replace(verdict, history=(*over, newer))
         try:
-            screen.show(app._view(NOW))
+            screen.show(app.view_at(NOW))
             await settle(pilot)
             assert "brand-new" in text(app)
             now = screen._panel.chosen()

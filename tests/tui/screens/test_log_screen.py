@@ -370,12 +370,12 @@ async def test_from_a_step_to_its_line(log: Path) -> None:
     app = loaded(log.parent)
     async with app.run_test(size=(120, 40)) as pilot:
         await press(pilot)
-        app._cursor = 321
+        app.cursor = 321
         await opened(pilot)
         assert "TaskRunner step:321 - " in marked(pilot)
         await pilot.press("l")
         await settle(pilot)
-        app._cursor = 77_777
+        app.cursor = 77_777
         await opened(pilot)
         await until(pilot, lambda: "no line of step 77777 in train.log" in told(pilot))
 

@@ -126,7 +126,7 @@ async def test_opens_and_closes(demo: Monitor) -> None:
         key = demo.runs["run_grpo_gsm8k"].indicators["policy_kl"]
         await press(pilot, "escape")
         app.state_file.change(lambda state: state.with_pin(key))
-        app._paint()
+        app.paint()
         await settle(pilot)
         plans = dashboard(app).query_one(ChartsPanel).planned
         assert (plans[0].key, plans[0].indicator) == (key, "policy_kl")
@@ -387,8 +387,8 @@ async def test_a_new_step_shows_and_nothing_new_writes_nothing(
                 SourceStatus("more.jsonl", "verl file logger"),
                 (MetricRows(KEYS, [step], [[value]] * 36, [99]),),
             )
-            app._monitor.apply(batch, NOW)
-            app._paint()
+            app.monitor.apply(batch, NOW)
+            app.paint()
             await settle(pilot)
             await drawn(pilot)
             assert text(app).count(said) >= 12
@@ -401,7 +401,7 @@ async def test_a_new_step_shows_and_nothing_new_writes_nothing(
             assert counts["frames"]
             counts.clear()
             for _ in range(3):
-                app._paint()
+                app.paint()
                 await settle(pilot)
             assert not counts["frames"]
 
@@ -410,13 +410,13 @@ async def test_only_what_is_seen_becomes_a_series(tmp_path: Path) -> None:
     app = loaded(write_metrics(tmp_path, keys=tuple(f"g/m{n}" for n in range(300))))
     async with app.run_test(size=(120, 40)) as pilot:
         await press(pilot)  # the dashboard has drawn its charts
-        before = len(app._monitor.runs["run"]._series)
+        before = len(app.monitor.runs["run"]._series)
         await opened(pilot)
         count = len(tiles(app))
-        assert len(app._monitor.runs["run"]._series) <= before + count
+        assert len(app.monitor.runs["run"]._series) <= before + count
         await press(pilot, "v", "s", "s", "S")
         await drawn(pilot)
-        assert len(app._monitor.runs["run"]._series) <= before + count + 3 * 40
+        assert len(app.monitor.runs["run"]._series) <= before + count + 3 * 40
 
 
 async def test_hostile_names(tmp_path: Path) -> None:
@@ -477,7 +477,7 @@ async def test_one_cursor_reads_all_charts(tmp_path: Path, monkeypatch: pytest.M
     async with app.run_test(size=(120, 40)) as pilot:
         # The table leaves the keys of charts to others.
         await opened(pilot, "v", "left", "plus", "home")
-        assert app._cursor is None
+        assert app.cursor is None
         assert dashboard(app).query_one(ChartsPanel).look.span is None
         # The full screen hands its look, its cursor and its metric back.
         await press(pilot, "v", "enter", "j", "home", "y", "q")
@@ -490,11 +490,11 @@ async def test_one_cursor_reads_all_charts(tmp_path: Path, monkeypatch: pytest.M
         assert cursors(app) == {None}
         # One cursor reads all charts.
         await press(pilot, "left", "left", "left")
-        assert app._cursor == 18
+        assert app.cursor == 18
         assert cursors(app) == {18}
         assert sum(line.count("@ 18") for line in lines(app)) == len(tiles(app))
         await press(pilot, "l", "home")
-        assert (app._cursor, screen(app).chosen) == (1, "actor/m1")
+        assert (app.cursor, screen(app).chosen) == (1, "actor/m1")
         await press(pilot, "pagedown")
         await drawn(pilot)
         assert cursors(app) == {1}, "it holds on every page"
@@ -515,7 +515,7 @@ async def test_one_cursor_reads_all_charts(tmp_path: Path, monkeypatch: pytest.M
             assert len(shown) == count
         # It goes with escape, and the dashboard has it, too.
         await press(pilot, "escape")
-        assert app._cursor is None
+        assert app.cursor is None
         assert cursors(app) == {None}
         await press(pilot, "end", "q")
         assert app.screen is dashboard(app)

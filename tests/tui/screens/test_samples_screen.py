@@ -263,8 +263,8 @@ async def test_the_charts_cursor_leads_to_the_samples_of_its_step(run: Path) -> 
     app = loaded(run)
     async with app.run_test(size=(80, 24)) as pilot:  # the panel is out of sight
         await press(pilot, "f3", "left", "left", "o")
-        assert app._cursor is not None
-        await until(pilot, lambda: at(app) == (app._cursor, False, 0))
+        assert app.cursor is not None
+        await until(pilot, lambda: at(app) == (app.cursor, False, 0))
         # So does the cursor of a zoomed chart.
         await press(pilot, "q", "escape", "escape")
         await pilot.resize_terminal(100, 30)
@@ -326,7 +326,7 @@ async def test_follows_the_newest_step_until_the_user_moves(run: Path) -> None:
     app = loaded(run)
     async with app.run_test(size=(120, 30)) as pilot:
         await start(pilot, app)
-        samples = app._monitor.runs[next(iter(app._monitor.runs))].samples
+        samples = app.monitor.runs[next(iter(app.monitor.runs))].samples
         dump = samples.dump(samples.places[-2])
         assert dump is not None
 
@@ -336,7 +336,7 @@ async def test_follows_the_newest_step_until_the_user_moves(run: Path) -> None:
             samples.add_dump(
                 type(dump)(step, str(path), validation=False, size=path.stat().st_size)
             )
-            app._paint()
+            app.paint()
 
         grow(5)
         await until(pilot, lambda: "answer 5-0" in text(app))
@@ -353,10 +353,10 @@ async def test_answers_stay_when_a_newer_step_comes(run: Path) -> None:
         await start(pilot, app, "a")
         await until(pilot, lambda: "answer 4-2" in text(app))
         write(run / "rollouts", 5, [row(5, index) for index in range(2)])
-        samples = app._monitor.runs[next(iter(app._monitor.runs))].samples
+        samples = app.monitor.runs[next(iter(app.monitor.runs))].samples
         path = run / "rollouts" / "5.jsonl"
         samples.add_dump(Dump(5, str(path), validation=False, size=path.stat().st_size))
-        app._paint()
+        app.paint()
         await settle(pilot)
         assert "answer 4-2" in text(app)
         await press(pilot, "escape")
@@ -664,4 +664,4 @@ async def test_help_begins_with_the_screen_one_is_on(run: Path) -> None:
         # The app may end while samples are read.
         shown = screen(app)
         await shown.remove_children()
-        shown.show_samples(app._view(NOW))
+        shown.show_samples(app.view_at(NOW))

@@ -136,9 +136,9 @@ async def test_the_window_on_other_axes_with_the_cursor_and_with_new_steps(log: 
         # It goes with the cursor.
         await press(pilot, "0", "f3", "plus", "plus", "plus", "home", *["left"] * 5)
         ((first, _),) = windows(app)
-        assert app._cursor is not None
+        assert app.cursor is not None
         assert first is not None
-        assert first <= app._cursor
+        assert first <= app.cursor
         app.screen._look_at(None, 30)
         await settle(pilot)
         ((first, last),) = windows(app)
@@ -173,8 +173,8 @@ def _grow(app: VerlApp, steps: range) -> None:
         [0] * len(steps),
         [NOW] * len(steps),
     )
-    app._monitor.apply(Batch(name, status, (rows,), live=True), NOW)
-    app._tick()
+    app.monitor.apply(Batch(name, status, (rows,), live=True), NOW)
+    app.tick()
 
 
 async def test_another_run_without_these_steps_shows_its_newest(log: Path, tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ async def test_there_is_one_cursor_on_every_axis(log: Path, axes: list[str]) -> 
     app = loaded(log)
     async with app.run_test(size=(140, 45)) as pilot:
         await press(pilot, *axes, "f3", "home")
-        assert app._cursor == 1
+        assert app.cursor == 1
         assert all(chart.cursor is not None for chart in charts(app))
         assert (
             len({chart.cursor for chart in charts(app) if chart.data.key.startswith("rollout/")})
@@ -213,17 +213,17 @@ async def test_there_is_one_cursor_on_every_axis(log: Path, axes: list[str]) -> 
         await press(pilot, "end", "enter")
         assert zoomed(app).cursor is not None
         await press(pilot, "home")
-        assert app._cursor == 1
+        assert app.cursor == 1
         assert "policy" in told(app) or "reward" in told(app)
         await press(pilot, "end")
-        assert app._cursor == STEPS
+        assert app.cursor == STEPS
         chosen = dashboard(app).query_one(SamplesPanel)
         await press(pilot, "o")
         await press(pilot, "escape")
         assert chosen.shown is not None
         assert chosen.shown[0].step == STEPS
         await press(pilot, "escape", "escape")
-        assert app._cursor is None or app.screen is dashboard(app)
+        assert app.cursor is None or app.screen is dashboard(app)
 
 
 async def test_the_cursor_says_step_and_moment_exactly(log: Path) -> None:
@@ -252,10 +252,10 @@ async def test_a_chart_comes_and_goes_with_its_cursor(log: Path) -> None:
         # Escape takes the cursor first, and then the chart.
         await pilot.resize_terminal(140, 45)
         await press(pilot, "left")
-        assert app._cursor == STEPS
+        assert app.cursor == STEPS
         assert f"step {STEPS}" in told(app)
         await press(pilot, "escape")
-        assert app._cursor is None
+        assert app.cursor is None
         assert told(app) == ""
         assert isinstance(app.screen, ZoomScreen)
         await press(pilot, "escape")
