@@ -153,6 +153,13 @@ def test_what_is_no_text_is_no_console_though_it_holds_a_step(tmp_path):
     assert names(tmp_path) == []
 
 
+def test_what_a_model_wrote_behind_the_first_lines_may_be_any_bytes(tmp_path):
+    (tmp_path / "a.log").write_bytes(
+        STEPS.encode() * 3 + b"\x00\x01\x7f \x9b31m\n" + STEPS.encode()
+    )
+    assert names(tmp_path) == ["a.log"]
+
+
 def test_a_binary_file_is_refused_at_its_first_bytes(tmp_path, monkeypatch):
     (tmp_path / "core").write_bytes(bytes(range(256)) * 4096)
     asked = []

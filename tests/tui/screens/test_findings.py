@@ -157,11 +157,11 @@ async def test_the_chosen_finding_leads_the_badges(tmp_path: Path) -> None:
     app = loaded(write_run(tmp_path, "run", 40, kl_div=0.3, response_length_mean=300.0))
     async with app.run_test(size=(40, 12), notifications=True) as pilot:
         await press(pilot, "e", "e")
-        assert lines(app)[-3].startswith("▲ response-short ")
-        assert "response length" in lines(app)[-2]
+        assert lines(app)[-4].startswith("▲ response-short ")
+        assert "response length" in lines(app)[-3]
         assert told(app) == []
         await press(pilot, "a")
-        assert "acknowledged: " in lines(app)[-2]
+        assert "acknowledged: " in lines(app)[-3]
 
 
 async def test_words_are_cut_to_one_line_of_ascii(tmp_path: Path) -> None:

@@ -50,6 +50,8 @@ anchor = True
 
 _LEAD = pattern(rb"(?:(?:\x1b\[[\d;]{0,20}m)*\([^()\x1b\n]*\)(?:\x1b\[[\d;]{0,20}m)* )?")
 """Ray's prefix with its colours, empty where there is none."""
+_TELLING = 1024
+"""Bytes that tell text from other data; behind them a model may have written any."""
 _CLEARED = 10
 """Fewest spaces that clear a bar."""
 _LAST = {EventKind.FINISHED, EventKind.EXITED, EventKind.STOPPED, EventKind.FATAL}
@@ -92,7 +94,7 @@ _ENOUGH = 3
 def matches(path: Path, head: bytes) -> bool:
     """Return whether the beginning of a text file looks like a training's console."""
     known = any(mark in head for mark in _KNOWN) or hinted(head) or hinted(collected.plain(head))
-    return known and not is_binary(head)
+    return known and not is_binary(head[:_TELLING])
 
 
 def is_sure(head: bytes) -> bool:

@@ -37,7 +37,7 @@ _ENOUGH = 20
 """Lines in a row that begin alike, from the first on, of which none was printed so."""
 
 
-class Parted(NamedTuple):
+class LineWithLead(NamedTuple):
     """A line without what stands before it."""
 
     lead: bytes
@@ -47,21 +47,21 @@ class Parted(NamedTuple):
     text: bytes
 
 
-def printed(line: bytes) -> Parted:
+def printed(line: bytes) -> LineWithLead:
     """Return the parts of a line as it was printed."""
     prefix = PREFIX.match(line)
     if prefix is None:
-        return Parted(b"", b"", line)
-    return Parted(b"", prefix.group(), line[prefix.end() :])
+        return LineWithLead(b"", b"", line)
+    return LineWithLead(b"", prefix.group(), line[prefix.end() :])
 
 
-def certain_parts(line: bytes) -> Parted:
+def certain_parts(line: bytes) -> LineWithLead:
     """Return the parts of a line by itself, whatever lines before it begin with."""
     certain = _CERTAIN.match(line)
     return _parted(line, certain.end() if certain is not None else 0)
 
 
-def _parted(line: bytes, at: int) -> Parted:
+def _parted(line: bytes, at: int) -> LineWithLead:
     return printed(line[at:])._replace(lead=line[:at]) if at else printed(line)
 
 
@@ -74,7 +74,7 @@ class LeadReader:
         self._lines = 0
         """Lines that began so."""
 
-    def read(self, line: bytes) -> Parted:
+    def read(self, line: bytes) -> LineWithLead:
         """Return a line in its parts.
 
         Args:
