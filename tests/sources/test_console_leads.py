@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from log_reading import drain, feed_in_pieces, read_run, values
 
 from verl_tui.records import MetricRows
+from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.formats.console import decoder as console
+from verl_tui.sources.formats.console.collected import CollectedDecoder
 from verl_tui.sources.formats.console.leads import LeadReader
 from verl_tui.sources.source import FileSource
 from verl_tui.times import parse_time
@@ -179,6 +181,16 @@ def test_pieces_of_a_long_line_are_put_together(tmp_path: Path) -> None:
     run = read_run(path)
     assert len(run.keys) == 2000
     assert values(run, "own/metric_1999") == {1: 1999.5}
+
+
+@pytest.mark.parametrize(("pieces", "streams"), [(2000, 1), (9, 9)])
+def test_pieces_without_end_are_given_up(pieces: int, streams: int) -> None:
+    decoder = CollectedDecoder(console.ConsoleDecoder())
+    for at in range(1, pieces + 1):
+        begins = "step:1 - a/b:1.5 - c/d:2" if at <= streams else ""
+        line = orjson.dumps({"log": begins.ljust(16384), "stream": str(at % streams)})
+        rows = [one for one in decoder.decode(line, at) if isinstance(one, MetricRow)]
+        assert bool(rows) is (at == pieces)
 
 
 def test_the_collectors_time_is_that_of_the_step(tmp_path: Path) -> None:

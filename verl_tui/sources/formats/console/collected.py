@@ -29,6 +29,10 @@ _TIME = ("time", "timestamp", "@timestamp", "ts", "__REALTIME_TIMESTAMP")
 _STREAM = "stream"
 _PIECE = 16 * 1024
 """Bytes of Docker's pieces."""
+_MOST_PIECES = 2000
+"""Pieces of a line that are put together: 32 MiB of Docker's, as of other lines."""
+_MOST_STREAMS = 8
+"""Streams of which pieces wait: there are two."""
 _MICROSECONDS = 1e14
 """Numbers from here on count microseconds, as journald does; as seconds they would lie three
 million years ahead.
@@ -78,7 +82,7 @@ class CollectedDecoder:
     def _forget(self) -> None:
         self._collected: bool | None = None
         """None until the first line."""
-        self._pieces: dict[str, bytes] = {}
+        self._pieces: dict[str, list[bytes]] = {}
         """Stream -> the pieces so far of a line that goes on."""
         self._told = 0.0
         """The last time that was passed on."""
@@ -158,9 +162,8 @@ class CollectedDecoder:
                 excerpt = one_line(line.decode("utf-8", "replace"), 200)
                 yield Unreadable(number, "no object with a line of the console", excerpt)
             return
-        text = self._pieces.pop(entry.stream, b"") + entry.text
-        if len(entry.text) >= _PIECE and not text.endswith(b"\n"):
-            self._pieces[entry.stream] = text
+        text = self._whole(entry)
+        if text is None:
             return
         for printed in text.removesuffix(b"\n").split(b"\n"):
             for record in self._console.decode(printed, number + self._added):
@@ -168,6 +171,16 @@ class CollectedDecoder:
             self._added += 1
         self._added -= 1
         yield from self._pulse(entry.time)
+
+    def _whole(self, entry: _Entry) -> bytes | None:
+        """Return the text of an entry with the pieces before it, None while more are to come."""
+        pieces = self._pieces.setdefault(entry.stream, [])
+        pieces.append(entry.text)
+        goes_on = len(entry.text) >= _PIECE and not entry.text.endswith(b"\n")
+        if goes_on and len(pieces) < _MOST_PIECES and len(self._pieces) <= _MOST_STREAMS:
+            return None
+        del self._pieces[entry.stream]
+        return b"".join(pieces)
 
     def _pulse(self, time: float | None) -> Iterator[Pulse]:
         if time is not None and not self._told <= time < self._told + _EACH:
