@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from fuzz.damaged import EXAMPLES
 from log_reading import NOW, read_runs, values
+from ordinary_rights import ordinary_rights
 
 from verl_tui.config import Config
 from verl_tui.monitor import Monitor
@@ -88,7 +89,6 @@ def test_a_log_that_something_else_takes_the_name_of(
         assert not any(problems), (name, problems)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_a_log_that_may_not_be_read_for_a_while(tmp_path: Path) -> None:
     for name in LOGS:
         folder = tmp_path / name
@@ -98,7 +98,10 @@ def test_a_log_that_may_not_be_read_for_a_while(tmp_path: Path) -> None:
         feed, monitor = Feed([str(folder)]), Monitor(Config())
         _look(feed, monitor)
         path.chmod(0)
-        _look(feed, monitor)
+        with ordinary_rights(), pytest.raises(PermissionError):
+            path.read_bytes()
+        with ordinary_rights():
+            _look(feed, monitor)
         path.chmod(0o600)
         path.write_bytes(data)
         _look(feed, monitor)

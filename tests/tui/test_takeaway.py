@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import csv
-import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from inside_textual import notices
+from ordinary_rights import ordinary_rights
 from textual.app import App
 from watching import (
     check_layout,
@@ -250,13 +250,13 @@ async def test_half_a_table_is_never_left(here: Path, monkeypatch: pytest.Monkey
     assert list(here.iterdir()) == []
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 async def test_a_directory_without_rights_says_so(log: Path, here: Path) -> None:
     here.chmod(0o500)
     app = loaded(log)
     async with app.run_test(size=(80, 24), notifications=True) as pilot:
-        await press(pilot, "ctrl+s")
-        await until(pilot, lambda: notices(app))
+        with ordinary_rights():
+            await press(pilot, "ctrl+s")
+            await until(pilot, lambda: notices(app))
         (words,) = notices(app)
         assert words.startswith("cannot write to /")
         assert words.endswith("here: Permission denied")
