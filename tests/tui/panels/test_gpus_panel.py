@@ -215,6 +215,18 @@ async def test_wandbs_figures_of_the_host_are_percentages_with_names() -> None:
     assert "0.4%" in text, "no share of 1, however small"
 
 
+async def test_memory_that_no_machine_has_is_left_out() -> None:
+    columns = {
+        "perf/max_memory_allocated_gb": [0.0] * 200,
+        "system/memory_percent": [8.7e-06] * 200,
+        "system/cpu": [0.4] * 200,
+    }
+    text = await shown(make_view(make_run(columns=columns)), (60, 12))
+    assert "0.4%" in text
+    assert "memory" not in text
+    assert "peak" not in text
+
+
 async def test_names_of_verls_peaks_can_be_read_in_the_panel_of_a_wide_screen() -> None:
     names = ("allocated", "reserved")
     columns = {f"actor/perf/max_memory_{name}_gb": [40.0] * 200 for name in names} | {

@@ -27,6 +27,9 @@ _OF_WANDB = pattern(
     r"system/(?:gpu\.\d+\.(?:gpu|memoryAllocated|temp|powerWatts)|cpu|memory_percent)(?:/l:.+)?"
 )
 """W&B's system metrics that are shown, of a dozen for each GPU."""
+_HOST_MEMORY = pattern(r"system/memory_percent(?:/l:.+)?")
+_LEAST_OF_HOST = 1e-3
+"""Percent of a host's memory below which nothing can run on it."""
 _MOST = 40
 """Most metrics shown, since some logs have hundreds."""
 _GAUGE = 8
@@ -57,7 +60,7 @@ def figures(run: Run, used: Collection[str]) -> tuple[list[LoggedFigure], int]:
     found = []
     for key, label in zip(keys[:_MOST], labels, strict=False):
         series = run.present(key)
-        if series is not None:
+        if series is not None and not _says_nothing(key, series):
             plain = label if labels.count(label) == 1 else _of_node(label, key)
             found.append(_value(_short(plain), key, series))
     return found, max(0, len(keys) - _MOST)
@@ -80,6 +83,18 @@ def _wanted(key: str) -> bool:
         return "." not in key or _OF_WANDB.fullmatch(key) is not None
     name = modern(key) if "memory" in key or "mfu" in key else ""
     return name == _MFU or _MEMORY.fullmatch(name) is not None
+
+
+def _says_nothing(key: str, series: Series) -> bool:
+    """Return whether memory is what no machine has: none at all, as verl logs where there is no
+    GPU, or next to nothing of the host's, as W&B does where a container has no limit.
+    """
+    bounds = series.pyramid.bounds(series.steps[0], series.steps[-1])
+    if bounds is None:
+        return False
+    if _HOST_MEMORY.fullmatch(key):
+        return bounds[1] < _LEAST_OF_HOST
+    return _MEMORY.fullmatch(modern(key)) is not None and bounds[1] == 0
 
 
 def _value(label: str, key: str, series: Series) -> LoggedFigure:
