@@ -138,7 +138,7 @@ class Monitor:
                     self._judge_run(name, now)
 
     def awake(self, now: float) -> None:
-        """Note that the front end is active; time in which it was not counts for no stall.
+        """Note that the front end is active; time in which it was not is never taken for a stall.
 
         A host that slept made no steps, and its clock is hours later when it wakes.
         """

@@ -82,7 +82,7 @@ def limited(
 
 
 class Guard:
-    """Knows the runs, what has tripped, and which command was run for whom."""
+    """Knows the runs, what has tripped, and which command was run for which run."""
 
     def __init__(
         self,

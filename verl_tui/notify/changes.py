@@ -43,7 +43,7 @@ class _Told:
         return self.since != finding.since_step or finding.severity > self.severity
 
     def is_due(self, now: float, again: float | None) -> bool:
-        """Return whether it is to be told again, after so many seconds."""
+        """Return whether a reminder is due, `again` seconds after the last message."""
         return again is not None and not self.silent and now - self.at >= again
 
 
@@ -170,10 +170,10 @@ class Changes:
         return {"findings": told, "states": {run: list(one) for run, one in self._states.items()}}
 
     def take(self, data: Mapping[str, Any]) -> None:
-        """Go on from what was told, as `as_data` returned it.
+        """Continue from an earlier state, as `as_data` returned it.
 
         Raises:
-            KeyError, TypeError, ValueError: It is something else.
+            KeyError, TypeError, ValueError: The data have another form.
         """
         for run, id, key, since, severity, at, silent in data["findings"]:
             name = (str(id), None if key is None else str(key))

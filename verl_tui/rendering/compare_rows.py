@@ -124,8 +124,8 @@ def heading_rows(
 def spark_row(
     view: View, runs: Sequence[Run], columns: ComparisonColumns, alignment: Alignment
 ) -> Pieces:
-    """Return a row with the course of each run's reward, up to where the runs count; each on a
-    scale of its own. Empty where no run in sight has one.
+    """Return a row with a sparkline of each run's reward, each on its own scale, up to the step
+    that is compared. Empty where no run in sight has a reward.
     """
     ends = stops(runs, alignment)
     row: Pieces = [(_sized(_SPARKS, columns.label, ascii_only=view.ascii_only), "label")]

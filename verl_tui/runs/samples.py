@@ -127,8 +127,8 @@ class Samples:
         self.revision += 1
 
     def kept(self, place: Place) -> Sequence[Sample]:
-        """Return the samples in memory of a place, in the order of the log: of several formats
-        those of the one that has most, and of these the one of the highest rank.
+        """Return the samples of a place that are in memory, in the order of the log. Where several
+        formats have some, the one with the most counts, then the one of the highest rank.
         """
         versions = self._kept.get(place)
         if versions is None:

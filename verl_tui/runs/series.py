@@ -213,8 +213,8 @@ class Series:
             self.counts.extend([1] * (len(self.steps) - len(self.counts)))
 
     def _merge(self, fresh: Sequence[tuple[int, Table, int, int]]) -> None:
-        """Take over rows by their steps, of one step by their precedence; points before the first
-        stay as they are.
+        """Merge new rows by step; where several have the same step, their order decides. Points
+        before the first new step stay as they are.
         """
         first = min(min(table.steps[start:]) for _, table, _, start in fresh)
         at = bisect_left(self.steps, first)

@@ -62,7 +62,7 @@ class Feed:
         shown: Callable[[], str | None] = nobody,
         source_of: Callable[[FoundFile, int], Source] = source_of,
     ) -> None:
-        """Look for nothing yet.
+        """Prepare; nothing is looked for yet.
 
         Args:
             specs: Paths, directories, globs and addresses.

@@ -155,8 +155,8 @@ class RunListLayout:
     def _writer(
         self, view: View, runs: Sequence[Run], entry_at: EntryAt, tall: int, width: int
     ) -> EntryWriter:
-        """Return the function that writes the rows of a run; where a run takes several, there are
-        so few runs that all are looked at.
+        """Return the function that writes the rows of a run. With several rows a run, the columns
+        are fitted to all runs: there are only a few.
         """
         if tall == 1:
             columns = short_columns(

@@ -153,7 +153,7 @@ def _sign(match: re.Match[str]) -> Sign:
 
 
 def _block(match: re.Match[str]) -> tuple[str, str, str]:
-    """Return what a sign does to blocks, the block's name and its kind."""
+    """Return whether a sign opens or closes a block, the block's name and its kind."""
     if match["fence"] is not None:
         return FENCE, match["fence"], CODE
     opens, name = _edge(match)

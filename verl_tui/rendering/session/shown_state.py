@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 class Unread(Enum):
-    """Stands for the state of a run that is still being read: an error in what was read so far may
-    be past by the end of its log.
+    """Takes the place of a state while a run is still being read: an error found so far may turn
+    out to be over by the end of its log.
     """
 
     READING = "reading"

@@ -44,7 +44,7 @@ def _is_exported(name: str) -> bool:
 
 
 def is_relevant(entry: os.DirEntry[str]) -> bool:
-    """True if an entry may belong to a run by its name; no paths are made of all others."""
+    """True if an entry may belong to a run, by its name alone: making a path costs more."""
     return (
         entry.name in SETTINGS
         or classify_name(entry.name) is not NameClass.OTHER

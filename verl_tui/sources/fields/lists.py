@@ -72,7 +72,7 @@ class FieldSplit:
         return found
 
     def add(self, name: str, read: Callable[..., Distribution | None], *arguments: object) -> None:
-        """Add the distribution that `read` returns, or the flaw for which it cannot be read."""
+        """Add the distribution that `read` returns, or a flaw that says why it cannot be read."""
         try:
             one = read(*arguments)
         except (ArithmeticError, TypeError, ValueError) as error:

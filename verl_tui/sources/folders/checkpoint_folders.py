@@ -77,8 +77,8 @@ class _FoundCheckpoint(NamedTuple):
 
 
 class CheckpointSource:
-    """The checkpoints below a run's directory: each is told once, and once more when it has been
-    removed.
+    """The checkpoints below a run's directory: each is reported once, and again when it
+    has been removed.
     """
 
     def __init__(

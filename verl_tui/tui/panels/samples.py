@@ -332,7 +332,7 @@ class SamplesPanel(Panel, RoleStyled):
 
     @property
     def _look(self) -> tuple[Style, ...]:
-        """All colours; everything is drawn again in others."""
+        """The colours in use: a change of any has everything drawn again."""
         return tuple(self.role_styles.values())
 
     def _caption(self) -> None:

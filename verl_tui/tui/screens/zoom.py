@@ -274,7 +274,7 @@ class ZoomScreen(BufferedScreen[ChartLook]):
             self.show(self._view)
 
     def action_back(self) -> None:
-        """Leave, and have the other charts looked at in the same way."""
+        """Close, and draw the other charts in the same way."""
         self.dismiss(self._look)
 
     def action_look(self, what: str) -> None:

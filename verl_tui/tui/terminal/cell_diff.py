@@ -100,7 +100,7 @@ class Cells:
         self._system = ColorSystem.TRUECOLOR
 
     def diffed(self, update: Any) -> Any:
-        """Return an update that does the same with fewer bytes, where one is known."""
+        """Return an equivalent update of fewer bytes; one of an unknown kind as it is."""
         if isinstance(update, LayoutUpdate):
             return _Frame(update, self)
         if isinstance(update, ChopsUpdate):

@@ -314,7 +314,7 @@ class SideBySide(Horizontal, RoleStyled):
             self._draw_changes(ascii_only=self._ascii_only)
 
     def take_turns(self) -> None:
-        """Show the responses or the sample, as what is browsed has it, and give it the focus."""
+        """Show the list of responses or one sample, whichever the browser is at, with the focus."""
         self.set_class(self._browse.responses, "-digest")
         self.set_class(self._browse.history is not None, "-history")
         self.digest.chosen = None

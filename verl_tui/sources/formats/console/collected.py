@@ -91,7 +91,7 @@ class CollectedDecoder:
 
     @property
     def note(self) -> str | None:
-        """Say what is to be said of the console."""
+        """A sentence about the console for the list of sources, None for most."""
         return self._console.note
 
     @property

@@ -151,7 +151,7 @@ def read_simple(data: bytes, span: ByteSpan) -> float:
 
 
 def read_tensor(data: bytes, span: ByteSpan) -> TensorValue:
-    """Return what stands in a tensor; numbers of a kind that has none are left out.
+    """Return the numbers and texts of a tensor; numbers of unsupported types are left out.
 
     Raises:
         ValueError: It is no tensor, or has too many numbers.

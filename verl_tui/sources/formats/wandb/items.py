@@ -132,7 +132,7 @@ def _members(name: str, members: Mapping[str, Any], depth: int = 0) -> Iterator[
 
 
 def number_of(text: bytes) -> float | None:
-    """Return a value that is a number or stands for one, None for all others."""
+    """Return a value as a number, None for one that is neither a number nor the name of one."""
     try:
         return float(text)
     except ValueError:

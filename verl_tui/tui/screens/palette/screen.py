@@ -33,7 +33,7 @@ class Palette(ContainedWidget, CommandPalette):
     """
 
     def __init__(self) -> None:
-        """Make it with a prompt that a narrow terminal has room for."""
+        """Make the palette, with a prompt that fits a narrow terminal."""
         super().__init__(placeholder="an action, or part of its name")
         self._width = 0
 
