@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from verl_tui.on_demand.log import Log, LogReader, blocks
+from verl_tui.on_demand.log import Log, LogReader, log_blocks
 from verl_tui.on_demand.log import log_reader as log_module
 from verl_tui.text import safe, strip_ansi
 
@@ -49,9 +49,9 @@ BYTES = st.lists(
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks so small that lines fill several of them."""
-    monkeypatch.setattr(blocks, "BLOCK", SMALL)
-    monkeypatch.setattr(blocks, "WINDOW", SHORT)
-    monkeypatch.setattr(blocks, "STRIDE", 4 * SMALL)
+    monkeypatch.setattr(log_blocks, "BLOCK", SMALL)
+    monkeypatch.setattr(log_blocks, "WINDOW", SHORT)
+    monkeypatch.setattr(log_blocks, "STRIDE", 4 * SMALL)
     monkeypatch.setattr(log_module, "_KEPT", 1000)
 
 
@@ -200,7 +200,7 @@ def test_the_newest_lines_cost_a_few_reads(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(os, "pread", counted)
     log = opened(path)
     assert block(log, log.last).lines[-1].text == "the end"
-    assert got < 2 * blocks.BLOCK
+    assert got < 2 * log_blocks.BLOCK
     assert log.number(5 * 2**30 + 1) is None, "gigabytes are not counted unasked"
 
 
@@ -234,10 +234,10 @@ def test_a_very_long_line_is_cut(tmp_path: Path) -> None:
     log = opened(path)
     lines = list(forwards(log))
     assert [line.text[:3] for line in lines] == ["a", "xxx", "b"]
-    assert lines[1].text.endswith(f"… [{1_000_001 - blocks.WINDOW:,} more bytes]")
+    assert lines[1].text.endswith(f"… [{1_000_001 - log_blocks.WINDOW:,} more bytes]")
     assert list(backwards(log)) == lines[::-1]
     assert block(log, 3).lines == ()
-    assert (block(log, 3).before, block(log, 0).after) == (0, 1_000_003 // blocks.BLOCK)
+    assert (block(log, 3).before, block(log, 0).after) == (0, 1_000_003 // log_blocks.BLOCK)
 
 
 def test_truncation_replacement_and_rewriting(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from verl_tui.on_demand.log import ReplayCutoff
-from verl_tui.on_demand.log.blocks import LogFile
+from verl_tui.on_demand.log.log_blocks import LogFile
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from verl_tui.health.finding import Severity
-from verl_tui.notify.limits import RateLimiter
 from verl_tui.notify.message import Message
 from verl_tui.notify.quiet import QuietHours
+from verl_tui.notify.rate_limiter import RateLimiter
 
 DAY = 1440
 MINUTES = st.integers(0, DAY - 1)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from verl_tui.config import Config
 from verl_tui.monitor import Monitor
 from verl_tui.records import Batch, MetricRows, Sample, Settings, SourceStatus
-from verl_tui.report.excerpts import excerpts_of
 from verl_tui.report.record import Origin, Report, make_report
+from verl_tui.report.reported_samples import excerpts_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

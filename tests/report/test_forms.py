@@ -13,8 +13,8 @@ from reported import KL, REWARD, report_of, rising
 
 from verl_tui.records import Sample
 from verl_tui.report.as_markdown import as_markdown
-from verl_tui.report.excerpts import LONGEST, shortened
 from verl_tui.report.forms import drawn, written
+from verl_tui.report.reported_samples import LONGEST, shortened
 from verl_tui.report.stylesheet import PAGE_STYLE, grounds, policy
 from verl_tui.report.svg import svg
 

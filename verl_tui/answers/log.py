@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.answers.reading import NothingError, RunError
-from verl_tui.on_demand.log.blocks import BLOCK, LogFile, read_block
 from verl_tui.on_demand.log.line_search import SearchJob, search_next
+from verl_tui.on_demand.log.log_blocks import BLOCK, LogFile, read_block
 from verl_tui.rendering.log.line_kinds import StepLine, TextQuery
 from verl_tui.rendering.log.target import error_target, texts
 from verl_tui.sources.files.compressed import plain
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from verl_tui.answers.reading import Reading
-    from verl_tui.on_demand.log.blocks import LogLine
+    from verl_tui.on_demand.log.log_blocks import LogLine
     from verl_tui.rendering.text.search import Search
 
 LONG = 2 * 2**20

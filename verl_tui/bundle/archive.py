@@ -7,13 +7,13 @@ import os
 import zipfile
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.bundle.piece import as_text
+from verl_tui.bundle.bundled_file import as_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from verl_tui.bundle.piece import BundledFile
+    from verl_tui.bundle.bundled_file import BundledFile
     from verl_tui.secrets import Mask
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.bundle import processes, versions
+from verl_tui.bundle.bundled_file import BundledFile
 from verl_tui.bundle.curves import charts, table
 from verl_tui.bundle.log_ends import read_end
-from verl_tui.bundle.piece import BundledFile
 from verl_tui.bundle.samples import newest_samples
 from verl_tui.bundle.summary import readme, summary
 from verl_tui.bundle.without_samples import without_samples

@@ -112,9 +112,9 @@ def _made(monitor: Monitor, options: argparse.Namespace, now: float) -> Report:
     from shlex import join
 
     from verl_tui import __version__
-    from verl_tui.report.excerpts import excerpts_of
     from verl_tui.report.masked import masked
     from verl_tui.report.record import Origin, make_report
+    from verl_tui.report.reported_samples import excerpts_of
 
     origin = Origin(
         version=__version__,

@@ -9,8 +9,8 @@ from verl_tui import debug_log
 from verl_tui.health.finding import Severity
 from verl_tui.notify.changes import Changes
 from verl_tui.notify.delivery import deliver
-from verl_tui.notify.limits import RateLimiter
 from verl_tui.notify.message import Message, safe_message, safe_name
+from verl_tui.notify.rate_limiter import RateLimiter
 from verl_tui.notify.sender import Sender
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from verl_tui.comparison.as_data import finite
 
 if TYPE_CHECKING:
     from verl_tui.rendering.charts.chart_data import Points
-    from verl_tui.report.excerpts import ReportedSamples
     from verl_tui.report.record import BestStep, Report, ReportedRun
+    from verl_tui.report.reported_samples import ReportedSamples
     from verl_tui.report.run_charts import ReportChart, RunCurve
 
 VERSION = 1

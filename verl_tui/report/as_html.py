@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     from verl_tui.comparison.table import TextTable
     from verl_tui.report.drawing import ChartDrawing
-    from verl_tui.report.excerpts import ReportedSample
     from verl_tui.report.record import Report, ReportedRun
+    from verl_tui.report.reported_samples import ReportedSample
     from verl_tui.report.run_charts import ReportChart
     from verl_tui.report.words import WrittenFinding
 

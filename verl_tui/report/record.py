@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from verl_tui.monitor import Monitor
-    from verl_tui.report.excerpts import ReportedSamples
+    from verl_tui.report.reported_samples import ReportedSamples
     from verl_tui.report.run_charts import DrawnRuns, ReportChart
     from verl_tui.runs.run import Run
     from verl_tui.runs.views.best import Best

@@ -9,7 +9,7 @@ from verl_tui.comparison.figures import loss_key, weighty
 from verl_tui.health.finding import Verdict
 from verl_tui.indicators import INDICATORS
 from verl_tui.metrics import describe
-from verl_tui.rendering.charts.overlay import counterpart
+from verl_tui.rendering.charts.overlaid_runs import counterpart
 from verl_tui.rendering.charts.plan import ChartLook, plan_charts, single_metric
 from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.rendering.session.selection import LETTERS

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from verl_tui.report.drawing import ChartDrawing
-    from verl_tui.report.excerpts import ReportedSample, ReportedSamples
     from verl_tui.report.record import Report, ReportedRun
+    from verl_tui.report.reported_samples import ReportedSample, ReportedSamples
     from verl_tui.report.run_charts import ReportChart
     from verl_tui.runs.views.best import Best
 

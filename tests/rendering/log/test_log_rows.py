@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from verl_tui.on_demand.log import Log, LogLine, blocks
+from verl_tui.on_demand.log import Log, LogLine, log_blocks
 from verl_tui.rendering.log import pager as paging
 from verl_tui.rendering.log.line_kinds import Alarms, LineKind, StepLine, TextQuery, split_line
 from verl_tui.rendering.log.pager import LogLayout, NotReadYet, Pager, ScreenRow
@@ -254,8 +254,8 @@ def test_pieces_of_a_row() -> None:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "BLOCK", 64)
-    monkeypatch.setattr(blocks, "STRIDE", 256)
+    monkeypatch.setattr(log_blocks, "BLOCK", 64)
+    monkeypatch.setattr(log_blocks, "STRIDE", 256)
 
 
 class Reading:

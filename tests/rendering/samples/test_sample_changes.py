@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from verl_tui.rendering.samples.changes import Side, change_rows, changed_words
+from verl_tui.rendering.samples.changed_words import Side, change_rows, changed_words
 from verl_tui.text import safe
 
 

@@ -13,7 +13,7 @@ from run_views import NOW, make_run, make_view
 from textual.app import App
 
 from verl_tui.records import Batch, MetricRows, SourceStatus
-from verl_tui.rendering.charts.overlay import counterpart
+from verl_tui.rendering.charts.overlaid_runs import counterpart
 from verl_tui.rendering.charts.plan import ChartLook, plan_charts
 from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.rendering.charts.renderer import ChartRenderer

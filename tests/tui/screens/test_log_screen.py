@@ -22,8 +22,8 @@ from watching import (
 
 from verl_tui.rendering.log import status
 from verl_tui.tui.panels.health import HealthPanel
-from verl_tui.tui.screens.log.line import LineScreen
 from verl_tui.tui.screens.log.screen import LogScreen
+from verl_tui.tui.screens.log.whole_line import LineScreen
 from verl_tui.tui.widgets.log_rows import LogRows
 
 if TYPE_CHECKING:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from verl_tui.on_demand.log import blocks
-from verl_tui.on_demand.log.blocks import lines_of
+from verl_tui.on_demand.log import log_blocks
+from verl_tui.on_demand.log.log_blocks import lines_of
 
 if TYPE_CHECKING:
-    from verl_tui.on_demand.log.blocks import LogFile
+    from verl_tui.on_demand.log.log_blocks import LogFile
 
 
 class LineMatcher(Protocol):
@@ -51,8 +51,8 @@ class SearchJob:
 def search_next(file: LogFile, search: SearchJob) -> None:
     """Search the next blocks of a file."""
     numbers = _next_blocks(file, search)
-    begin = min(numbers, default=0) * blocks.BLOCK
-    end = min(file.size, begin + len(numbers) * blocks.BLOCK)
+    begin = min(numbers, default=0) * log_blocks.BLOCK
+    end = min(file.size, begin + len(numbers) * log_blocks.BLOCK)
     found = (
         _first_match(file, search, numbers) if _worth_reading(file, search, begin, end) else None
     )
@@ -65,22 +65,22 @@ def search_next(file: LogFile, search: SearchJob) -> None:
 
 def _next_blocks(file: LogFile, search: SearchJob) -> range:
     """Return the numbers of the blocks to search next, in the order of the search."""
-    count = blocks.STRIDE // blocks.BLOCK
+    count = log_blocks.STRIDE // log_blocks.BLOCK
     if search.way > 0:
-        first = search.at // blocks.BLOCK
-        last = min(first + count - 1, max(0, file.size - 1) // blocks.BLOCK)
+        first = search.at // log_blocks.BLOCK
+        last = min(first + count - 1, max(0, file.size - 1) // log_blocks.BLOCK)
         return range(first, last + 1)
-    last = (search.at - 1) // blocks.BLOCK
+    last = (search.at - 1) // log_blocks.BLOCK
     return range(last, max(0, last - count + 1) - 1, -1)
 
 
 def _worth_reading(file: LogFile, search: SearchJob, begin: int, end: int) -> bool:
     """Return True if a line that begins between two positions may match."""
-    data = file.read(begin, end - begin + blocks.WINDOW)
+    data = file.read(begin, end - begin + log_blocks.WINDOW)
     if not data:
         return False
     # The unread end of a longer line may contain anything.
-    cut = len(data) == end - begin + blocks.WINDOW and b"\n" not in data[end - begin :]
+    cut = len(data) == end - begin + log_blocks.WINDOW and b"\n" not in data[end - begin :]
     return cut or search.query.worth(data)
 
 

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from verl_tui.on_demand.log import blocks
-from verl_tui.on_demand.log.blocks import LogFile, read_block
+from verl_tui.on_demand.log import log_blocks
 from verl_tui.on_demand.log.line_search import SearchJob, search_next
+from verl_tui.on_demand.log.log_blocks import LogFile, read_block
 from verl_tui.on_demand.worker import Worker
 from verl_tui.sources.files.compressed import plain
 from verl_tui.sources.files.tail import opened
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Iterator
 
-    from verl_tui.on_demand.log.blocks import LogBlock
     from verl_tui.on_demand.log.line_search import LineMatcher
+    from verl_tui.on_demand.log.log_blocks import LogBlock
     from verl_tui.on_demand.log.replay_cutoff import ReplayCutoff
 
 _KEPT = 64
@@ -81,7 +81,7 @@ class Log:
     @property
     def last(self) -> int:
         """The number of the last block."""
-        return max(0, self.size - 1) // blocks.BLOCK
+        return max(0, self.size - 1) // log_blocks.BLOCK
 
     def block(self, number: int) -> LogBlock | None:
         """Return a block as last read; None if it is still being read, then ask again later."""
@@ -110,7 +110,7 @@ class Log:
 
     def number(self, start: int) -> int | None:
         """Return the number, from 1, of the line at a start; None if it is not counted yet."""
-        at = start // blocks.BLOCK
+        at = start // log_blocks.BLOCK
         block = self._blocks.get(at)
         if block is None or at >= len(self._before):
             return None
@@ -208,7 +208,7 @@ class Log:
             self._stamp, self._shown = stamp, cutoff
             self.size, self.known, self.problem = size, True, None
             # Lines are counted for full blocks only.
-            del self._before[1 + size // blocks.BLOCK :]
+            del self._before[1 + size // log_blocks.BLOCK :]
         self._head = file.read(0, min(_PRINT, size))
         self._tail = file.read(max(0, size - _PRINT), min(_PRINT, size))
 
@@ -245,10 +245,10 @@ class Log:
     def _count(self, file: LogFile) -> None:
         """Count the lines that begin in the next blocks, after a newline or at the beginning."""
         first = len(self._before) - 1
-        data = file.read(max(0, first * blocks.BLOCK - 1), blocks.STRIDE + bool(first) - 1)
+        data = file.read(max(0, first * log_blocks.BLOCK - 1), log_blocks.STRIDE + bool(first) - 1)
         at = 0
-        for number in range(first, first + blocks.STRIDE // blocks.BLOCK):
-            to = at + blocks.BLOCK - (number == 0)
+        for number in range(first, first + log_blocks.STRIDE // log_blocks.BLOCK):
+            to = at + log_blocks.BLOCK - (number == 0)
             if to > len(data):
                 break
             self._before.append(self._before[-1] + data.count(b"\n", at, to) + (number == 0))

@@ -9,7 +9,7 @@ from verl_tui.patterns import pattern
 from verl_tui.sources.files.tail import CHUNK
 
 if TYPE_CHECKING:
-    from verl_tui.on_demand.log.blocks import LogFile
+    from verl_tui.on_demand.log.log_blocks import LogFile
 
 _STEP = pattern(rb'(?<![\w:])step:(\d{1,15}) - |"(?:global_)?step": ?(\d{1,15})\b')
 """Steps in consoles and in records of JSONL files."""

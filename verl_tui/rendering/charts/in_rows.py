@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from verl_tui.metrics import counts
-from verl_tui.rendering.charts.overlay import counterpart
+from verl_tui.rendering.charts.overlaid_runs import counterpart
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence

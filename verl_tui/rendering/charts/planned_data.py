@@ -11,7 +11,7 @@ from verl_tui.metrics import counts, describe
 from verl_tui.rendering.charts.alarms import alarms_of
 from verl_tui.rendering.charts.chart_data import ALARM_ROLES, ChartData, ChartLine, Mark
 from verl_tui.rendering.charts.over_kl import kl_beside, over_kl
-from verl_tui.rendering.charts.overlay import overlaid
+from verl_tui.rendering.charts.overlaid_runs import overlaid
 from verl_tui.rendering.charts.validation import newest_and_best
 from verl_tui.rendering.charts.x_axes import on_axis
 from verl_tui.rendering.text.family_colours import family_role

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.exporters.csv import CsvColumn, exact
 from verl_tui.rendering.charts.downsample import Smoothed
 from verl_tui.rendering.charts.over_kl import kl_beside
-from verl_tui.rendering.charts.overlay import others
+from verl_tui.rendering.charts.overlaid_runs import others
 from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.rendering.charts.x_axes import on_axis, steps_of
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
-from verl_tui.on_demand.log import blocks
+from verl_tui.on_demand.log import log_blocks
 from verl_tui.rendering.log.rows import LogRow, rows
 from verl_tui.rendering.text.wrap import fit, spans
 
@@ -175,7 +175,7 @@ class Pager:
     def _resolve(self) -> _At:
         """Return the place at the top."""
         start, nth = self._top
-        number = start // blocks.BLOCK
+        number = start // log_blocks.BLOCK
         while True:
             lines, starts = self._lay(number)
             past = bisect_right(starts, start)
@@ -267,7 +267,7 @@ class Pager:
 
     def _read_ahead(self) -> None:
         """Request the blocks next to the one at the top."""
-        number = self._top[0] // blocks.BLOCK
+        number = self._top[0] // log_blocks.BLOCK
         for beside in (number + 1, number - 1):
             if 0 <= beside <= self.log.last:
                 self.log.block(beside)

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.samples import sample_order
-from verl_tui.rendering.samples.changes import Side
+from verl_tui.rendering.samples.changed_words import Side
 from verl_tui.rendering.samples.chosen import SampleChoice
 from verl_tui.rendering.samples.document import PARTS
 from verl_tui.rendering.samples.excerpts import Excerpts, excerpt

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from textual import on
 from textual.containers import Horizontal, Vertical
 
-from verl_tui.rendering.samples import changes, document, response_rows, table
+from verl_tui.rendering.samples import changed_words, document, response_rows, table
 from verl_tui.rendering.samples.document import Document
 from verl_tui.rendering.samples.header_lines import sample_words
 from verl_tui.tui.terminal.lazy_strips import LazyStrips
@@ -273,7 +273,7 @@ class SideBySide(Horizontal, RoleStyled):
         if found is None:
             rows.set_strips([self.inked([("no other step has this prompt yet", "dim")])])
             return
-        drawn = changes.change_rows(*found, rows.width - 1, ascii_only=ascii_only)
+        drawn = changed_words.change_rows(*found, rows.width - 1, ascii_only=ascii_only)
         rows.set_strips([self.inked(row) for row in drawn])
 
     def _index_of(self, shown: tuple[Place, int] | None) -> int:

@@ -18,7 +18,7 @@ from verl_tui.tui.export import copy_text
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.keys.tasks import WHY
 from verl_tui.tui.panels.runs import RunsPanel
-from verl_tui.tui.screens.log.line import LineScreen
+from verl_tui.tui.screens.log.whole_line import LineScreen
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.terminal.styles import RoleStyled
 from verl_tui.tui.toast import toast
