@@ -221,6 +221,7 @@ def pager(tmp_path: Path, name: str) -> str:
     return str(path)
 
 
+@pytest.mark.pty
 def test_on_a_terminal_less_gets_bold_and_dim(tmp_path: Path) -> None:
     shown = on_terminal(["help", "states"], PAGER=pager(tmp_path, "less"))
     assert shown.startswith("paged -R\r\n\x1b[1;4mStates of a run")
