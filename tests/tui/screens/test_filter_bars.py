@@ -60,6 +60,16 @@ async def test_a_filter_says_what_it_is_for_what_matches_and_how_to_leave(tmp_pa
             assert app.screen is dashboard(app), screen
 
 
+async def test_runs_that_are_not_listed_do_not_count_as_matches(tmp_path: Path) -> None:
+    app = app_of(tmp_path)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await press(pilot, "slash", Typed("zzz"))
+        assert "nothing matches" in lines(app)[-1]
+        await press(pilot, "escape", "slash", Typed("kl"))
+        assert " metrics · enter keeps it" in lines(app)[-1]
+        assert "of 1 runs" not in lines(app)[-1]
+
+
 async def test_a_kept_filter_of_settings_stays_in_the_frame(tmp_path: Path) -> None:
     app = app_of(tmp_path)
     async with app.run_test(size=(100, 30)) as pilot:

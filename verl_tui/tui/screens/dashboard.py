@@ -337,14 +337,18 @@ class Dashboard(DashboardLayout):
         self._arrange("-filtering", on=True)
 
     def _say_matches(self) -> None:
-        """Say beside the typed filter how much matches it."""
+        """Say beside the typed filter how much matches it; runs count where they are listed."""
         view = self._view
         if view is None:
             return
         bar = self.query_one(FilterBar)
         charts, runs = self.query_one(ChartsPanel), self.query_one(RunsPanel)
         panels = {"runs": runs.matches, "charts": charts.matches}
-        counts = {_FILTERED[name]: panels[name](view) for name in self._filtered}
+        counts = {
+            _FILTERED[name]: panels[name](view)
+            for name in self._filtered
+            if self.query_one(f"#{name}").display
+        }
         bar.say(counts, ascii_only=view.ascii_only, escape=view.keys["back"])
 
     @on(Input.Changed, "#filter")
