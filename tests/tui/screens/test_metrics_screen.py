@@ -562,7 +562,7 @@ async def test_times_nobody_knows_are_said_once(tmp_path: Path) -> None:
             await settle(pilot)
             assert sum("no times" in words for words in notices(app)) == 1
             app.clear_notifications()
-            await pilot.pause(0.4)
+            await settle(pilot)
             assert text(app).count("no times are known") <= 1
             await press(pilot, "x", "x", "x")
         # To move without a zoom says what to do.
