@@ -58,6 +58,13 @@ def test_validation_every_tenth_step_takes_five_times_as_long(
     )
 
 
+@pytest.mark.parametrize("total", [2**62, 10**25])
+def test_a_total_of_any_size_is_counted(total: int) -> None:
+    left = remaining_steps(validating(40, total, **FREQUENCIES))
+    assert left is not None
+    assert sum(times for _, times in left.kinds) == pytest.approx(total)
+
+
 def test_after_a_restart_the_pace_is_that_of_the_newest_segment() -> None:
     run = validating(40, 100, every=1000)
     assert remaining(again(run, {"timing_s/step": [10.0] * 6}), 0.0) == 94 * 10.0

@@ -161,7 +161,7 @@ def _count(
 
 def _both(validated: range | float, saved: range | float, count: int) -> float:
     """Return how many of the steps have both, estimated where their schedules are not known."""
-    if isinstance(validated, range) and isinstance(saved, range) and len(saved) <= _COUNTED:
+    if isinstance(validated, range) and isinstance(saved, range) and _size(saved) <= _COUNTED:
         return float(sum(step in validated for step in saved))
     return _size(validated) * _size(saved) / count
 
@@ -177,7 +177,10 @@ def _hits(schedule: Schedule, step: int, total: int) -> range | float:
 
 
 def _size(hits: range | float) -> float:
-    return float(len(hits)) if isinstance(hits, range) else hits
+    if not isinstance(hits, range):
+        return hits
+    # A total may be of any size, which `len` is not.
+    return float(max(0, -((hits.start - hits.stop) // hits.step)))
 
 
 def _is_due(schedule: Schedule, step: int, last: int | None) -> bool | None:
