@@ -18,11 +18,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from textual.geometry import Size
+    from textual.strip import Strip
 
 
 class Tiles(ContainedWidget, Container):
     """Shows the first of its children in tiles; the others are out of sight."""
 
+    BLANK = True
+    """It has nothing of its own to draw: the ground is blank."""
     DEFAULT_CSS = "Tiles { height: 1fr; }"
 
     def __init__(self, fit: Callable[[Size], Sequence[tuple[int, int, int, int]]]) -> None:
@@ -48,3 +51,12 @@ class Tiles(ContainedWidget, Container):
             for tile, child in zip(tiles, children, strict=False)
         ]
         return DockArrangeResult(placed, set(children), NULL_SPACING)
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Return the ground through the filters, which Textual leaves out where all is blank: with
+        NO_COLOR it has no colour either.
+        """
+        strips, ground = super().render_lines(crop), self.background_colors[1]
+        for one in self.get_line_filters():
+            strips = [strip.apply_filter(one, ground) for strip in strips]
+        return strips
