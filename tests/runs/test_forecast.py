@@ -43,6 +43,13 @@ def truth(
     return (total - step) * plain + tests * test
 
 
+@pytest.mark.parametrize("total", [2**63 + 100, 10**25])
+def test_a_last_step_beyond_all_numbers_of_steps_is_forecast(total: int) -> None:
+    rest = remaining_steps(validating(40, total, **FREQUENCIES))
+    assert rest is not None
+    assert rest.seconds == pytest.approx(float(total) * (30 + 120 / 10), rel=0.01)
+
+
 @pytest.mark.parametrize("inside", [True, False])
 @pytest.mark.parametrize("settings", [{}, {"trainer__test_freq": 10}])
 @pytest.mark.parametrize(("step", "total"), [(40, 100), (49, 100), (51, 95), (98, 100), (39, 41)])
