@@ -110,6 +110,17 @@ def test_links_in_circles_end(tree):
     assert found(top) == {"a/b": ["train.log"], "c": ["train.log"]}
 
 
+def test_a_link_that_leads_elsewhere_meanwhile_is_followed_anew(tree):
+    top = tree(a__run__train_DOT_log=CONSOLE, b__run__train_DOT_log=CONSOLE)
+    link = top / "link"
+    link.symlink_to(top / "a")
+    finder = Finder([str(link), str(top / "a" / "run")])
+    assert [run.directory for run in finder.scan().runs] == [link / "run"]
+    link.unlink()
+    link.symlink_to(top / "b")
+    assert [run.directory for run in finder.scan().runs] == [link / "run", top / "a" / "run"]
+
+
 def test_the_console_that_wandb_kept_is_no_second_run(tree):
     top = tree(
         train_DOT_log=CONSOLE, **{"wandb__run-20260101_000000-abc__files__output_DOT_log": CONSOLE}

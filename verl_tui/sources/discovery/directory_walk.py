@@ -73,9 +73,7 @@ class DirectoryWalk:
         if not self._enter(directory):
             return []
         self._directories.add(directory)
-        at_top = directory == self.top
-        name = directory.resolve().name if at_top else str(directory.relative_to(self.top))
-        here = Folder(directory, name, extras=self._dumps(directory))
+        here = self._folder(directory)
         entries = self._entries(directory)
         hydra = any(entry.name == ".hydra" for entry in entries)
         self.walked[directory] = hydra
@@ -85,15 +83,22 @@ class DirectoryWalk:
         dumped = bool(here.extras)
         taken = {file.path for file in here.extras}
         for entry in filter(is_relevant, entries):
+            path = Path(entry.path)
             if is_folder(entry):
-                below.extend(self._add_folder(entry, depth, here))
-            elif not _is_no_log(entry, dumped=dumped):
-                self._add_file(entry, here, taken, hydra=hydra)
+                below.extend(self._add_folder(path, depth, here))
+            elif not _is_no_log(path, dumped=dumped):
+                self._add_file(path, here, taken, hydra=hydra)
         here.anchors.extend(error_logs(here))
         if (state := trainer_state.in_checkpoints(directory, entries)) is not None:
             here.anchors.append(FoundFile(state, trainer_state))
         self._drop_stepless(here, below)
         return grouped(here, below, self._copies)
+
+    def _folder(self, directory: Path) -> Folder:
+        """Return a directory with the dumps in it; one with dumps below the top is not walked."""
+        if directory == self.top:
+            return Folder(directory, directory.resolve().name, extras=self._dumps(directory))
+        return Folder(directory, str(directory.relative_to(self.top)))
 
     def _entries(self, directory: Path) -> list[os.DirEntry[str]]:
         try:
@@ -107,36 +112,32 @@ class DirectoryWalk:
         self.homes.append(CheckpointHome(home, self.top))
         self.walked[home] = True
 
-    def _add_folder(self, entry: os.DirEntry[str], depth: int, here: Folder) -> list[Folder]:
+    def _add_folder(self, path: Path, depth: int, here: Folder) -> list[Folder]:
         """Add what a subdirectory holds to the run here; return the runs below it."""
-        path = Path(entry.path)
-        if entry.name == ".hydra":
+        if path.name == ".hydra":
             here.extras.extend(hydra_files(path, self._probe))
         elif dumps := self._dumps(path):
             here.extras.extend(dumps)
-        elif entry.name in HOMES:
+        elif path.name in HOMES:
             for home in homes(path):
                 self._add_home(home)
-        elif depth < _DEEPEST and not is_skipped(entry.name) and not is_bookkeeping(path):
+        elif depth < _DEEPEST and not is_skipped(path.name) and not is_bookkeeping(path):
             return self._walk(path, depth + 1)
         return []
 
-    def _add_file(
-        self, entry: os.DirEntry[str], here: Folder, taken: set[Path], *, hydra: bool
-    ) -> None:
+    def _add_file(self, written: Path, here: Folder, taken: set[Path], *, hydra: bool) -> None:
         """Add a file to the run here.
 
         Args:
-            entry: The file.
+            written: The file.
             here: The run.
             taken: Logs of the run; the older parts of a rotated log are no logs of their own.
             hydra: Whether Hydra made the directory.
         """
-        written = Path(entry.path)
-        if entry.name in SETTINGS:
+        if written.name in SETTINGS:
             here.extras.append(settings_file(written, self._probe))
             return
-        path = written.parent / (rotated.base(entry.name) or entry.name)
+        path = written.parent / (rotated.base(written.name) or written.name)
         if path in taken:
             return
         # Hydra's own log holds only what went through Python's logging, not what was printed.
@@ -158,13 +159,12 @@ class DirectoryWalk:
     def _drop_stepless(self, here: Folder, below: Sequence[Folder]) -> None:
         """Drop consoles without a step where there is a better log of the same run."""
         sure = [file for file in here.anchors if file.sure and file.format is console]
-        if not sure:
+        unsure = _unsure_logs([here, *below])
+        if not (sure and unsure):
             return
         alike = set().union(*map(_log_names, sure))
-        for folder in (here, *below):
-            for file in list(folder.anchors):
-                if file.sure or not _log_names(file).isdisjoint(alike):
-                    continue
+        for folder, file in unsure:
+            if _log_names(file).isdisjoint(alike):
                 folder.anchors.remove(file)
                 if wandb_id(file.path) is None:  # W&B's copy of the console repeats the console
                     self.unknown[file.path] = passed_over.UNSURE
@@ -189,16 +189,20 @@ class DirectoryWalk:
         return found
 
 
-def _is_no_log(entry: os.DirEntry[str], *, dumped: bool) -> bool:
+def _is_no_log(path: Path, *, dumped: bool) -> bool:
     """Return whether a file is bookkeeping or a part of a directory of dumps."""
-    if entry.name in SETTINGS:
+    if path.name in SETTINGS:
         return False
-    path = Path(entry.path)
     return (
         is_bookkeeping(path)
         or ranks.is_of_ray(path)
-        or (dumped and by_step.is_of_a_step(entry.name))
+        or (dumped and by_step.is_of_a_step(path.name))
     )
+
+
+def _unsure_logs(folders: Sequence[Folder]) -> list[tuple[Folder, FoundFile]]:
+    """Return the consoles without a step, each with its folder."""
+    return [(folder, file) for folder in folders for file in folder.anchors if not file.sure]
 
 
 def _log_names(file: FoundFile) -> set[str]:

@@ -34,7 +34,7 @@ from verl_tui.sources.discovery.found import (
     wandb_id,
 )
 from verl_tui.sources.discovery.wandb_copies import assign_by_title, join_resumed, titles
-from verl_tui.sources.files.paths import is_folder
+from verl_tui.sources.files.paths import RealPaths, is_folder
 from verl_tui.sources.formats import filelogger, trainer_state
 from verl_tui.text import one_line
 
@@ -65,7 +65,8 @@ def grouped(here: Folder, below: list[Folder], copies: WandbCopies) -> list[Fold
         if _takes_copies(units, kept, copies):
             return [merge_into(here, kept)] if here.files or units or kept else []
     units, kept = copies.assign_by_name(units, kept)
-    units = copies.assign_by_time(*assign_by_title(units, kept, _all_names(units)))
+    if kept:
+        units = copies.assign_by_time(*assign_by_title(units, kept, _all_names(units)))
     return units if here.anchors else _with_extras(here, units)
 
 
@@ -233,14 +234,15 @@ def _split(here: Folder) -> list[Folder]:
 
 def named_runs(folders: list[Folder]) -> list[FoundRun]:
     """Return the runs with names that differ, each file once."""
+    real_paths = RealPaths()
     taken: set[Path] = set()
     runs: list[tuple[Folder, tuple[FoundFile, ...]]] = []
     for folder in folders:
-        files = _new_files(folder, taken)
+        files = _new_files(folder, taken, real_paths)
         if any(file.format for file in files):
             runs.append((folder, files))
-    names = [_own_name(folder) for folder, _ in runs]
-    places = [[*folder.directory.resolve().parts, *_stem_part(folder)] for folder, _ in runs]
+    names = [_own_name(folder, real_paths) for folder, _ in runs]
+    places = [[*real_paths.of(folder.directory).parts, *_stem_part(folder)] for folder, _ in runs]
     names = [one_line(name, 120) for name in naming.distinct(names, places)]
     return [
         FoundRun(name, folder.directory, files)
@@ -248,11 +250,11 @@ def named_runs(folders: list[Folder]) -> list[FoundRun]:
     ]
 
 
-def _new_files(folder: Folder, taken: set[Path]) -> tuple[FoundFile, ...]:
+def _new_files(folder: Folder, taken: set[Path], real_paths: RealPaths) -> tuple[FoundFile, ...]:
     """Return the files of a folder that no other run has taken; settings may be shared."""
     files = []
     for file in (*sorted(folder.anchors, key=_rank), *folder.extras):
-        real = file.path.resolve()
+        real = real_paths.of(file.path)
         if real not in taken or file.format is None:
             taken.add(real)
             files.append(file)
@@ -269,7 +271,7 @@ def _rank(file: FoundFile) -> int:
     return -member.rank if member is not None else -1
 
 
-def _own_name(folder: Folder) -> str:
+def _own_name(folder: Folder, real_paths: RealPaths) -> str:
     """Return a run's name by its experiment, by its file, or by its place."""
     if title := _specific_title(folder):
         return title
@@ -277,9 +279,9 @@ def _own_name(folder: Folder) -> str:
         return folder.stem
     top = folder.top or folder.directory
     if folder.alone:
-        return naming.place_name((), top.resolve().parts)
+        return naming.place_name((), real_paths.of(top).parts)
     relative = folder.directory.relative_to(top).parts if top in folder.directory.parents else ()
-    return naming.place_name((*relative, *_stem_part(folder)), top.resolve().parts)
+    return naming.place_name((*relative, *_stem_part(folder)), real_paths.of(top).parts)
 
 
 def _specific_title(folder: Folder) -> str:

@@ -94,7 +94,13 @@ def _has_name(path: Path, traces: Collection[Path]) -> bool:
 
 
 def _with_parents(paths: Iterable[Path]) -> set[Path]:
-    return {above for path in paths for above in (path, *path.parents)}
+    known: set[Path] = set()
+    for path in paths:
+        above = path
+        while above not in known:
+            known.add(above)
+            above = above.parent
+    return known
 
 
 def shape(path: Path) -> str:

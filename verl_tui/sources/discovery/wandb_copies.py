@@ -106,9 +106,11 @@ class WandbCopies:
 
     def join_starts(self, here: Folder, runs: list[Folder]) -> list[Folder]:
         """Join the starts of one training that its console names; leave undecided ones out."""
-        logs = [file for folder in (here, *runs) for file in consoles(folder)]
         copies = _by_id(runs)
-        if self._reported is None or not logs or not copies:
+        if self._reported is None or not copies:
+            return runs
+        logs = [file for folder in (here, *runs) for file in consoles(folder)]
+        if not logs:
             return runs
         gone: set[int] = set()
         if len(copies) > 1:
@@ -141,7 +143,9 @@ class WandbCopies:
         self, units: list[Folder], kept: list[Folder]
     ) -> tuple[list[Folder], list[Folder]]:
         """Assign runs to the only log that names them; return the logs and the runs left over."""
-        copies = [run for run in (*units, *kept) if wandb_id(run.directory) is not None]
+        copies = _of_wandb([*units, *kept])
+        if not copies:
+            return units, kept
         there = set().union(*map(_all_ids, copies))
         named = [(unit, self._named_by(unit) & there) for unit in units]
         given: set[int] = set()
@@ -229,6 +233,10 @@ class WandbCopies:
             self._looked.add(path)
             known.look()
         return known
+
+
+def _of_wandb(runs: Sequence[Folder]) -> list[Folder]:
+    return [run for run in runs if wandb_id(run.directory) is not None]
 
 
 def _by_id(runs: list[Folder]) -> dict[str, Folder]:

@@ -4,10 +4,10 @@ Python 3.13.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import os
     from pathlib import Path
 
 
@@ -33,3 +33,32 @@ def bytes_of(path: Path) -> int:
         return path.stat().st_size
     except OSError:
         return 0
+
+
+class RealPaths:
+    """Where paths lead when all links are followed, for one look at the file system.
+
+    A directory is asked once for all that lies in it.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[Path, Path] = {}
+
+    def of(self, path: Path) -> Path:
+        """Return where a path leads, as `Path.resolve` does."""
+        below: list[Path] = []
+        while path not in self._known and not _has_to_be_asked(path):
+            below.append(path)
+            path = path.parent
+        if path not in self._known:
+            self._known[path] = path.resolve()
+        real = self._known[path]
+        for each in reversed(below):
+            self._known[each] = real = real / each.name
+        return real
+
+
+def _has_to_be_asked(path: Path) -> bool:
+    """Return whether the directory above a path does not tell where the path leads."""
+    # pathlib's `is_symlink` raises where the directory is unreadable.
+    return path.name in ("", "..") or os.path.islink(path)  # noqa: PTH114
