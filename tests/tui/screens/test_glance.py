@@ -34,7 +34,7 @@ GPUS = GpuReading(NOW, (Gpu("0", "H100", 97.0), Gpu("1", "H100", 91.0)))
 def view(collapse: Monitor, monkeypatch: pytest.MonkeyPatch) -> View:
     """The run that collapses, on a host with two GPUs."""
     monkeypatch.setattr(collapse, "gpus", GPUS)
-    return showing(collapse)._view(NOW)
+    return showing(collapse).view_at(NOW)
 
 
 def words(row: list[Piece]) -> str:
@@ -102,7 +102,7 @@ def test_its_place_among_the_runs_is_said_in_forty_columns(tmp_path: Path) -> No
         path = tmp_path / f"an-experiment-{number}.log"
         path.write_text(f"{steps}Traceback (most recent call last):\nRuntimeError: no disk\n")
         os.utime(path, (NOW - 3600.0, NOW - 3600.0))
-    row = words(one_row(showing(load([str(tmp_path)], Config(), NOW))._view(NOW), 40, alone=True))
+    row = words(one_row(showing(load([str(tmp_path)], Config(), NOW)).view_at(NOW), 40, alone=True))
     assert "/12  crashed  47  ✖ crash" in row
 
 
@@ -114,7 +114,7 @@ def told(tmp_path: Path, total: int | None) -> str:
     os.utime(path, (NOW - 5.0, NOW - 5.0))
     if total:
         (tmp_path / "config.yaml").write_text(f"trainer: {{total_training_steps: {total}}}\n")
-    view = showing(load([str(tmp_path)], Config(), NOW))._view(NOW)
+    view = showing(load([str(tmp_path)], Config(), NOW)).view_at(NOW)
     return words(one_row(view, 200, alone=True))
 
 
@@ -126,7 +126,7 @@ def test_progress_is_said_as_a_colleague_would(tmp_path: Path) -> None:
 
 def test_whether_there_are_samples_is_said(tmp_path: Path, collapse: Monitor) -> None:
     assert "  no samples  " in told(tmp_path, 30)
-    view = showing(collapse)._view(NOW)
+    view = showing(collapse).view_at(NOW)
     assert "samples of " in words(one_row(view, 250, alone=True))
 
 
@@ -138,7 +138,7 @@ def test_a_number_of_steps_says_that_it_is_one(tmp_path: Path) -> None:
     path.write_text(text)
     (folder / "config.yaml").write_text("trainer: {total_training_steps: 210}\n")
     os.utime(path, (NOW - 420.0, NOW - 420.0))
-    view = showing(load([str(folder)], Config(), NOW))._view(NOW)
+    view = showing(load([str(folder)], Config(), NOW)).view_at(NOW)
     assert words(one_row(view, 42, alone=False)).endswith("finished  all 210 steps  7m ago")
     assert words(one_row(view, 27, alone=False)).endswith("finished  210 steps")
     assert words(one_row(view, 25, alone=False)).endswith("finished  step 210")
@@ -147,7 +147,7 @@ def test_a_number_of_steps_says_that_it_is_one(tmp_path: Path) -> None:
 def test_a_crash_is_told_where_there_is_room_for_it(tmp_path: Path) -> None:
     path = tmp_path / "run.log"
     path.write_text("step:1 - a:1\nTraceback (most recent call last):\nRuntimeError: no disk\n")
-    view = showing(load([str(path)], Config(), NOW))._view(NOW)
+    view = showing(load([str(path)], Config(), NOW)).view_at(NOW)
     assert "✖ the run crashed at step 1: RuntimeError: no disk" in words(
         one_row(view, 120, alone=True)
     )
@@ -157,14 +157,14 @@ def test_without_rewards_and_losses_the_first_chart_is_said(tmp_path: Path) -> N
     path = tmp_path / "run.jsonl"
     lines = [{"step": step, "data": {"distance": 2.5}} for step in (1, 2)]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    view = showing(load([str(path)], Config(), NOW))._view(NOW)
+    view = showing(load([str(path)], Config(), NOW)).view_at(NOW)
     assert "distance ▄▄ 2.5" in words(one_row(view, 60, alone=True))
 
 
 def test_where_there_are_no_rewards_the_loss_is_said(tmp_path: Path) -> None:
     path = tmp_path / "sft.log"
     path.write_text("".join(f"step:{n} - train/loss:{1 / n} - train/lr:0.1\n" for n in (1, 2)))
-    view = showing(load([str(path)], Config(), NOW))._view(NOW)
+    view = showing(load([str(path)], Config(), NOW)).view_at(NOW)
     assert "loss █▁ 0.5" in words(one_row(view, 200, alone=True))
 
 
@@ -174,14 +174,14 @@ def test_the_score_of_validation_is_said_in_sixty_columns(tmp_path: Path) -> Non
     ]
     path = tmp_path / "qwen2_7b_function_rm.log"
     path.write_text("\n".join([*lines, ""]))
-    view = showing(load([str(path)], Config(), NOW))._view(NOW)
+    view = showing(load([str(path)], Config(), NOW)).view_at(NOW)
     assert "val 0.492" in words(one_row(view, 58, alone=False))
 
 
 def test_of_an_evaluation_nothing_is_found_and_nothing_is_missed(tmp_path: Path) -> None:
     path = tmp_path / "eval.jsonl"
     path.write_text(json.dumps({"prompt": "2 + 2", "response": "4", "score": 1.0}) + "\n")
-    view = showing(load([str(path)], Config(), NOW))._view(NOW)
+    view = showing(load([str(path)], Config(), NOW)).view_at(NOW)
     row = words(one_row(view, 200, alone=True))
     assert "val 1" in row
     assert "nothing found" not in row, "no rule has judged it"
@@ -193,7 +193,9 @@ def test_after_a_restart_the_value_is_of_the_newest_segment(tmp_path: Path) -> N
         f'{{"step":{step},"data":{{"critic/score/mean":{value}}}}}\n' for step, value in lines
     )
     (tmp_path / "m.jsonl").write_text(text)
-    row = words(one_row(showing(load([str(tmp_path)], Config(), NOW))._view(NOW), 200, alone=True))
+    row = words(
+        one_row(showing(load([str(tmp_path)], Config(), NOW)).view_at(NOW), 200, alone=True)
+    )
     assert "reward ▄▄▄▄ 0.75 →" in row, "nothing of what was before"
 
 
