@@ -156,6 +156,17 @@ def test_what_only_looks_like_a_lead_is_text(line: str) -> None:
     assert texts("begins", line)[1] == line
 
 
+@pytest.mark.parametrize("prefix", ["", RAY])
+def test_a_sample_that_began_without_a_lead_has_none(tmp_path: Path, prefix: str) -> None:
+    path = tmp_path / "train.log"
+    answer = ["two", "[step1]: one", "node-1 | a table", "2026-11-20T10:00:00Z is a time"]
+    lines = ["[prompt] what is 1+1", f"[response] {answer[0]}", *answer[1:], "[score] 1.0"]
+    path.write_text("".join(f"{prefix}{line}\n" for line in [*lines, "step:1 - a/b:1 - c/d:2"]))
+    run = read_run(path)
+    (sample,) = [one for step in run.samples.steps for one in run.samples.at(step)]
+    assert sample.response == "\n".join(answer)
+
+
 def test_indents_behind_a_lead_are_kept() -> None:
     assert texts('trainer-1  |   File "a.py"', "0:   b")[0] == '  File "a.py"'
 

@@ -24,7 +24,7 @@ from verl_tui.sources.formats.console.collected import CollectedDecoder
 from verl_tui.sources.formats.console.dicts import DictReader, hinted
 from verl_tui.sources.formats.console.engine_addresses import EngineReader
 from verl_tui.sources.formats.console.events import EventReader
-from verl_tui.sources.formats.console.leads import LeadReader, printed
+from verl_tui.sources.formats.console.leads import LeadReader, LineWithLead, printed
 from verl_tui.sources.formats.console.noise import Noise
 from verl_tui.sources.formats.console.printed_tables import TableBlock
 from verl_tui.sources.formats.console.progress_lines import WHOLE_BAR, named_bars, stated_progress
@@ -239,13 +239,19 @@ class ConsoleDecoder:
         if b"\r" in line or self._blank or number == self._number:
             self._read_overwritten(out, line, number)
             return out
-        self._lead, self._prefix, part = self._leads.read(line)
+        self._lead, self._prefix, part = self._parted(line)
         self._number = number
         if self._lead:
             self._read_time(out, self._lead)
         if part or self._sample.begun:
             self._read_part(out, self._prefix, part, number)
         return out
+
+    def _parted(self, line: bytes) -> LineWithLead:
+        # A sample that began without a lead has none: what looks like one is the model's.
+        if self._sample.begun and not self._lead:
+            return printed(line)
+        return self._leads.read(line)
 
     def _is_idle(self, number: int) -> bool:
         """Return True if a line that says nothing by itself changes nothing."""
