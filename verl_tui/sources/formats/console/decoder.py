@@ -273,7 +273,7 @@ class ConsoleDecoder:
         for i, written in enumerate(line.split(b"\r")):
             part = written
             if not behind:
-                lead, own, part = self._leads.read(written) if i == 0 else printed(written)
+                lead, own, part = self._parted(written) if i == 0 else printed(written)
                 self._lead, prefix = lead or self._lead, own or prefix
             # Behind a bar are the last characters of a longer one.
             if part.strip() if behind else self._has_text(out, part):
