@@ -18,20 +18,24 @@ _CERTAIN = pattern(
     rb"|[\w.-]{1,80}-\d{1,9} {1,40}\|"
     rb"|\[pod/[\w./-]{1,200}\]"
     rb"|\[(?!rank)[a-z]{1,20}\d{1,6}\]:"
+    rb"|\[[\w@,.-]{1,80}\]<std(?:out|err)>:"
     rb"|\([\w-]{1,80}, (?:rank=\d{1,9}, )?pid=[^()]{1,80}\)"
     rb")(?: |(?<=:)|$)){1,3}"
 )
 """Times with their zones, CRI's with the stream; syslog; Docker Compose; `kubectl --prefix`;
-torchrun's `--tee`; SkyPilot. Nothing that is printed begins like this.
+torchrun's `--tee`; `mpirun --tag-output`; SkyPilot. Nothing that is printed begins like this.
 """
 _USUAL = pattern(
-    rb"(?:(?P<label>\d{1,9}:)|(?P<number>\d{1,9}\t" + _TIME + rb")|(?P<quote>>)"
+    rb"(?:(?P<label> {0,5}\d{1,9}:)"
+    rb"|(?P<host>[A-Za-z][\w.-]{0,80}\d[\w.-]{0,80}:|(?:\d{1,3}\.){3}\d{1,3}:)"
+    rb"|(?P<number>\d{1,9}\t" + _TIME + rb")"
+    rb"|(?P<quote>>)"
     rb"|(?P<time>\[" + _TIME + rb"\]|" + _TIME + rb")"
     rb"|(?P<pod>[a-z0-9]{1,40}(?:-[a-z0-9.]{1,40}){1,9} [a-z0-9]{1,40}(?:-[a-z0-9.]{1,40}){0,9})"
     rb")(?:[ \t]|$)"
 )
-"""`srun --label`, consoles that number their lines, quotes, `ts`, stern: what is printed may begin
-like this, too.
+"""`srun --label`, pdsh, consoles that number their lines, quotes, `ts`, stern: what is printed may
+begin like this, too.
 """
 _ENOUGH = 20
 """Lines in a row that begin alike, from the first on, of which none was printed so."""
