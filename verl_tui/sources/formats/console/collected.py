@@ -19,7 +19,7 @@ from verl_tui.text import one_line
 from verl_tui.times import parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from verl_tui.records import Record
     from verl_tui.sources.formats.format import BufferingDecoder
@@ -114,40 +114,39 @@ class CollectedDecoder:
         """True if steps depend on the lines before."""
         return bool(getattr(self._console, "counts_steps", False))
 
-    def decode_all(self, text: bytes, number: int) -> Sequence[MetricRow | Record]:
+    def decode_all(self, text: bytes, number: int) -> Iterable[MetricRow | Record]:
         """Return the records of complete lines."""
         if not self._is_collected(text):
-            return list(self._console.decode_all(text, number))
+            return self._console.decode_all(text, number)
         out: list[MetricRow | Record] = []
         for at, line in enumerate(text.split(b"\n")[:-1], number):
             out.extend(self._read(line, at))
         return out
 
-    def decode(self, line: bytes, number: int) -> Sequence[MetricRow | Record]:
+    def decode(self, line: bytes, number: int) -> Iterable[MetricRow | Record]:
         """Return the records of one line, or of a part of it."""
         if not self._is_collected(line):
-            return list(self._console.decode(line, number))
-        return list(self._read(line, number))
+            return self._console.decode(line, number)
+        return self._read(line, number)
 
-    def last(self, line: bytes, number: int) -> Sequence[MetricRow | Record] | None:
+    def last(self, line: bytes, number: int) -> Iterable[MetricRow | Record] | None:
         """Return the records of a line without an end; of an object only if it is whole."""
         if not self._is_collected(line):
-            records = self._console.last(line, number)
-            return None if records is None else list(records)
-        return list(self._read(line, number)) if _entry(line) is not None else None
+            return self._console.last(line, number)
+        return self._read(line, number) if _entry(line) is not None else None
 
     def early(self, line: bytes) -> int:
         """Return how many bytes of an unfinished line can be decoded: of an object none."""
         return 0 if self._is_collected(line) else self._console.early(line)
 
-    def held(self) -> Sequence[MetricRow | Record]:
+    def held(self) -> Iterable[MetricRow | Record]:
         """Return the records that only wait for lines that may never come."""
-        return list(self._console.held())
+        return self._console.held()
 
-    def restart(self) -> Sequence[MetricRow | Record]:
+    def restart(self) -> Iterable[MetricRow | Record]:
         """Forget everything: the file starts anew."""
         self._forget()
-        return list(self._console.restart())
+        return self._console.restart()
 
     def _is_collected(self, text: bytes) -> bool:
         if self._collected is None and text.strip():
