@@ -32,8 +32,9 @@ from verl_tui.sources.files.compressed import plain
 from verl_tui.sources.files.tail import Tail
 from verl_tui.sources.formats import FORMATS
 from verl_tui.sources.host.cores import usable_cores
+from verl_tui.sources.packing import packed, unpacked
 from verl_tui.sources.source import FileSource
-from verl_tui.sources.workers import LEAST, packed, unpacked
+from verl_tui.sources.workers import LEAST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,6 +100,16 @@ def test_a_source_that_travels_gives_the_same_records(
         assert here.status() == away.status()
 
 
+@pytest.mark.parametrize("name", LOGS)
+def test_records_travel_unchanged(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(log_of(name))
+    format = next(one for one in FORMATS if one.matches(path, log_of(name)))
+    records, _ = FileSource(path, format).read()
+    assert records
+    assert flat(unpacked(packed(records))) == flat(records)
+
+
 def read(source: FileSource, found: list[str]) -> bool:
     """Read a little of a source; return whether more waits."""
     records, more = source.read()
@@ -111,8 +122,10 @@ def flat(records: Sequence[Record]) -> list[str]:
     found = []
     for record in records:
         if isinstance(record, MetricRows):
-            rows = zip(record.steps, record.orders, *record.columns, strict=True)
-            found += [f"{record.keys} {row}" for row in rows]
+            times = record.times or record.steps
+            rows = zip(record.steps, record.orders, times, *record.columns, strict=True)
+            about = f"{record.keys} {record.mean} {record.progress} {record.estimated}"
+            found += [f"{about} {row}" for row in rows]
         else:
             found.append(repr(record))
     return found

@@ -16,26 +16,23 @@ from there as if the source had never been away.
 
 from __future__ import annotations
 
-import copyreg
-import io
 import os
 import pickle
 import sys
 from collections import deque
 from contextlib import contextmanager, suppress
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
+from typing import IO, TYPE_CHECKING, NamedTuple, cast
 
 from verl_tui import debug_log
 from verl_tui.sources.files.compressed import plain
 from verl_tui.sources.host.cores import usable_cores
+from verl_tui.sources.packing import packed, unpacked
 from verl_tui.sources.source import FileSource
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from verl_tui.records import Record, SourceStatus
     from verl_tui.sources.source import Source
@@ -287,34 +284,6 @@ def _answer(sources: dict[int, bytes | Source], number: int) -> bytes:
     if more:
         sources[number] = source
     return answer
-
-
-def packed(one: object) -> bytes:
-    """Return an object as bytes, columns of numbers as they are.
-
-    Raises:
-        Exception: It holds something that cannot be written down.
-    """
-    out = io.BytesIO()
-    pickler = pickle.Pickler(out, pickle.HIGHEST_PROTOCOL)
-    pickler.dispatch_table = {**copyreg.dispatch_table, ModuleType: _by_name}
-    pickler.dump(one)
-    return out.getvalue()
-
-
-def _by_name(module: ModuleType) -> tuple[Callable[[str], ModuleType], tuple[str]]:
-    """Return how to write a module, which formats are: by its name."""
-    return import_module, (module.__name__,)
-
-
-def unpacked(data: bytes) -> Any:
-    """Return the object that was packed, by this process or by the one that has started it: never
-    by anybody else.
-
-    Raises:
-        Exception: It cannot be made here.
-    """
-    return pickle.loads(data)  # noqa: S301
 
 
 def _python() -> list[str]:
