@@ -29,9 +29,9 @@ class Screen:
         self.samples = Samples()
         self.news = threading.Event()
         self.told = 0
-        self.browser = SampleBrowser(self._notify)
+        self.browser = SampleBrowser(self.notify)
 
-    def _notify(self) -> None:
+    def notify(self) -> None:
         self.told += 1
         self.news.set()
 
@@ -176,7 +176,7 @@ def test_search(screen: Screen, tmp_path: Path) -> None:
 def test_two_searches_go_on_side_by_side(
     screen: Screen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dump_page, "_SLICE", 1000)
+    monkeypatch.setattr(dump_page, "SLICE", 1000)
     screen.dump(tmp_path / "3.jsonl", *(row(i) for i in range(300)))
     first, second = screen.until(
         lambda page: (
@@ -263,16 +263,16 @@ def test_a_dump_that_is_gone(screen: Screen, tmp_path: Path) -> None:
 def test_what_is_seen_comes_before_what_is_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "_PAUSE", 0.0)
-    monkeypatch.setattr(dump_page, "_SLICE", 100)
+    monkeypatch.setattr(worker, "PAUSE", 0.0)
+    monkeypatch.setattr(dump_page, "SLICE", 100)
     looks: list[tuple[bool, int]] = []
 
     class Looking(Screen):
-        def _notify(self) -> None:
+        def notify(self) -> None:
             """Look in the browser's own thread, so that nothing is read meanwhile."""
             page = self.page()
             looks.append((page.sample(0) is not None, len(page.facts)))
-            super()._notify()
+            super().notify()
 
     screen = Looking()
     screen.dump(tmp_path / "3.jsonl", *(row(i, output="x" * 4000) for i in range(2000)))
@@ -287,10 +287,10 @@ def test_a_browser_is_idle_only_once_all_its_notices_are_given(tmp_path: Path) -
     idle: list[bool] = []
 
     class Looking(Screen):
-        def _notify(self) -> None:
+        def notify(self) -> None:
             """Look in the browser's own thread, which has read all and is about to rest."""
             idle.append(self.browser.idle)
-            super()._notify()
+            super().notify()
 
     screen = Looking()
     screen.dump(tmp_path / "3.jsonl", row(0))
@@ -314,22 +314,32 @@ def test_another_place_is_read_before_the_rest_of_the_first(screen: Screen, tmp_
 def test_few_pages_and_texts_are_kept(
     screen: Screen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dump_page, "_TEXTS", 10_000)
+    monkeypatch.setattr(dump_page, "TEXTS", 10_000)
     places = [
         screen.dump(tmp_path / f"{step}.jsonl", *(row(i) for i in range(9))) for step in range(9)
     ]
+    pages = {}
     for place in places:
         assert screen.sample(8, place).response == "Answer 8"
-        screen.known(place)
-    assert len(screen.browser._jobs) == 4
-    assert screen.browser._texts._size <= 10_000
+        pages[place] = screen.known(place)
+    kept = [screen.page(place) is pages[place] for place in reversed(places)]
+    assert kept == [True] * 4 + [False] * 5
     for index in range(9):
         assert screen.sample(index, places[0]).response == f"Answer {index}"
 
 
+def test_few_bytes_of_rows_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dump_page, "TEXTS", 50_000)
+    rows = dump_page.TextCache()
+    for number in range(100):
+        rows.put(number, Sample(3, prompt="p", response="r" * 8000))
+        assert rows.get(0) is not None, "it has just been used"
+    assert 3 <= sum(rows.get(number) is not None for number in range(100)) <= 6
+
+
 def test_notices_are_few(screen: Screen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dump_page, "_SLICE", 1000)
-    monkeypatch.setattr(worker, "_PAUSE", 3600.0)
+    monkeypatch.setattr(dump_page, "SLICE", 1000)
+    monkeypatch.setattr(worker, "PAUSE", 3600.0)
     screen.dump(tmp_path / "3.jsonl", *(row(i) for i in range(2000)))
     page = screen.page()
     while not (page.complete and len(page.facts) == page.count and page.sample(0)):

@@ -52,7 +52,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_blocks, "BLOCK", SMALL)
     monkeypatch.setattr(log_blocks, "WINDOW", SHORT)
     monkeypatch.setattr(log_blocks, "STRIDE", 4 * SMALL)
-    monkeypatch.setattr(log_module, "_KEPT", 1000)
+    monkeypatch.setattr(log_module, "KEPT", 1000)
 
 
 def read(log: Log) -> Log:
@@ -272,7 +272,7 @@ def test_nothing_to_read(tmp_path: Path) -> None:
 
 
 def test_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_module, "_RETRY", -1.0)
+    monkeypatch.setattr(log_module, "RETRY", -1.0)
     path = tmp_path / "train.log"
     log = opened(path)
     assert log.problem

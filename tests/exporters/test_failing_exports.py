@@ -104,7 +104,7 @@ def test_a_report_goes_without_samples_that_cannot_be_shown(
 ) -> None:
     sample = {"prompt": "p", "response": "r", "score": 1.0, "step": 1}
     (logs / "bad" / "samples.jsonl").write_text(json.dumps(sample) + "\n")
-    monkeypatch.setattr("verl_tui.report.reported_samples._chosen", lambda _: 1 / 0)
+    monkeypatch.setattr("verl_tui.report.reported_samples.shortened", lambda *_: 1 / 0)
     assert main(["report", str(logs), "-o", str(logs.parent / "r.md")]) == 0
     text = (logs.parent / "r.md").read_text()
     assert "samples cannot be shown: ZeroDivisionError in " in text

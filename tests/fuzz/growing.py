@@ -158,21 +158,18 @@ class Form(NamedTuple):
 
 def _gzip_log(steps: list[int]) -> bytes:
     """Return a compressed log of several members, flushed now and then."""
-    out, member = bytearray(), _member()
+    out, member = bytearray(), zlib.compressobj(wbits=_GZIP)
     for step, line in zip(steps, file_log(steps).splitlines(keepends=True), strict=True):
         out += member.compress(line)
         if step % 10 == 0:
             out += member.flush()
-            member = _member()
+            member = zlib.compressobj(wbits=_GZIP)
         elif step % 3 == 0:
             out += member.flush(zlib.Z_SYNC_FLUSH)
     return bytes(out + member.flush())
 
 
-def _member() -> zlib._Compress:
-    return zlib.compressobj(wbits=zlib.MAX_WBITS | 16)
-
-
+_GZIP = zlib.MAX_WBITS | 16
 _ROTATED = ("cleared", "renamed")
 _FORMS = (
     Form("train.log", console_log, _ROTATED),

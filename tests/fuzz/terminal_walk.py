@@ -190,9 +190,9 @@ class Walk:
             yield f"behind the last frame: {behind!r:.500}"
         if left := _session(terminal.pid):
             yield f"processes are left: {left}"
-        yield from (line for line in self._errors() if line)
+        yield from (line for line in self.errors() if line)
 
-    def _errors(self) -> Iterator[str]:
+    def errors(self) -> Iterator[str]:
         """Yield what the debug log tells of errors."""
         entries = re.split(r"(?m)^ *\d+\.\d{3} ", self.log.read_text(errors="replace"))
         for entry in entries:
@@ -242,7 +242,7 @@ def walked(seed: int, steps: int) -> tuple[int, list[str]]:
             walk.leave()
             return walk.taken, list(walk.wrong())
         except (AssertionError, OSError) as error:
-            return walk.taken, [str(error), *walk._errors()]
+            return walk.taken, [str(error), *walk.errors()]
         finally:
             walk.terminal.close()
 

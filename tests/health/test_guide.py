@@ -10,7 +10,7 @@ from planted import TUTORIAL, VERL, ids, judge, planted, reason
 from verl_tui.health import DIAGNOSES, Judge, load_guide
 from verl_tui.health.applicability import EXEMPTIONS
 from verl_tui.health.causes import CAUSES
-from verl_tui.health.conditions import _KINDS
+from verl_tui.health.conditions import KINDS
 from verl_tui.health.finding import Severity
 from verl_tui.health.guide import CAUSE_NAMES, LIMIT_NAMES, NEEDED, STREAMS
 from verl_tui.health.limits import LIMITS
@@ -53,7 +53,7 @@ def test_everything_named_exists() -> None:
         assert rule.window == 1 or rule.why_window, rule.name
     assert set(LIMIT_NAMES) == {"", *LIMITS}
     assert set(CAUSE_NAMES) == {"", *CAUSES}
-    assert set(NEEDED) == {*_KINDS, "diagnosis"}
+    assert set(NEEDED) == {*KINDS, "diagnosis"}
     assert set(DIAGNOSES) == {
         rule.name for rule in load_guide().rules if rule.condition == "diagnosis"
     }

@@ -322,7 +322,7 @@ def test_no_directory_is_beyond_the_budget(sizes: dict[int, int]) -> None:
 def test_figures_of_a_part_say_so(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dumps, "WHOLE", 5_000)
     monkeypatch.setattr(dumps, "BUDGET", 12_000)
-    monkeypatch.setattr(dumps, "_LEAST", 2_000)
+    monkeypatch.setattr(dumps, "LEAST", 2_000)
     for step in range(1, 10):
         write(home, step, *(row(float(i % 4 < 2), i // 4, "x" * 50) for i in range(40)))
     size = (home / "9.jsonl").stat().st_size

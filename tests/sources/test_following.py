@@ -398,7 +398,7 @@ class FollowedLive:
             raise OSError("inotify's limit is reached")
 
         monkeypatch.setattr("watchfiles.watch", no_notices)
-        monkeypatch.setattr("verl_tui.sources.feed._POLL", 0.01)
+        monkeypatch.setattr("verl_tui.sources.feed.POLL", 0.01)
 
     def follow(self, *stages: tuple[Callable[[], object], Callable[[], object]]) -> None:
         """Follow; do something as soon as a condition holds, stage by stage, then end."""

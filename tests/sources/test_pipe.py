@@ -47,7 +47,7 @@ LOGS = {
 def end(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """Put a pipe in the place of standard input; return its other end."""
     here, there = os.pipe()
-    monkeypatch.setattr(pipe, "_descriptor", here)
+    monkeypatch.setattr(pipe, "descriptor", here)
     yield there
     os.close(here)
 
@@ -99,7 +99,7 @@ def test_a_descriptor_that_is_closed_is_a_problem(monkeypatch: pytest.MonkeyPatc
     here, there = os.pipe()
     os.close(here)
     os.close(there)
-    monkeypatch.setattr(pipe, "_descriptor", here)
+    monkeypatch.setattr(pipe, "descriptor", here)
     feed = Feed(["-"])
     feed.scan()
     (batch,) = feed.read()

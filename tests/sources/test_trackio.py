@@ -51,14 +51,14 @@ class Writer:
         self._add("system_metrics", run, {"metrics": json.dumps(metrics).encode()})
 
     def config(self, run: str = "tiny", **config: Any) -> None:
-        self._insert("configs", {"run_name": run, "config": json.dumps(config).encode()})
+        self.insert("configs", {"run_name": run, "config": json.dumps(config).encode()})
 
     def _add(self, table: str, run: str, cells: dict[str, Any]) -> None:
         self.second += 1
         time = f"2026-11-22T10:{self.second // 60:02d}:{self.second % 60:02d}+00:00"
-        self._insert(table, {"timestamp": time, "run_name": run, **cells})
+        self.insert(table, {"timestamp": time, "run_name": run, **cells})
 
-    def _insert(self, table: str, cells: dict[str, Any]) -> None:
+    def insert(self, table: str, cells: dict[str, Any]) -> None:
         holes = ", ".join("?" * len(cells))
         self.database.execute(
             f"INSERT INTO {table} ({', '.join(cells)}) VALUES ({holes})", tuple(cells.values())
@@ -161,7 +161,7 @@ def test_tables_are_samples_and_one_logged_twice_counts_once(tmp_path: Path) -> 
 
 def test_whatever_is_dropped_is_told(tmp_path: Path) -> None:
     writer = Writer(tmp_path / "p.db")
-    writer._insert("configs", {"run_name": "tiny", "config": b"{"})
+    writer.insert("configs", {"run_name": "tiny", "config": b"{"})
     writer.log(
         0, **{"train/global_step": 1, "completions": {"_type": "trackio.table", "_value": {"a": 1}}}
     )

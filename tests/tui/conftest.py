@@ -41,7 +41,7 @@ def colours(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Screens hear at once of what has been read for them."""
-    monkeypatch.setattr(worker, "_PAUSE", 0.0)
+    monkeypatch.setattr(worker, "PAUSE", 0.0)
 
 
 @pytest.fixture(scope="session")

@@ -8,8 +8,8 @@ import asyncio
 import gc
 from dataclasses import replace
 from shutil import rmtree
-from threading import current_thread
-from time import monotonic
+from threading import Thread, current_thread
+from threading import enumerate as threads
 from typing import TYPE_CHECKING
 
 import pytest
@@ -87,6 +87,11 @@ def live(*specs: Path | str, **settings: object) -> VerlApp:
     """
     config = replace(Config(refresh=0.05, gpu_interval=3600.0), **settings)
     return VerlApp([str(spec) for spec in specs], config)
+
+
+def reading() -> list[Thread]:
+    """Return the threads that read logs."""
+    return [thread for thread in threads() if thread.name == "logs"]
 
 
 # -- keys ------------------------------------------------------------------------------------------
@@ -403,21 +408,19 @@ async def test_nothing_new_draws_nothing_on_any_screen(
     ["t", *(pytest.param(key, marks=pytest.mark.thorough) for key in ("question_mark", "i", "c"))],
 )
 async def test_the_dashboard_waits_behind_a_screen(
-    demo: Monitor, monkeypatch: pytest.MonkeyPatch, key: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
     frames = count_frames(monkeypatch)
-    app = showing(demo)
+    app = loaded(write_run(tmp_path, "a").parent)
     async with app.run_test(size=(120, 40)) as pilot:
         await press(pilot, key)
-        before = lines(app)[0]
         frames.clear()
-        dashboard(app).show(app.view_at(NOW + 7200))
+        app.monitor.apply(_batches("a", 77, 1.0)[0], NOW)
+        dashboard(app).show(app.view_at(NOW))
         await settle(pilot)
         assert frames["frames"] == 0
-        app._shown_at = NOW + 7200
         await press(pilot, "escape")
-        assert "2h" in lines(app)[0]
-        assert lines(app)[0] != before
+        assert "step 77" in lines(app)[0]
 
 
 async def test_a_painting_that_waits_does_not_break_the_pause(
@@ -426,8 +429,8 @@ async def test_a_painting_that_waits_does_not_break_the_pause(
     app = loaded(write_run(tmp_path, "a").parent, config=Config(refresh=0.05))
     async with app.run_test(size=(120, 40)) as pilot:
         await settle(pilot)
-        app._painted = monotonic()
-        app._soon()
+        app.paint()
+        app.show_troubles()  # with the next painting, which keeps its distance
         await press(pilot, "p")
         app.monitor.apply(_batches("a", 77, 1.0)[0], NOW)
         await pilot.pause(0.1)
@@ -550,7 +553,7 @@ async def test_the_end_of_a_long_log_is_drawn_without_a_wait() -> None:
 async def test_r_reads_everything_again(tmp_path: Path) -> None:
     half = '{"scope": "rollout", "step": 31, "rew'
     log = write_run(tmp_path, "a", 30, text=half)
-    app = live(log.parent)
+    app, others = live(log.parent), reading()
     async with app.run_test(size=(120, 40)) as pilot:
         # A line that is half written does not keep the screen loading.
         await until(pilot, lambda: "step 30" in text(app) and "nothing found" in text(app))
@@ -564,10 +567,9 @@ async def test_r_reads_everything_again(tmp_path: Path) -> None:
             file.write('ard_mean": 2.5}\n')
         await until(pilot, lambda: "step 31" in text(app))
         # Reading ends with the app.
-        reading = app._reading
-        assert reading is not None
-        assert not reading._stop.is_set()
-    assert reading._stop.is_set()
+        (thread,) = (one for one in reading() if one not in others)
+    thread.join(60)
+    assert not thread.is_alive()
 
 
 async def test_a_long_history_is_judged_while_keys_are_heard(
@@ -630,21 +632,20 @@ async def test_what_the_first_large_chart_needs_is_loaded_in_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loaded: list[str] = []
-    monkeypatch.setattr("verl_tui.tui.monitor_app._SPARE", 0.01)
+    monkeypatch.setattr("verl_tui.tui.monitor_app.SPARE", 0.01)
     monkeypatch.setattr(
         "verl_tui.tui.monitor_app.load_plotext", lambda: loaded.append(current_thread().name)
     )
     app = live(write_run(tmp_path, "a", 30))
     async with app.run_test(size=(120, 40)) as pilot:
-        await until(pilot, lambda: loaded)
-        assert "step 30" in text(app)
+        await until(pilot, lambda: loaded and "step 30" in text(app))
     assert loaded == ["plotext"], "beside the loop, which answers keys"
 
 
 async def test_a_wanted_chart_that_nobody_knows_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("verl_tui.tui.monitor_app._SPARE", 0.01)
+    monkeypatch.setattr("verl_tui.tui.monitor_app.SPARE", 0.01)
     app = live(write_run(tmp_path, "a", 30), charts=("rewrd", "entropy", "my/later"))
     async with app.run_test(size=(120, 40), notifications=True) as pilot:
         await until(pilot, lambda: notices(app))
@@ -670,7 +671,7 @@ async def test_garbage_is_looked_for_now_and_then(
     def note(phase: str, info: dict[str, int]) -> None:
         swept.extend([phase] if info["generation"] == 2 else [])
 
-    monkeypatch.setattr(monitor_app, "_SWEEP", 0.01)
+    monkeypatch.setattr(monitor_app, "SWEEP", 0.01)
     app = showing(demo)
     async with app.run_test(size=(80, 24)) as pilot:
         gc.callbacks.append(note)

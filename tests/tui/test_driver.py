@@ -67,7 +67,7 @@ class Echo(App):
         if event.key == "q":
             self.exit(0)
 
-driver._PATIENCE = 0.2
+driver.PATIENCE = 0.2
 raise SystemExit(Echo(driver_class=driver.RobustDriver).run())
 """
 

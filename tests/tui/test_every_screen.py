@@ -164,7 +164,9 @@ def problems(app: App[Any], known: frozenset[str] | None) -> list[str]:
     found = [*cut_rows(app), *cut_hints(app), *cut_toasts(app)]
     if known is not None:
         found += [problem for rows in texts_in_front(app) for problem in cut_words(rows, known)]
-    if isinstance(app.screen, Overlay) and not app.screen._panel.border_title:
+    if isinstance(app.screen, Overlay) and not any(
+        panel.border_title for panel in app.screen.children
+    ):
         found.append("nothing says what this is")
     return [*found, *failure(check_layout, app), *failure(check_cells, app)]
 

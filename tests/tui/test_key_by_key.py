@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import pytest
 from textual.events import Key, Paste
 from textual.widgets import Input, Static
-from watching import dashboard, press, settle, showing, text, until
+from watching import NOW, dashboard, press, settle, showing, text, until
 
 from verl_tui.text import safe
 from verl_tui.tui.screens.metrics.screen import MetricsScreen
@@ -18,9 +18,12 @@ from verl_tui.tui.terminal import key_queue
 from verl_tui.tui.terminal.key_queue import KeyQueue
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from textual.app import App, ComposeResult
     from textual.binding import BindingType
     from textual.pilot import Pilot
+    from textual.timer import Timer
 
     from verl_tui.monitor import Monitor
 
@@ -41,7 +44,7 @@ async def together(pilot: Pilot[int], *keys: str | Paste) -> None:
     assert isinstance(app, KeyQueue)
     type_in(app, *keys)
     await pilot.pause()
-    await until(pilot, lambda: app._heard is None)
+    await until(pilot, lambda: not app.handles_key)
     await settle(pilot)
 
 
@@ -89,7 +92,7 @@ async def test_keys_behind_one_that_closes_a_screen_are_for_the_one_below(demo: 
         await settle(pilot)
         await together(pilot, *("m", "escape", "l", "escape", "question_mark", "escape") * 5, "p")
         assert app.screen is dashboard(app)
-        assert app._paused
+        assert app.view_at(NOW).paused
         # What is typed into the palette is found before enter takes it.
         await together(pilot, "p", "ctrl+p", *"all metrics", "enter")
         await until(pilot, lambda: isinstance(app.screen, MetricsScreen))
@@ -99,7 +102,7 @@ async def test_keys_behind_a_command_of_the_palette_are_for_what_it_opens(
     demo: Monitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As on a slow machine: the palette is found to be gone before its command is carried out.
-    monkeypatch.setattr(key_queue, "_LOOK", 0.001)
+    monkeypatch.setattr(key_queue, "LOOK", 0.001)
     app = showing(demo)
     async with app.run_test(size=SIZE) as pilot:
         await settle(pilot)
@@ -151,16 +154,19 @@ async def test_a_key_that_is_lost_with_what_had_the_focus_does_not_hold_the_next
 
 async def test_a_key_that_takes_long_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     looks, looked = list[None](), Event()
-    monkeypatch.setattr(key_queue, "_LOOK", 0.001)
+    monkeypatch.setattr(key_queue, "LOOK", 0.001)
     app = OfOne(Slow())
-    look = app._look_at_heard
+    every = app.set_interval
 
-    async def counted() -> None:
-        looks.append(await look())
-        if len(looks) > 3:
-            looked.set()
+    def counted(seconds: float, look: Callable[[], Awaitable[None]]) -> Timer:
+        async def noted() -> None:
+            looks.append(await look())
+            if len(looks) > 3:
+                looked.set()
 
-    monkeypatch.setattr(app, "_look_at_heard", counted)
+        return every(seconds, noted)
+
+    monkeypatch.setattr(app, "set_interval", counted)
     async with app.run_test() as pilot:
         type_in(app, *"abcd")
         await (

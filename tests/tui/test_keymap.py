@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from inside_textual import notices
-from watching import loaded, press, text, write_run
+from watching import NOW, loaded, press, text, write_run
 
 from verl_tui.config import Config
 from verl_tui.rendering.session.hint_keys import HINT_KEYS
@@ -67,7 +67,7 @@ async def test_the_app_says_so_and_goes_on(tmp_path: Path) -> None:
     app = loaded(write_run(tmp_path, "run"), config=Config(keys=keys))
     async with app.run_test(size=(100, 30), notifications=True) as pilot:
         await press(pilot, "P")
-        assert app._paused
+        assert app.view_at(NOW).paused
         assert notices(app) == ["[keys] quit: nosuch is no key"]
         await press(pilot, "q")
     assert app.return_value == 0

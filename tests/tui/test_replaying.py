@@ -10,6 +10,7 @@ from inside_textual import count_frames
 from rich.cells import cell_len
 from textual.binding import Binding
 from watching import (
+    NOW,
     check_layout,
     dashboard,
     lines,
@@ -67,7 +68,8 @@ async def test_beside_the_clock_of_a_replay_no_word_stands_without_its_value(tmp
     app, _ = replaying(write_run(tmp_path, "run_of_some_length", kl_div=0.3), at=10)
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: "step 10" in first(app))
-        view = app.view_at(app._playback.now())
+        view = dashboard(app).view
+        assert view is not None
         for width in range(20, 140):
             left, right = status(view, width, alone=True)
             assert sum(cell_len(words) for words, _ in (*left, *right)) + 1 <= width, (
@@ -166,7 +168,7 @@ async def test_speed_changes_and_a_pause_holds_over_every_screen(tmp_path):
         await press(pilot, "less_than_sign", "less_than_sign")
         assert "5×" in first(app)
         await press(pilot, "i", "f8")
-        assert app._playback.paused
+        assert app.view_at(NOW).replay.paused
         await press(pilot, "f9", "escape")
         assert "paused" in first(app)
         assert "step 21" in first(app)

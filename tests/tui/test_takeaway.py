@@ -23,7 +23,7 @@ from watching import (
 )
 
 from verl_tui.exporters.csv import CsvColumn
-from verl_tui.tui.export import _write_table, clipping
+from verl_tui.tui.export import clipping, write_table
 from verl_tui.tui.frame import screen_text
 
 if TYPE_CHECKING:
@@ -238,9 +238,9 @@ async def test_the_explorer_writes_what_is_listed(log: Path, here: Path) -> None
 
 
 async def test_half_a_table_is_never_left(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("verl_tui.tui.export._BUDGET", -1.0)  # every row at a stretch of its own
+    monkeypatch.setattr("verl_tui.tui.export.BUDGET", -1.0)  # every row at a stretch of its own
     task = asyncio.create_task(
-        _write_table(App(), "a", [CsvColumn("b", [1, 2, 3], [0.1, 0.2, 0.3])])
+        write_table(App(), "a", [CsvColumn("b", [1, 2, 3], [0.1, 0.2, 0.3])])
     )
     await asyncio.sleep(0)
     assert [path.name for path in here.iterdir()] == ["a.csv"]

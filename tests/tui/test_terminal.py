@@ -112,7 +112,7 @@ async def test_what_is_open_takes_the_colours_of_another_theme(demo: Monitor) ->
 async def test_passing_by_costs_nothing_and_staying_one_painting(
     demo: Monitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(base_app, "_SETTLED", 0.02)
+    monkeypatch.setattr(base_app, "SETTLED", 0.02)
     app = showing(demo)
     async with emulated(app, (80, 24)) as pilot:
         await press(pilot, "tab")
@@ -144,7 +144,7 @@ async def test_passing_by_costs_nothing_and_staying_one_painting(
 async def test_the_terminal_is_put_right_when_the_user_comes_back(
     demo: Monitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(base_app, "_SETTLED", 0.01)
+    monkeypatch.setattr(base_app, "SETTLED", 0.01)
     app = showing(demo)
     async with emulated(app, (80, 24)) as pilot:
         await press(pilot)

@@ -153,7 +153,7 @@ async def start(pilot: Pilot[Any]) -> None:
     """Wait until the app is up and its panels are there, if that has not been waited for."""
     if pilot not in _UP:
         _UP.add(pilot)
-        await until(pilot, lambda: dashboard(pilot.app)._view is not None)
+        await until(pilot, lambda: dashboard(pilot.app).view is not None)
         await settle(pilot)
 
 

@@ -52,7 +52,7 @@ def script(parser: CommandParser, shell: str) -> str:
     """Return the script that completes the program's command lines in a shell, one of `SHELLS`."""
     import shtab
 
-    for option in _actions(parser):
+    for option in actions(parser):
         if (words := getattr(option, "words", None)) is not None:
             option.complete = _words_in_shells(option, words())  # type: ignore[attr-defined]
     preamble = {"bash": _BASH, "zsh": _filled(_ZSH, parser)}.get(shell, "")
@@ -70,11 +70,11 @@ def _filled(template: str, parser: CommandParser) -> str:
     return template
 
 
-def _actions(parser: CommandParser) -> Iterator[argparse.Action]:
+def actions(parser: CommandParser) -> Iterator[argparse.Action]:
     """Yield the options and arguments of a parser and of its commands."""
     yield from parser._actions
     for command in parser.commands.values():
-        yield from _actions(command)
+        yield from actions(command)
 
 
 def _words_in_shells(option: argparse.Action, words: Iterable[str]) -> dict[str, object]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-_PAUSE = 0.05
+PAUSE = 0.05
 """Seconds between two notices."""
 
 
@@ -98,7 +98,7 @@ class Worker(Generic[JobT]):
                 news = job.read_on() or news
                 urgent = job.is_urgent()
             if news and not urgent and time.monotonic() >= due:
-                due, news = time.monotonic() + _PAUSE, False
+                due, news = time.monotonic() + PAUSE, False
                 self._notify()
             self._wait(due if news else None)
         self._rests = True

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from verl_tui.sources.preview import Preview
     from verl_tui.sources.source import Source
 
-_POLL = 1.0
+POLL = 1.0
 """Seconds between checks of the files' sizes: network file systems send no notices."""
 _SOON = 0.05
 """Seconds between checks for the first answer of a server."""
@@ -305,7 +305,7 @@ class Feed:
                 debounce=100,
                 step=20,
                 stop_event=stop,
-                rust_timeout=int(_POLL * 1000),
+                rust_timeout=int(POLL * 1000),
                 yield_on_timeout=True,
                 recursive=False,
                 raise_interrupt=False,
@@ -316,7 +316,7 @@ class Feed:
             except (OSError, RuntimeError, ValueError):
                 # No notices (inotify's limit is reached, a directory vanished): polling goes on.
                 pass
-        if not stop.wait(_POLL):
+        if not stop.wait(POLL):
             yield False
 
     def _add(self, run: FoundRun) -> None:

@@ -38,7 +38,8 @@ between.
 """
 _TERMINAL = "/dev/tty"
 
-_descriptor = 0
+descriptor = 0
+"""Number of the open file that standard input is read from."""
 
 
 def is_meant(spec: str) -> bool:
@@ -62,9 +63,9 @@ def make_way() -> None:
     Raises:
         OSError: There is no terminal.
     """
-    global _descriptor  # noqa: PLW0603 - a process has one standard input
+    global descriptor  # noqa: PLW0603 - a process has one standard input
     terminal = os.open(_TERMINAL, os.O_RDWR | os.O_NOCTTY)
-    _descriptor = os.dup(0)
+    descriptor = os.dup(0)
     os.dup2(terminal, 0)
     os.close(terminal)
 
@@ -157,9 +158,9 @@ class PipeTail:
         """
         if self.ended:
             return Chunk(b"")
-        if not select.select([_descriptor], [], [], self.patience)[0]:
+        if not select.select([descriptor], [], [], self.patience)[0]:
             return Chunk(b"", more=self.patience > 0)
-        data = os.read(_descriptor, limit)
+        data = os.read(descriptor, limit)
         if data:
             self.offset = self.size = self.offset + len(data)
             self.modified = time()

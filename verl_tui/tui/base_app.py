@@ -38,7 +38,7 @@ _TEXTUALS = {"Theme": "other colours"}
 """Textual's own commands that are offered: help, zoom, pictures and quitting are ours."""
 _AGAIN = 60.0
 """Seconds after which the same error is said again: some come with every drawing."""
-_SETTLED = 0.3
+SETTLED = 0.3
 """Seconds of focus after which all is painted anew: passing by on alt-tab costs nothing."""
 
 
@@ -261,7 +261,7 @@ class TerminalApp(KeyQueue[int]):
 
     def _repaint_soon(self) -> None:
         self._stop_repaint()
-        self._repaint = self.set_timer(_SETTLED, self.action_redraw)
+        self._repaint = self.set_timer(SETTLED, self.action_redraw)
 
     def _stop_repaint(self) -> None:
         if self._repaint is not None:

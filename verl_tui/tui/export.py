@@ -29,7 +29,7 @@ _MOST = 74_000
 """Bytes copied at most: terminals refuse longer sequences, and this becomes 100 kB."""
 _SHORT = 200
 """Characters up to which a copied text is repeated in the message."""
-_BUDGET = 0.005
+BUDGET = 0.005
 """Seconds of writing at a stretch."""
 
 
@@ -106,25 +106,25 @@ def take_picture(app: App[Any], run: str, endings: Sequence[str]) -> None:
 def take_table(app: App[Any], name: str, columns: Sequence[CsvColumn]) -> None:
     """Write columns as CSV into the current directory."""
     if any(column.steps for column in columns):
-        app.run_worker(_write_table(app, name, columns))
+        app.run_worker(write_table(app, name, columns))
     else:
         _say(app, "nothing to write")
 
 
-async def _write_table(app: App[Any], name: str, columns: Sequence[CsvColumn]) -> None:
+async def write_table(app: App[Any], name: str, columns: Sequence[CsvColumn]) -> None:
     """Write columns as RFC 4180 has it, some rows at a time: keys are answered in between."""
     paths: tuple[Path, ...] = ()
     count = -1  # the header is no step
     try:
         paths = create(Path.cwd(), name, ".csv")
         with paths[0].open("w", encoding="utf-8", newline="") as file:
-            writer, until = csv.writer(file), monotonic() + _BUDGET
+            writer, until = csv.writer(file), monotonic() + BUDGET
             for row in table(columns):
                 writer.writerow(row)
                 count += 1
                 if monotonic() > until:
                     await asyncio.sleep(0)
-                    until = monotonic() + _BUDGET
+                    until = monotonic() + BUDGET
     except OSError as error:
         _give_up(app, paths, error)
     except asyncio.CancelledError:  # the app ends: half a table would be taken for a whole one

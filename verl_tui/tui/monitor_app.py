@@ -51,9 +51,9 @@ _TICK = 10.0
 """Seconds between two judgements where nothing is logged: ages on the screen are this exact, and
 rules on silence see it this late.
 """
-_SPARE = 1.0
+SPARE = 1.0
 """Seconds after loading until work that can wait is done."""
-_SWEEP = 60.0
+SWEEP = 60.0
 """Seconds between two searches for garbage among all objects."""
 
 
@@ -125,7 +125,7 @@ class MonitorApp(TerminalApp):
     def on_mount(self) -> None:
         """Begin to read."""
         self.set_interval(_TICK, self.tick)
-        self.set_interval(_SWEEP, self._sweep)
+        self.set_interval(SWEEP, self._sweep)
         if self._reading is not None:  # after the first frame, which its threads would delay
             self.call_after_refresh(self._reading.start)
         if self._notifier is not None:
@@ -194,7 +194,7 @@ class MonitorApp(TerminalApp):
         if was_loading and not self._loading:
             # What was read stays: with many runs, a search for garbage in it delays a key by 50 ms.
             gc.freeze()
-            self.set_timer(_SPARE, self._after_loading)
+            self.set_timer(SPARE, self._after_loading)
         return was_loading and not self._loading and bool(self.monitor.runs)
 
     def _after_loading(self) -> None:

@@ -320,10 +320,10 @@ def test_rows_in_sight_follow_each_other(
     pager.go_home()
     every = list(reading.shown())
     for _ in range(2000):
-        top = pager._top  # rows of a wrapped line may look alike
+        top = pager.top  # rows of a wrapped line may look alike
         pager.move(1)
         now = list(reading.shown())
-        if pager._top == top:
+        if pager.top == top:
             break
         assert now[:-1] == every[-len(now) + 1 :] if len(now) > 1 else True
         every.append(now[-1])
@@ -404,14 +404,12 @@ def test_a_place_stays_when_rows_are_laid_out_otherwise(tmp_path: Path) -> None:
 
 def test_long_names_give_way() -> None:
     row = rows(lines("(AgentLoopWorker pid=3) hello"), fold=True)
-    assert [line.text for line in paging._screen_rows(row[0], LogLayout(30, tag=16))] == [
+    assert [line.text for line in paging.screen_rows(row[0], LogLayout(30, tag=16))] == [
         "AgentLoopWorker hello"
     ]
-    assert [line.text for line in paging._screen_rows(row[0], LogLayout(30, tag=5))] == [
-        "ALW hello"
-    ]
-    assert [line.text for line in paging._screen_rows(row[0], LogLayout(6, tag=5))] == ["ALW h…"]
+    assert [line.text for line in paging.screen_rows(row[0], LogLayout(30, tag=5))] == ["ALW hello"]
+    assert [line.text for line in paging.screen_rows(row[0], LogLayout(6, tag=5))] == ["ALW h…"]
     assert (
-        "".join(line.text for line in paging._screen_rows(row[0], LogLayout(5, wrap=True, tag=5)))
+        "".join(line.text for line in paging.screen_rows(row[0], LogLayout(5, wrap=True, tag=5)))
         == "ALWhello"
     )

@@ -58,7 +58,7 @@ def text_of(pieces: Pieces) -> str:
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Opened]]:
-    monkeypatch.setattr(worker, "_PAUSE", 0.0)
+    monkeypatch.setattr(worker, "PAUSE", 0.0)
     made: list[Opened] = []
 
     def open_window(*paths: Path, run: bool = True) -> Opened:

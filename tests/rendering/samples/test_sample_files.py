@@ -83,7 +83,7 @@ def test_writes_rows_of_a_dump_to_the_byte(tmp_path: Path) -> None:
 
 
 def test_goes_on_where_it_was_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("verl_tui.rendering.samples.export._BUDGET", -1.0)
+    monkeypatch.setattr("verl_tui.rendering.samples.export.BUDGET", -1.0)
     export = Export(page(5), range(5), "grpo", tmp_path)
     for count in range(1, 5):
         assert not export.read_on()
@@ -99,7 +99,7 @@ def test_goes_on_where_it_was_interrupted(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_ends_where_it_cannot_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("verl_tui.rendering.samples.export._BUDGET", -1.0)
+    monkeypatch.setattr("verl_tui.rendering.samples.export.BUDGET", -1.0)
     source = page(5)
     export = Export(source, range(5), "grpo", tmp_path)
     assert not export.read_on()

@@ -565,13 +565,13 @@ async def test_reveal_turns_to_the_page_of_a_metric() -> None:
 def rendered(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Keys of the charts of which a row was made."""
     seen: list[str] = []
-    make = Plot._strip
+    make = Plot.strip
 
     def counted(self: Plot, row: Any) -> Any:
         seen.append(self.data.key)
         return make(self, row)
 
-    monkeypatch.setattr(Plot, "_strip", counted)
+    monkeypatch.setattr(Plot, "strip", counted)
     return seen
 
 

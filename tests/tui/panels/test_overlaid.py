@@ -18,6 +18,7 @@ from verl_tui.rendering.charts.plan import ChartLook, plan_charts
 from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.session.selection import Selection
+from verl_tui.runs.run import Run
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.terminal.output import screen_rows
 from verl_tui.tui.widgets.zoomed_chart import ZoomedChart
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
     from verl_tui.rendering.charts.chart_data import ChartData
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.runs.run import Run
 
 
 class Alone(App[None]):
@@ -83,10 +83,10 @@ def test_a_shown_run_that_is_not_selected_is_there_all_the_same() -> None:
 
 
 def test_the_same_meaning_under_another_name_is_the_same_metric() -> None:
-    other = make_run("trl", 20, columns={"reward": [1.0] * 20, "other/x": [2.0] * 20})
+    other, steps = Run("trl"), range(1, 21)
+    rows = MetricRows(("reward", "other/x"), steps, ([1.0] * 20, [2.0] * 20), steps)
+    other.apply(Batch("trl", SourceStatus("/logs/trl", "trl"), (rows,)), NOW)
     plain = make_run("verl", 20, columns={"other/x": [3.0] * 20})
-    other._tables.pop("critic/score/mean")
-    other.revision += 1
     data = reward(view_of(plain, other, selected="verl trl"))
     assert [line.label for line in data.lines] == ["verl", "trl"]
     assert set(data.lines[1].points.values) == {1.0}

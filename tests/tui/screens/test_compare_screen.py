@@ -415,7 +415,7 @@ async def test_selected_runs_are_compared_and_keys_do_what_they_say(
         assert "▸B 2" in text(app), "the baseline is remembered"
         # Nothing new sends nothing.
         counts = count_frames(monkeypatch)
-        app._show()
+        app.tick()
         await settle(pilot)
         assert not counts["frames"]
 
@@ -428,7 +428,8 @@ async def test_of_many_runs_the_shown_one_and_those_next_to_it_are_compared(tmp_
             app
         )
         assert isinstance(app.screen, CompareScreen)
-        shown = app.screen._view.run
+        shown = app.view_at(NOW).run
+        assert shown is not None
         assert [run.name for run in app.screen.runs[:2]] == [
             shown.name,
             names(app)[names(app).index(shown.name) - 6],
@@ -438,7 +439,7 @@ async def test_of_many_runs_the_shown_one_and_those_next_to_it_are_compared(tmp_
             "what the user holds the others against stays it"
         )
         await press(pilot, *["right_square_bracket"] * 15)
-        assert app.screen.runs[0] is app.screen._view.run, "as long as it is among them"
+        assert app.screen.runs[0] is app.view_at(NOW).run, "as long as it is among them"
 
 
 def test_the_course_of_each_runs_reward_stands_above_the_figures() -> None:

@@ -24,7 +24,7 @@ from verl_tui.rendering.config_rows import (
 )
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.runs.run import Run
-from verl_tui.tui.screens.config.screen import ConfigScreen
+from verl_tui.tui.screens.config.screen import ConfigPanel, ConfigScreen
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -260,7 +260,7 @@ async def test_the_cursor_stays_on_its_setting_while_a_filter_comes_and_goes(
     app = loaded(*runs)
     async with app.run_test(size=(100, 30)) as pilot:
         await press(pilot, "c", "G")
-        panel = cast("ConfigScreen", app.screen)._panel
+        panel = app.screen.query_one(ConfigPanel)
         chosen = panel.chosen()
         assert chosen is not None
         assert chosen.label == "seed"
@@ -319,7 +319,9 @@ async def test_new_metrics_leave_it_alone_and_new_settings_do_not(
         await settle(pilot)
         screen.show(view)
         await settle(pilot)
-        monkeypatch.setattr(screen._panel, "show_page", lambda *page, **_: drawn.append(page))
+        monkeypatch.setattr(
+            screen.query_one(ConfigPanel), "show_page", lambda *page, **_: drawn.append(page)
+        )
         run.apply(
             Batch("grpo", SourceStatus("x", "f"), (MetricRows(("loss",), [1], [[0.5]], [0]),)), NOW
         )

@@ -68,7 +68,7 @@ def gpus(demo: Monitor, monkeypatch: pytest.MonkeyPatch) -> Monitor:
 
 
 def focused_panel(app: VerlApp) -> str | None:
-    panel = dashboard(app)._focused_panel()
+    panel = dashboard(app).focused_panel
     return panel.id if panel is not None else None
 
 
@@ -352,7 +352,7 @@ async def test_keys_go_where_the_focus_is(demo: Monitor) -> None:
         # What is typed into the filter is no key.
         await press(pilot, "slash", *"qpz2?")
         assert app.is_running
-        assert not app._paused
+        assert not app.view_at(NOW).paused
         assert shown_run(app) == "run_grpo_gsm8k"
         assert in_sight(app) == LAYOUTS[120, 40]
         # A filter shows its first matches, on whichever page one was.
@@ -619,7 +619,7 @@ async def test_the_run_that_needs_a_look_is_shown_first_and_never_again(demo: Mo
         assert app.view_at(NOW).run is not None
         assert app.view_at(NOW).run.name == first_to_show(demo, NOW)
         await press(pilot, "1")
-        app._show()
+        app.tick()
         await settle(pilot)
         assert app.view_at(NOW).run.name == next(iter(demo.runs))
 

@@ -49,7 +49,7 @@ def zoomed(app: VerlApp) -> str:
 
 
 def focused_panel(app: VerlApp) -> str | None:
-    panel = dashboard(app)._focused_panel()
+    panel = dashboard(app).focused_panel
     return panel.id if panel is not None else None
 
 

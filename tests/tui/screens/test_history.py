@@ -21,7 +21,7 @@ from watching import (
 
 from verl_tui.config import Config
 from verl_tui.health import Episode, Severity
-from verl_tui.tui.screens.history.screen import HistoryScreen
+from verl_tui.tui.screens.history.screen import HistoryPanel, HistoryScreen
 from verl_tui.tui.widgets.chart import Chart
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ async def test_history_lists_what_was_raised_newest_first(collapse: Monitor) -> 
         await press(pilot, "0", "A", "G")
         screen = app.screen
         assert isinstance(screen, HistoryScreen)
-        at = [one.id for one in screen._panel.episodes].index("repetition")
+        at = [one.id for one in screen.query_one(HistoryPanel).episodes].index("repetition")
         await press(pilot, "g", *["j"] * at, "enter")
         drawn = {chart.data.key for chart in dashboard(app).query(Chart) if chart.display}
         assert "samples/repetition" in drawn
@@ -138,7 +138,7 @@ async def test_the_chosen_episode_stays_chosen_when_newer_ones_come(collapse: Mo
         await press(pilot, "A", "j", "j")
         screen = app.screen
         assert isinstance(screen, HistoryScreen)
-        chosen = screen._panel.chosen()
+        chosen = screen.query_one(HistoryPanel).chosen()
         assert chosen is not None
         verdict = app.view_at(NOW).verdict
         newer = Episode("brand-new", Severity.CRITICAL, 8400, 8400, message="just now")
@@ -150,10 +150,10 @@ async def test_the_chosen_episode_stays_chosen_when_newer_ones_come(collapse: Mo
             screen.show(app.view_at(NOW))
             await settle(pilot)
             assert "brand-new" in text(app)
-            now = screen._panel.chosen()
+            now = screen.query_one(HistoryPanel).chosen()
             assert now == replace(chosen, cleared_step=8400)
             await press(pilot, "g")
-            assert screen._panel.chosen() == newer
+            assert screen.query_one(HistoryPanel).chosen() == newer
         finally:
             collapse.verdicts["run_ppo_collapse"] = verdict
 

@@ -85,7 +85,7 @@ async def test_lines_of_the_large_chart_look_as_they_are_said_to() -> None:
     async with App().run_test(size=(100, 30)) as pilot:
         chart = ZoomedChart(DATA)
         await pilot.app.mount(chart)
-        rows = chart._draw(100, 28)
+        rows = chart.draw(100, 28)
     for role, stroke in LINE_STYLES.items():
         signs = {sign for row in rows for text, style in row if style == role for sign in text}
         assert signs - {"↻", "┼"} == {stroke.sign}

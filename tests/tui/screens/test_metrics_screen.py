@@ -26,9 +26,11 @@ from watching import (
 
 from verl_tui.records import Batch, MetricRows, SourceStatus
 from verl_tui.rendering.session.preferences import StateFile, UserState
+from verl_tui.runs.run import Run
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.screens.metrics.grid import MetricGrid, Tile
 from verl_tui.tui.screens.metrics.screen import MetricsScreen
+from verl_tui.tui.screens.metrics.table import MetricTable
 from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.widgets.plot import Plot
 
@@ -79,6 +81,11 @@ def screen(app: VerlApp) -> MetricsScreen:
     return app.screen
 
 
+def parts(app: VerlApp) -> list[MetricGrid | MetricTable]:
+    """Return charts and table, as far as there are."""
+    return [*app.screen.query(MetricGrid), *app.screen.query(MetricTable)]
+
+
 def tiles(app: VerlApp) -> list[str]:
     """Return the keys of the charts on the page, in order."""
     return [
@@ -96,8 +103,7 @@ async def drawn(pilot: Pilot[Any]) -> None:
     """Wait for what there was no time to draw at once."""
     app = pilot.app
     assert isinstance(app.screen, MetricsScreen)
-    grid, table = app.screen._grid, app.screen._table
-    await until(pilot, lambda: grid._later is None and table._later is None)
+    await until(pilot, lambda: not any(part.later for part in parts(app)))
     await settle(pilot)
 
 
@@ -171,7 +177,7 @@ async def test_the_chosen_metric_is_always_in_sight(
             assert screen(app).chosen == sorted(KEYS)[1]
             await pilot.press("v", "j")
             await drawn(pilot)
-            assert screen(app)._table.chosen == "actor/m2"  # numbers sort as numbers
+            assert app.screen.query_one(MetricTable).chosen == "actor/m2"  # numbers sort as numbers
             await pilot.press("v")
             await drawn(pilot)
 
@@ -233,7 +239,7 @@ async def test_columns_and_rows(tmp_path: Path) -> None:
     again = loaded(tmp_path / "run", state_file=StateFile(tmp_path / "state.json"))
     async with again.run_test(size=(120, 40)) as pilot:
         await opened(pilot)
-        assert screen(again)._is_table
+        assert again.screen.query(MetricTable), "as it was left"
         await press(pilot, "v")
         await drawn(pilot)
         assert again.screen.query_one(MetricGrid).shape == (1, 1)
@@ -406,17 +412,21 @@ async def test_a_new_step_shows_and_nothing_new_writes_nothing(
             assert not counts["frames"]
 
 
-async def test_only_what_is_seen_becomes_a_series(tmp_path: Path) -> None:
+async def test_only_what_is_seen_becomes_a_series(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, series = set[str](), Run.series
+    monkeypatch.setattr(Run, "series", lambda run, key: (made.add(key), series(run, key))[1])
     app = loaded(write_metrics(tmp_path, keys=tuple(f"g/m{n}" for n in range(300))))
     async with app.run_test(size=(120, 40)) as pilot:
         await press(pilot)  # the dashboard has drawn its charts
-        before = len(app.monitor.runs["run"]._series)
+        before = len(made)
         await opened(pilot)
         count = len(tiles(app))
-        assert len(app.monitor.runs["run"]._series) <= before + count
+        assert count <= len(made) <= before + count
         await press(pilot, "v", "s", "s", "S")
         await drawn(pilot)
-        assert len(app.monitor.runs["run"]._series) <= before + count + 3 * 40
+        assert len(made) <= before + count + 3 * 40
 
 
 async def test_hostile_names(tmp_path: Path) -> None:

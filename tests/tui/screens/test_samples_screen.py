@@ -193,7 +193,7 @@ async def test_what_is_seen(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with monkeypatch.context() as patch:
             counts = count_frames(patch)
             for _ in range(5):
-                app._show()
+                app.tick()
                 await settle(pilot)
             assert counts["frames"] == 0
         # Parts are folded and unfolded.

@@ -31,7 +31,8 @@ async def test_a_screen_opens_as_it_would_be_drawn_again(
     painted: Counter[str] = Counter()
 
     def note(_app: VerlApp, screen: Screen[object], _frame: object) -> None:
-        painted["empty" if getattr(screen, "_drawn_at", None) is None else "drawn"] += 1
+        assert isinstance(screen, BufferedScreen)
+        painted["empty" if screen.drawn_at is None else "drawn"] += 1
 
     on_frame(monkeypatch, note)
     app = showing(demo)

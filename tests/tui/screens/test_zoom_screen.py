@@ -25,6 +25,7 @@ from watching import (
     text,
 )
 
+from verl_tui.health.finding import Episode, Severity
 from verl_tui.records import Batch, MetricRows, SourceStatus
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
@@ -82,7 +83,7 @@ def zoomed(app: VerlApp) -> ZoomedChart:
 
 
 def told(app: VerlApp) -> str:
-    return "\n".join(app.screen.query_one(ReadOut)._rows)
+    return "\n".join(app.screen.query_one(ReadOut).rows)
 
 
 def chart_of(app: VerlApp, word: str) -> Chart:
@@ -139,7 +140,7 @@ async def test_the_window_on_other_axes_with_the_cursor_and_with_new_steps(log: 
         assert app.cursor is not None
         assert first is not None
         assert first <= app.cursor
-        app.screen._look_at(None, 30)
+        dashboard(app).follow_episode(Episode("gone", Severity.INFO, 30, 31))
         await settle(pilot)
         ((first, last),) = windows(app)
         assert first is not None
@@ -262,9 +263,9 @@ async def test_a_chart_comes_and_goes_with_its_cursor(log: Path) -> None:
         assert app.screen is dashboard(app)
         # Charts out of sight are drawn when they are seen again.
         await press(pilot, "enter")
-        before = [chart._rows for chart in charts(app)]
+        before = [chart.rows for chart in charts(app)]
         await press(pilot, "home")
-        assert [chart._rows for chart in charts(app)] == before
+        assert [chart.rows for chart in charts(app)] == before
         await press(pilot, "q")
         assert {chart.cursor for chart in charts(app)} == {1}
         # At the end the window is full.
@@ -284,7 +285,7 @@ async def test_outliers_are_left_out_and_said_to_be(log: Path) -> None:
         await press(pilot, "Y")
         assert "y without outliers" in text(app)
         kl = chart_of(app, "kl_div")
-        assert "↑" in "".join(words for row in kl._rows[1:] for words, _ in row)
+        assert "↑" in "".join(words for row in kl.rows[1:] for words, _ in row)
         await press(pilot, "slash", Typed("kl_div"), "enter", "enter", "s")
         assert "y without outliers" in text(app)
         assert "smoothing 0.6" in text(app)

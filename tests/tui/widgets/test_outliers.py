@@ -329,7 +329,7 @@ async def test_the_raw_line_stays_behind_the_smooth_one_in_both_widgets():
     app = Screen(ZoomedChart(data))
     async with app.run_test(size=(100, 30)) as pilot:
         await pilot.pause()
-        assert {"raw", "line"} <= {role for row in app.chart._rows for _, role in row}
+        assert {"raw", "line"} <= {role for row in app.chart.rows for _, role in row}
 
 
 # -- two y axes ------------------------------------------------------------------------------------

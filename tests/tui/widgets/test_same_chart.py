@@ -99,7 +99,7 @@ async def test_both_charts_show_the_same(size: tuple[int, int]) -> None:
         for name, (data, expected) in CASES.items():
             large = ZoomedChart(data)
             await app.mount(large)
-            drawn = [large._draw(*size), ChartRenderer().rows(data, *size, cursor=data.cursor)]
+            drawn = [large.draw(*size), ChartRenderer().rows(data, *size, cursor=data.cursor)]
             await large.remove()
             assert [roles(rows) for rows in drawn] == [expected] * 2, name
             assert signs(drawn[0]) == signs(drawn[1]), name

@@ -55,7 +55,7 @@ async def test_what_hardly_moves_has_labels_that_differ() -> None:
         for (name, values), size in product(FLAT.items(), ((40, 12), (38, 7), (80, 24))):
             data = chart(values)
             large.show(data)
-            for rows in (ChartRenderer().rows(data, *size), large._draw(*size)):
+            for rows in (ChartRenderer().rows(data, *size), large.draw(*size)):
                 found = labels(rows)
                 assert len(found) >= 2, (name, size)
                 assert len(set(found)) == len(found), (name, size)

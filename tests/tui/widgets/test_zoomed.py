@@ -96,8 +96,8 @@ async def test_an_envelope_that_says_nothing_is_left_out_and_widens_no_axis():
         await pilot.app.mount(
             mute := ZoomedChart(replace(bare, envelope=edges)), without := ZoomedChart(bare)
         )
-        assert mute._draw(100, 30) == without._draw(100, 30)
-        mute._cursor = 50
+        assert mute.draw(100, 30) == without.draw(100, 30)
+        mute.show(replace(bare, envelope=edges, cursor=50))
         assert str(mute.cursor_values()[-1]) == "min 0 max 1", "it can be read"
 
 

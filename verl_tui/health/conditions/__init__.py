@@ -28,7 +28,7 @@ def make(rule: Rule, unit: float, restarts: Sequence[int]) -> Condition:
         unit: What the threshold is a multiple of; 1 for an absolute one.
         restarts: First steps of the run's later segments.
     """
-    return _KINDS[rule.condition](rule, rule.threshold * unit, restarts)
+    return KINDS[rule.condition](rule, rule.threshold * unit, restarts)
 
 
 def _steady(rule: Rule) -> Steadiness:
@@ -41,7 +41,7 @@ def _jump(rule: Rule, limit: float) -> Jump:
     return Jump(leap, window=rule.window, least=rule.least or rule.window, hold=rule.hold)
 
 
-_KINDS: dict[str, Callable[[Rule, float, Sequence[int]], Condition]] = {
+KINDS: dict[str, Callable[[Rule, float, Sequence[int]], Condition]] = {
     "above": lambda rule, limit, _: Stays(Range(high=limit), _steady(rule)),
     "at-least": lambda rule, limit, _: Stays(Range(high=limit, inclusive=True), _steady(rule)),
     "below": lambda rule, limit, _: Stays(Range(low=limit), _steady(rule)),

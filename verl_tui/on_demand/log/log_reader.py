@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from verl_tui.on_demand.log.log_blocks import LogBlock
     from verl_tui.on_demand.log.replay_cutoff import ReplayCutoff
 
-_KEPT = 64
+KEPT = 64
 """Blocks kept in memory."""
 _COUNTED = 256 * 2**20
 """Largest file whose lines are numbered without request, in bytes."""
 _PRINT = 256
 """Bytes compared at the head and before the known end, which differ in a rewritten file."""
-_RETRY = 2.0
+RETRY = 2.0
 """Seconds after which an unreadable file is tried again."""
 
 
@@ -74,7 +74,7 @@ class Log:
     def look(self) -> None:
         """Have the thread check whether the file has grown."""
         with self._wake:
-            if self.problem is None or time.monotonic() - self._failed > _RETRY:
+            if self.problem is None or time.monotonic() - self._failed > RETRY:
                 self._look = True
                 self._wake.notify()
 
@@ -92,7 +92,7 @@ class Log:
             if known is None or number in self._stale:
                 self._wanted.pop(number, None)
                 self._wanted[number] = None
-                if len(self._wanted) > _KEPT // 2:
+                if len(self._wanted) > KEPT // 2:
                     del self._wanted[next(iter(self._wanted))]
                 self._wake.notify()
             return known
@@ -239,7 +239,7 @@ class Log:
             self._blocks[block.number] = block
             self._blocks.move_to_end(block.number)
             self._stale.discard(block.number)
-            while len(self._blocks) > _KEPT:
+            while len(self._blocks) > KEPT:
                 self._blocks.popitem(last=False)
 
     def _count(self, file: LogFile) -> None:

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
     from verl_tui.records import Dump, SampleFacts, Unreadable
 
-_TEXTS = 32 * 2**20
+TEXTS = 32 * 2**20
 """Bytes of rows kept in memory."""
 _WANTED = 64
 """Most rows that wait to be read; the oldest requests are dropped."""
-_SLICE = 512 * 1024
+SLICE = 512 * 1024
 """Bytes read and decoded in one go, in a few milliseconds, which other requests wait for."""
 _RETRY = 2.0
 """Seconds after which an unreadable file is tried again."""
@@ -102,7 +102,7 @@ class DumpPage(SamplePage):
             return self._index()
         elif len(self._facts) < self.count:
             start = len(self._facts)
-            self._facts.extend(self._file.facts(start, self._file.span(start, _SLICE)))
+            self._facts.extend(self._file.facts(start, self._file.span(start, SLICE)))
         else:
             self._search()
         return True
@@ -135,7 +135,7 @@ class DumpPage(SamplePage):
     def _search(self) -> None:
         hits = self._searching()
         if hits is not None:
-            stop = self._file.span(hits.searched, _SLICE)
+            stop = self._file.span(hits.searched, SLICE)
             hits.look(self._file.texts(hits.searched, stop))
             hits.complete = hits.searched >= self.count
 
@@ -173,5 +173,5 @@ class TextCache:
         size = 1000 + sum(map(sys.getsizeof, all_text(sample)))
         self._size += size - self._samples.pop(key, (None, 0))[1]
         self._samples[key] = sample, size
-        while self._size > _TEXTS and len(self._samples) > 1:
+        while self._size > TEXTS and len(self._samples) > 1:
             self._size -= self._samples.popitem(last=False)[1][1]

@@ -77,7 +77,7 @@ class Pager:
         """True to fill the screen up to the newest line."""
         self.height = 1
         self._look = LogLayout(1)
-        self._top: tuple[int, int] = (0, 0)
+        self.top: tuple[int, int] = (0, 0)
         """Start of the line at the top, and the index of its screen row there."""
         self._owed = 0
         """Rows to move once they are read."""
@@ -129,7 +129,7 @@ class Pager:
             start: Start of the line.
             above: Rows before it, a third of the screen if None.
         """
-        self.follow, self._top = False, (start, 0)
+        self.follow, self.top = False, (start, 0)
         self._owed = -(self.height // 3 if above is None else above)
 
     def go_home(self) -> None:
@@ -174,7 +174,7 @@ class Pager:
 
     def _resolve(self) -> _At:
         """Return the place at the top."""
-        start, nth = self._top
+        start, nth = self.top
         number = start // log_blocks.BLOCK
         while True:
             lines, starts = self._lay(number)
@@ -190,7 +190,7 @@ class Pager:
         lines, starts = self._lay(at.block)
         if at.line < len(lines):
             start = starts[at.line]
-            self._top = start, at.line - starts.index(start)
+            self.top = start, at.line - starts.index(start)
 
     def _end(self) -> _At:
         """Return the last row."""
@@ -257,7 +257,7 @@ class Pager:
         known = self._laid.get(number)
         if known is None or known[0] is not block or known[1] != self._look:
             folded = rows(block.lines, fold=self._look.fold, apart=self._look.apart)
-            lines = [line for row in folded for line in _screen_rows(row, self._look)]
+            lines = [line for row in folded for line in screen_rows(row, self._look)]
             starts = [line.row.start for line in lines]
             known = self._laid[number] = block, self._look, lines, starts
             while len(self._laid) > _KEPT:
@@ -267,13 +267,14 @@ class Pager:
 
     def _read_ahead(self) -> None:
         """Request the blocks next to the one at the top."""
-        number = self._top[0] // log_blocks.BLOCK
+        number = self.top[0] // log_blocks.BLOCK
         for beside in (number + 1, number - 1):
             if 0 <= beside <= self.log.last:
                 self.log.block(beside)
 
 
-def _screen_rows(row: LogRow, look: LogLayout) -> Iterator[ScreenRow]:
+def screen_rows(row: LogRow, look: LogLayout) -> Iterator[ScreenRow]:
+    """Yield the rows of the screen that a row of the log takes."""
     tag = f"{_short(row.tag, look.tag)} " if row.tag and look.tag else ""
     head = f"{tag}×{row.count} " if row.count > 1 else tag
     text = head + row.text

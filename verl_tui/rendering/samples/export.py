@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from verl_tui.on_demand.samples import SamplePage
     from verl_tui.records import Sample
 
-_BUDGET = 0.005
+BUDGET = 0.005
 """Seconds of writing at a stretch."""
 
 
@@ -92,7 +92,7 @@ class Export:
     def _write(self) -> None:
         if self._page.generation != self._generation:
             raise OSError("the dump has been written anew")
-        until, written, skipped = monotonic() + _BUDGET, 0, 0
+        until, written, skipped = monotonic() + BUDGET, 0, 0
         with self.path.open(
             "ab"
         ) as file:  # opened each time: whenever the app ends, no file is half open

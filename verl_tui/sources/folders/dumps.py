@@ -31,7 +31,7 @@ WHOLE = 64 * 2**20
 """Bytes of one dump that its figures are made of; of a larger one the first so many."""
 BUDGET = 2**30
 """Bytes read for figures of all the dumps that are found at once, at the start above all."""
-_LEAST = 2**20
+LEAST = 2**20
 """Bytes of an older dump that make figures worth showing; where the budget has not so many for
 each, some have none.
 """
@@ -282,7 +282,7 @@ def plan(sizes: Mapping[int, int]) -> dict[int, int]:
         if left < 0:
             older.append(step)
     share = BUDGET // 2 // len(older)
-    every = -(-_LEAST // share)
+    every = -(-LEAST // share)
     for place, step in enumerate(older):
         limits[step] = share * every if place % every == every - 1 else 0
     return limits

@@ -42,7 +42,7 @@ class _Seen(NamedTuple):
     process: GpuProcess
 
 
-class _Open(NamedTuple):
+class OpenFiles(NamedTuple):
     """The files that a process has open."""
 
     device: bool | None
@@ -107,12 +107,12 @@ class Processes:
         }
 
     def _read(self, pid: int) -> GpuProcess:
-        own = self._open(pid)
+        own = self.opened(pid)
         if own.device is False:
             return GpuProcess(pid)
         files = set(own.files)
         for ancestor, parent in self._line(pid):
-            opened = own if ancestor == pid else self._open(ancestor)
+            opened = own if ancestor == pid else self.opened(ancestor)
             files |= opened.files
             if opened.pipes:
                 files |= self._behind(parent, opened.pipes)
@@ -144,7 +144,7 @@ class Processes:
         readers = [
             int(child) for child in children if self._link(self._root / child / "fd" / "0") in pipes
         ]
-        return frozenset(path for reader in readers for path in self._open(reader).files)
+        return frozenset(path for reader in readers for path in self.opened(reader).files)
 
     def _status(self, pid: int) -> tuple[int, str] | None:
         """Return the parent of a process and when it started; proc(5) has the fields of `stat`."""
@@ -154,14 +154,15 @@ class Processes:
         except (OSError, ValueError, IndexError):
             return None
 
-    def _open(self, pid: int) -> _Open:
+    def opened(self, pid: int) -> OpenFiles:
+        """Return what a process has open, as far as that can be seen; never raises."""
         folder = self._root / str(pid) / "fd"
         try:
             links = {path.name: self._link(path) for path in islice(folder.iterdir(), _MOST_OPEN)}
         except OSError:
-            return _Open(None, frozenset(), frozenset())
+            return OpenFiles(None, frozenset(), frozenset())
         written = (link for number, link in links.items() if self._writes(pid, number, link))
-        return _Open(
+        return OpenFiles(
             any(link.startswith(_DEVICES) for link in links.values()),
             frozenset(written),
             frozenset(

@@ -106,7 +106,7 @@ class Dashboard(DashboardLayout):
 
         Lists that open a chosen row answer the key before.
         """
-        panel = self._focused_panel()
+        panel = self.focused_panel
         if panel is not None and not isinstance(panel, ChartsPanel):
             self.action_zoom()
             return
@@ -114,8 +114,8 @@ class Dashboard(DashboardLayout):
 
         charts = self.query_one(ChartsPanel)
         found = charts.focused_plan()  # what was covered may still plan for a run that is gone
-        if found is not None and self._view is not None and self._view.run is not None:
-            zoomed = ZoomScreen(found, charts.look, self._view, charts.listed)
+        if found is not None and self.view is not None and self.view.run is not None:
+            zoomed = ZoomScreen(found, charts.look, self.view, charts.listed)
 
             def left(look: ChartLook | None) -> None:
                 charts.take_look(look)
@@ -143,7 +143,7 @@ class Dashboard(DashboardLayout):
 
     def action_switch_run(self, way: int) -> None:
         """Show the next or previous run."""
-        other = self._view.beside(way) if self._view is not None else None
+        other = self.view.beside(way) if self.view is not None else None
         if other is not None:
             self.post_message(RunsPanel.Picked(other.name))
 
@@ -161,7 +161,7 @@ class Dashboard(DashboardLayout):
 
     def action_pick_run(self, number: int) -> None:
         """Show the run of that number in the list."""
-        runs = self._view.listed if self._view is not None else []
+        runs = self.view.listed if self.view is not None else []
         if number <= len(runs):
             self.post_message(RunsPanel.Picked(runs[number - 1].name))
 
@@ -169,7 +169,7 @@ class Dashboard(DashboardLayout):
 
     def action_look(self, what: str) -> None:
         """Change how charts are drawn."""
-        charts, view = self.query_one(ChartsPanel), self._view
+        charts, view = self.query_one(ChartsPanel), self.view
         if view is not None and (
             words := chart_keys.why_unchanged(charts.look, what, view.run, view.keys)
         ):
@@ -228,8 +228,8 @@ class Dashboard(DashboardLayout):
     def _health(self) -> HealthPanel:
         """Return the panel of findings, up to date even where it is out of sight."""
         health = self.query_one(HealthPanel)
-        if self._view is not None:
-            health.show(self._view)
+        if self.view is not None:
+            health.show(self.view)
         return health
 
     def _reads(self, health: HealthPanel) -> bool:
@@ -240,7 +240,7 @@ class Dashboard(DashboardLayout):
     def _say(self, sentence: str) -> None:
         """Notify in one line, in place of earlier notifications: keys may be pressed fast."""
         self.app.clear_notifications()
-        mark = "~" if self._view is not None and self._view.ascii_only else "…"
+        mark = "~" if self.view is not None and self.view.ascii_only else "…"
         self.notify(
             fit(printable(sentence), max(12, self.size.width - 8), mark), timeout=4, markup=False
         )
@@ -259,7 +259,7 @@ class Dashboard(DashboardLayout):
         is.
         """
         health = self._health()
-        finding, view = health.chosen_or_first(), self._view
+        finding, view = health.chosen_or_first(), self.view
         if finding is None or view is None or view.run is None:
             self._say("no finding to acknowledge")
             return
@@ -286,7 +286,7 @@ class Dashboard(DashboardLayout):
 
     def _key(self, episode: Episode) -> str | None:
         """Return the metric of an episode; that of a diagnosis is known while it lasts."""
-        found = self._view.verdict.findings if self._view is not None else ()
+        found = self.view.verdict.findings if self.view is not None else ()
         same = (
             one.key for one in found if (one.id, one.since_step) == (episode.id, episode.since_step)
         )
@@ -296,7 +296,7 @@ class Dashboard(DashboardLayout):
         """Take the charts and the samples to a step, and the charts to the metric, if one is
         named.
         """
-        charts, view = self.query_one(ChartsPanel), self._view
+        charts, view = self.query_one(ChartsPanel), self.view
         if key is not None and view is not None:
             moves = (
                 charts.display and step is not None and step != view.cursor
@@ -324,7 +324,7 @@ class Dashboard(DashboardLayout):
         """Ask for a filter of the focused panel, of runs and metrics where neither list has the
         focus.
         """
-        bar, panel = self.query_one(FilterBar), self._focused_panel()
+        bar, panel = self.query_one(FilterBar), self.focused_panel
         charts, runs = self.query_one(ChartsPanel), self.query_one(RunsPanel)
         self._filtered = (
             (panel.id,) if panel is not None and panel.id in _FILTERED else tuple(_FILTERED)
@@ -338,7 +338,7 @@ class Dashboard(DashboardLayout):
 
     def _say_matches(self) -> None:
         """Say beside the typed filter how much matches it; runs count where they are listed."""
-        view = self._view
+        view = self.view
         if view is None:
             return
         bar = self.query_one(FilterBar)

@@ -114,7 +114,8 @@ class DashboardLayout(BufferedScreen[None]):
 
     def __init__(self) -> None:
         super().__init__(id="dashboard")
-        self._view: View | None = None
+        self.view: View | None = None
+        """What is shown, None before anything is."""
         self._drawn: Run | None = None
         """The run that was drawn last."""
         self._needs = PanelNeeds()
@@ -151,9 +152,9 @@ class DashboardLayout(BufferedScreen[None]):
         user goes from run to run the list and the findings answer at once.
         """
         switched = (
-            self._view is not None and self._view.run is not None and view.run is not self._view.run
+            self.view is not None and self.view.run is not None and view.run is not self.view.run
         )
-        self._view = view
+        self.view = view
         # Behind a screen nothing is drawn: for one row that shines through Textual writes all anew.
         if self.app.screen is self:
             self._draw(view, switched=switched)
@@ -181,8 +182,8 @@ class DashboardLayout(BufferedScreen[None]):
             line.show(*status(view, line.size.width or self.size.width, alone=alone))
 
     def _show_charts(self) -> None:
-        if self._view is not None:
-            self._show_panel(ChartsPanel, self._view)
+        if self.view is not None:
+            self._show_panel(ChartsPanel, self.view)
 
     def _show_panel(self, kind: type[Panel], view: View) -> bool:
         """Draw one panel; return False where it is not in sight, or gone as the app ends."""
@@ -217,20 +218,22 @@ class DashboardLayout(BufferedScreen[None]):
 
     def on_reveal(self) -> None:
         """Redraw only where the run is another, or drawing is paused; else the app draws soon."""
-        if self._view is not None and (self._view.run is not self._drawn or self._view.paused):
+        if self.view is not None and (self.view.run is not self._drawn or self.view.paused):
             self.redraw()
 
     def redraw(self) -> None:
         """Draw what was shown last, at another size also behind the screen in front."""
-        if self._view is not None:
-            self._draw(self._view)
+        if self.view is not None:
+            self._draw(self.view)
 
     @property
     def zoomed(self) -> Panel | None:
         """The panel that fills the screen, None where several share it."""
         return next((panel for panel in self._panels if panel.has_class("-zoomed")), None)
 
-    def _focused_panel(self) -> Panel | None:
+    @property
+    def focused_panel(self) -> Panel | None:
+        """The panel that has the focus, or something in it."""
         return next(
             (p for p in (self.focused.ancestors if self.focused else ()) if isinstance(p, Panel)),
             None,
@@ -238,7 +241,7 @@ class DashboardLayout(BufferedScreen[None]):
 
     def action_next_panel(self, way: int) -> None:
         """Focus the next panel; one that is out of sight fills the screen."""
-        current = self.zoomed or self._focused_panel()
+        current = self.zoomed or self.focused_panel
         at = (
             self.ORDER.index(current.id)
             if current is not None and current.id in self.ORDER
@@ -272,7 +275,7 @@ class DashboardLayout(BufferedScreen[None]):
         if self.zoomed is not None:
             self._zoom(None)
         else:
-            self._zoom(self._focused_panel() or self.query_one(ChartsPanel))
+            self._zoom(self.focused_panel or self.query_one(ChartsPanel))
 
     def _zoom(self, panel: Panel | None) -> None:
         """Let a panel fill the screen, or give all their room back.

@@ -35,7 +35,7 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
     """True once there has been something to see."""
     _fitted_to: Size | None = None
     """The size that `fit` was called with last."""
-    _drawn_at: Size | None = None
+    drawn_at: Size | None = None
     """The size at which the screen was drawn last."""
     _held = False
     """True while nothing is painted: what is drawn is of another size."""
@@ -89,7 +89,7 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
     def on_screen_resume(self, event: events.ScreenResume) -> None:
         """Draw once Textual has laid out the screen, before it is painted."""
         size = self.app.size
-        unchanged = self._seen and size == self._drawn_at
+        unchanged = self._seen and size == self.drawn_at
         # A new screen has the styles that it was composed with.
         event.refresh_styles = self._seen and event.refresh_styles
         if size != self._fitted_to:  # Textual sends no resize to a screen far behind the front one
@@ -98,7 +98,7 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
         self.call_next(self._reveal, unchanged)
 
     def _reveal(self, unchanged: bool) -> None:
-        self._drawn_at, self._held = self.size, False
+        self.drawn_at, self._held = self.size, False
         self.attempt(self.on_reveal if unchanged else self.redraw, otherwise=None)
         self._seen = True
         paint_now = getattr(self, "_on_timer_update", None)
@@ -116,12 +116,12 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
             event.prevent_default()
             if size != self.outer_size:  # what was to tell so may have been dropped for this
                 self.post_message(Resize(size, size))
-        elif size != self._drawn_at:
+        elif size != self.drawn_at:
             self._draw_at(size)
 
     def _draw_at(self, size: Size) -> None:
         """Draw for a size, once the stylesheet has been applied."""
-        self._drawn_at = size
+        self.drawn_at = size
         if size != self._fitted_to:
             self._fit_to(size)
         self.call_after_refresh(self._redraw_resized)

@@ -42,7 +42,7 @@ _A_BIT = 0.001
 """Seconds after which an end that was given its time is surely over."""
 _PAUSE = 1.0
 """Seconds of silence that end a paste: people who press keys in vain wait that long between two."""
-_PATIENCE = 2.0
+PATIENCE = 2.0
 """Most seconds of an orderly end: the terminal may have stopped reading."""
 
 
@@ -210,7 +210,7 @@ class RobustDriver(LinuxDriver):
             # In its turn, as a key would be heard: nothing is drawn any more, so no screen may be
             # half made.
             self._loop.call_soon_threadsafe(self._app.call_later, self._app.exit, code)
-        sleep(_PATIENCE)
+        sleep(PATIENCE)
         with suppress(Exception):
             self._leave()
         os._exit(code)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from textual.events import Event
     from textual.timer import Timer
 
-_LOOK = 0.1
+LOOK = 0.1
 """Seconds between two checks whether a key is lost."""
 _MOST_PASTED = 10_000
 """Characters of a pasted text that are taken: the lines to type in are made for a few words."""
@@ -52,6 +52,11 @@ class KeyQueue(ContainedApp[ReturnType]):
         self._typed_watch: Timer | None = None
         """Checks, while keys wait, whether the one before is lost."""
 
+    @property
+    def handles_key(self) -> bool:
+        """True while a key does its work."""
+        return self._heard is not None
+
     async def on_event(self, event: Event) -> None:
         """Handle a key, or keep it until the one before is done; forwarded keys pass."""
         if isinstance(event, Paste):
@@ -64,7 +69,7 @@ class KeyQueue(ContainedApp[ReturnType]):
         else:
             self._typed.append(event)
             if self._typed_watch is None:
-                self._typed_watch = self.set_interval(_LOOK, self._look_at_heard)
+                self._typed_watch = self.set_interval(LOOK, self._look_at_heard)
 
     async def _hear(self, event: Event) -> None:
         at = self.focused or self.screen

@@ -39,7 +39,8 @@ class Chart(Plot):
         if self._drawn_size != self.outer_size:
             self.refresh()
 
-    def _draw(self, width: int, height: int) -> list[Text]:
+    def draw(self, width: int, height: int) -> list[Text]:
+        """Return its rows, in braille or ASCII; none while a later frame is to draw it."""
         if self._late:
             return []
         return self._drawing.rows(

@@ -22,7 +22,8 @@ class FewRows(ContainedWidget, Widget):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, markup=False)
-        self._rows: Sequence[str] = ()
+        self.rows: Sequence[str] = ()
+        """What is shown."""
 
     @property
     def room(self) -> int:
@@ -31,14 +32,14 @@ class FewRows(ContainedWidget, Widget):
 
     def set_rows(self, rows: Sequence[str]) -> None:
         """Show these rows, where they are others than before."""
-        if rows == self._rows:
+        if rows == self.rows:
             return
-        if len(rows) != len(self._rows):
+        if len(rows) != len(self.rows):
             self.styles.height = max(1, len(rows))
             self.display = bool(rows)
-        self._rows = rows
+        self.rows = rows
         self.refresh()
 
     def render(self) -> Text:
         """Return the rows."""
-        return Text("\n".join(self._rows), no_wrap=True)
+        return Text("\n".join(self.rows), no_wrap=True)

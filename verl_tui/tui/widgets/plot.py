@@ -149,7 +149,8 @@ class Plot(RoleStyled, can_focus=True):
         self._drawing = ChartRenderer(
             ascii_only=ascii_locale() if ascii_only is None else ascii_only
         )
-        self._rows: list[Text] = []
+        self.rows: list[Text] = []
+        """What is shown: the rows of the last drawing."""
         self._strips: dict[int, Strip] = {}
         """Rows as they are written, as far as they have been."""
         self._drawn_size = Size(0, 0)
@@ -176,7 +177,7 @@ class Plot(RoleStyled, can_focus=True):
         self._redraw()
 
     @abstractmethod
-    def _draw(self, width: int, height: int) -> list[Text]:
+    def draw(self, width: int, height: int) -> list[Text]:
         """Return the rows of the content, at most `height`."""
 
     def plot_area(self) -> PlotArea:
@@ -189,18 +190,19 @@ class Plot(RoleStyled, can_focus=True):
         if self._drawn_size != size:
             self._drawn_size = size
             self._strips.clear()
-            self._rows = self._drawn_rows()
+            self.rows = self._drawn_rows()
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
         """Return row `y` of the last drawing."""
-        row = self._rows[y] if 0 <= y < len(self._rows) else ()
+        row = self.rows[y] if 0 <= y < len(self.rows) else ()
         y = y if row else _EMPTY
         if y not in self._strips:
-            self._strips[y] = self._strip(row)
+            self._strips[y] = self.strip(row)
         return self._strips[y]
 
-    def _strip(self, row: Text) -> Strip:
+    def strip(self, row: Text) -> Strip:
+        """Return a row as it is written."""
         strip = Strip([Segment(text, self._style(role)) for text, role in row if text])
         return strip.adjust_cell_length(self._drawn_size.width, self.role_style(""))
 
@@ -218,7 +220,7 @@ class Plot(RoleStyled, can_focus=True):
         self._drawing.shades = not (
             self._drawing.symbols is ASCII or self.app.no_color or self.app.current_theme.ansi
         )
-        return self._draw(*self.outer_size)
+        return self.draw(*self.outer_size)
 
     def notify_style_update(self) -> None:
         """Forget the styles, and the rows: the theme has changed."""
@@ -300,13 +302,13 @@ class Plot(RoleStyled, can_focus=True):
         size = self.outer_size
         if self._drawn_size != size or not self.is_mounted:
             return  # never painted at this size: that comes by itself
-        before, self._rows = self._rows, self._drawn_rows()
-        if len(before) != len(self._rows):
+        before, self.rows = self.rows, self._drawn_rows()
+        if len(before) != len(self.rows):
             self._strips.clear()
             self.refresh()
             return
         changed = [
-            y for y, (old, new) in enumerate(zip(before, self._rows, strict=True)) if old != new
+            y for y, (old, new) in enumerate(zip(before, self.rows, strict=True)) if old != new
         ]
         for y in changed:
             self._strips.pop(y, None)

@@ -41,7 +41,8 @@ class ZoomedChart(Plot):
         self._late = False
         self._redraw()
 
-    def _draw(self, width: int, height: int) -> list[Text]:
+    def draw(self, width: int, height: int) -> list[Text]:
+        """Return its rows: drawn by plotext where there is room for that, else as small ones."""
         self._zoom = None
         drawing, data = self._drawing, self._data
         if self._late:

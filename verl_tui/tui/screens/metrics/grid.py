@@ -69,7 +69,8 @@ class Tile(Chart, can_focus=False, inherit_bindings=False):
             self.drawn, self._chosen = None, False
             self.show(ChartData("", empty=""))
 
-    def _draw(self, width: int, height: int) -> list[Text]:
+    def draw(self, width: int, height: int) -> list[Text]:
+        """Return its rows; of the chosen chart the title is marked."""
         rows = self._drawing.rows(
             self._data, width, height, cursor=self._cursor, focus=self._chosen
         )
@@ -165,7 +166,8 @@ class MetricGrid(ContainedWidget, Container):
         """What they show."""
         self._gutters = Gutters()
         self._waiting: Iterator[str] = iter(())
-        self._later: Timer | None = None
+        self.later: Timer | None = None
+        """Draws what there was no time to draw at once; None where nothing waits."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -298,16 +300,16 @@ class MetricGrid(ContainedWidget, Container):
         }
 
     def _go_on(self) -> None:
-        if self._later is not None:
-            self._later.stop()
-            self._later = None
+        if self.later is not None:
+            self.later.stop()
+            self.later = None
         shown, until = self._shown, monotonic() + BUDGET
         if shown is None or shown.view.run is None:
             return
         for key in self._waiting:
             self._places[key][0].show(self._data[key])
             if monotonic() > until:
-                self._later = self.set_timer(0.005, self._go_on)
+                self.later = self.set_timer(0.005, self._go_on)
                 return
 
     def _at(self) -> int:

@@ -58,7 +58,8 @@ class MetricTable(Container, RoleStyled):
         self._keys: tuple[str, ...] = ()
         self._until = 0.0
         """Time until which rows are made; the others wait."""
-        self._later: Timer | None = None
+        self.later: Timer | None = None
+        """Makes the rows that there was no time to make at once; None where none waits."""
         self._made_of: tuple[object, ...] = ()
         self._made: dict[str, Strip] = {}
         """Rows made from that state, by key."""
@@ -129,8 +130,8 @@ class MetricTable(Container, RoleStyled):
             return made
         pinned, ascii_only = key in shown.user.pins, shown.view.ascii_only
         if monotonic() > self._until:
-            if self._later is None:
-                self._later = self.set_timer(0.005, self._go_on)
+            if self.later is None:
+                self.later = self.set_timer(0.005, self._go_on)
             return self._stale.get(key) or self.inked(
                 row(key, None, columns, pinned=pinned, ascii_only=ascii_only)
             )
@@ -152,7 +153,7 @@ class MetricTable(Container, RoleStyled):
 
     def _go_on(self) -> None:
         """Make the rows that were not made in time."""
-        self._later = None
+        self.later = None
         if self._shown is not None and self.display and self._rows.width > 0:
             self._draw(self._shown, self._rows.width)
 
