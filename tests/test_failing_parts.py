@@ -16,6 +16,7 @@ from verl_tui.monitor import Monitor, load
 from verl_tui.reading import ReadingThreads
 from verl_tui.records import Batch, GpuReading, MetricRows, SourceStatus
 from verl_tui.runs.run import Run
+from verl_tui.sources.host import gpus
 from verl_tui.sources.host.gpus import GpuSource
 from verl_tui.sources.host.writer_watch import WriterWatch
 from verl_tui.sources.host.writers import Writers, WriterState
@@ -179,3 +180,31 @@ def test_what_is_not_known_of_writers_any_more_is_not_said(tmp_path: Path) -> No
     watch.start(stop)
     assert threading.Event.wait(stop, PATIENCE)
     assert watch.held(path) == WriterState()
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["doctor {}", "bundle {} --list", "export prometheus {} --textfile {}.prom", "--snapshot {}.txt {}"],
+)  # fmt: skip
+def test_a_driver_that_hangs_holds_nothing_up(
+    command: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    log = tmp_path / "train.log"
+    log.write_text("step:1 - critic/score/mean:0.5\n")
+    over = threading.Event()
+
+    def hangs(_source: GpuSource, now: float) -> GpuReading:
+        over.wait()
+        return GpuReading(now)
+
+    monkeypatch.setattr(GpuSource, "read", hangs)
+    monkeypatch.setattr(gpus, "PATIENCE", 0.01)
+    try:
+        assert main(command.format(log, log).split()) in (0, 1)
+    finally:
+        over.set()
+    if command.startswith("doctor"):
+        assert "the NVIDIA driver does not answer" in capsys.readouterr().out

@@ -406,6 +406,8 @@ class Gpu:
     """
     processes: tuple[GpuProcess, ...] | None = None
     """Processes on it, the greatest memory first."""
+    fault: str = ""
+    """Why the driver no longer reaches it, e.g. `fell off the bus`; empty while it does."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,9 @@
  * Environment, looked up anew at each call, so a test may change it between two readings:
  *   STUB_COUNT   devices, 8 unless told
  *   STUB_INIT    return code of nvmlInitWithFlags
- *   STUB_FAIL    failing calls: "GetName:15,GetPowerUsage@2:3" = code 15 for all devices, code 3 for device 2 alone
+ *   STUB_FAIL    failing calls: "GetName:15,GetPowerUsage@2:3" = code 15 for all devices, code 3 for device 2 alone,
+ *                "GetName:-1" = the call never comes back
+ *   STUB_FAULTS  a file with the text of STUB_FAIL, for a process that runs already; "Init:9" = no start
  *   STUB_NAME    name of all devices, "NVIDIA H100 80GB HBM3" unless told
  *   STUB_MIG     "1:5" = device 1 is in MIG mode and its slots are the set bits of 5, i.e. 0 and 2
  *   STUB_THROTTLE  "3:64,5:8" = bits of the clocks' event reasons of devices 3 and 5, none for others
@@ -21,6 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MAX_DEVICES 64
 #define MAX_SLOTS 7
@@ -52,22 +55,39 @@ static void journal(const char *word) {
     if (file) { fprintf(file, "%s\n", word); fclose(file); }
 }
 
-/* The code that STUB_FAIL orders for a call on a device (-1: on none). */
-static int failure(const char *call, int device) {
-    const char *entry = getenv("STUB_FAIL");
+/* The text of STUB_FAIL, or of the file that STUB_FAULTS names. */
+static const char *faults(void) {
+    static char text[1000];
+    const char *path = getenv("STUB_FAULTS");
+    FILE *file = path ? fopen(path, "r") : NULL;
+    if (!file) return getenv("STUB_FAIL");
+    text[fread(text, 1, sizeof text - 1, file)] = 0;
+    fclose(file);
+    return text;
+}
+
+static int given(int code) {
+    if (code < 0) for (;;) pause();
+    return code;
+}
+
+/* The code that is ordered for a call on a device (-1: on none). */
+static int ordered(const char *call, int device) {
+    const char *entry = faults();
     size_t length = strlen(call);
-    if (!users) return UNINITIALIZED;
     while (entry && *entry) {
         if (!strncmp(entry, call, length)) {
             const char *rest = entry + length;
-            if (*rest == ':') return atoi(rest + 1);
-            if (*rest == '@' && atoi(rest + 1) == device && strchr(rest, ':')) return atoi(strchr(rest, ':') + 1);
+            if (*rest == ':') return given(atoi(rest + 1));
+            if (*rest == '@' && atoi(rest + 1) == device && strchr(rest, ':')) return given(atoi(strchr(rest, ':') + 1));
         }
         entry = strchr(entry, ',');
         if (entry) entry++;
     }
     return SUCCESS;
 }
+
+static int failure(const char *call, int device) { return users ? ordered(call, device) : UNINITIALIZED; }
 
 static struct values values(int index) {
     struct values found = {10u * (unsigned)index, 40u + (unsigned)index, (1000ULL + (unsigned)index) * MIB, 100.5 + index};
@@ -87,7 +107,7 @@ static struct values values(int index) {
 
 #ifndef NO_INIT
 int nvmlInitWithFlags(unsigned flags) {
-    int code = number("STUB_INIT", SUCCESS);
+    int code = number("STUB_INIT", ordered("Init", -1));
     (void)flags;
     journal("init");
     if (!code) users++;

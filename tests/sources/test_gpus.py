@@ -10,7 +10,6 @@ import ctypes
 import json
 import os
 import platform
-import shutil
 import subprocess
 import sys
 import threading
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from nvml_library import LIBRARY, compiled
 
 import verl_tui
 from verl_tui.records import Gpu, GpuReading
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 MIB = 1 << 20
-STUB = Path(__file__).parents[1] / "data" / "nvml_stub.c"
-LIBRARY = "libnvidia-ml.so.1"
 READER = """
 import dataclasses, json, os, shutil, sys, traceback
 from verl_tui.sources.host.gpus import GpuSource
@@ -131,20 +129,11 @@ class Stub:
 
 @pytest.fixture(scope="module")
 def build(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Stub]:
-    compiler = shutil.which("gcc") or shutil.which("cc")
-    if compiler is None:
-        pytest.skip("no C compiler to build the stand-in for NVML")
-    if not sys.platform.startswith("linux"):
-        pytest.skip("the stand-in for NVML is loaded by LD_LIBRARY_PATH, which is Linux's")
     built: dict[tuple[str, ...], Stub] = {}
 
     def _build(*flags: str) -> Stub:
         if flags not in built:
-            folder = tmp_path_factory.mktemp("nvml")
-            macros = [f"-D{flag}" for flag in flags]
-            command = [compiler, "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", *macros]
-            subprocess.run([*command, "-o", str(folder / LIBRARY), str(STUB)], check=True)
-            built[flags] = Stub(folder)
+            built[flags] = Stub(compiled(tmp_path_factory.mktemp("nvml"), *flags))
         return built[flags]
 
     return _build
@@ -277,13 +266,13 @@ def test_pynvml_is_missing(stub: Stub) -> None:
     ],
 )
 def test_failing_query_costs_its_field_only(stub: Stub, query: str, fields: set[str]) -> None:
-    codes = (3, 4, 6, 13, 15, 16, 999)
+    faults = {15: "fell off the bus", 16: "needs a reset"}
+    codes = (3, 4, 6, 13, *faults, 999)
     steps = [{"env": {"STUB_FAIL": f"{query}@1:{code}"}} for code in codes]
     whole, *cut = (reading["gpus"] for reading in stub.read([{}, *steps], STUB_COUNT="2"))
-    assert len(cut) == len(codes)
-    for first, second in cut:
+    for code, (first, second) in zip(codes, cut, strict=True):
         assert first == whole[0]
-        assert second == whole[1] | dict.fromkeys(fields)
+        assert second == whole[1] | dict.fromkeys(fields) | {"fault": faults.get(code, "")}
 
 
 def test_newer_query_fails_and_the_older_answers(stub: Stub) -> None:
@@ -334,9 +323,10 @@ def test_lost_device_keeps_its_name(stub: Stub) -> None:
     lost = "GetHandleByIndex@1:15"
     before, after = stub.read([{}, {"env": {"STUB_FAIL": lost}}], STUB_COUNT="2")
     assert before["gpus"][1]["utilization"] == 10.0
-    assert Gpu(**after["gpus"][1]) == Gpu("1", "NVIDIA H100 80GB HBM3")
+    fault = "fell off the bus"
+    assert Gpu(**after["gpus"][1]) == Gpu("1", "NVIDIA H100 80GB HBM3", fault=fault)
     assert after["gpus"][0] == before["gpus"][0]
-    assert Gpu(**stub.gpus(STUB_COUNT="2", STUB_FAIL=lost)[1]) == Gpu("1", "GPU")
+    assert Gpu(**stub.gpus(STUB_COUNT="2", STUB_FAIL=lost)[1]) == Gpu("1", "GPU", fault=fault)
 
 
 def test_lost_device_restarts_nvml_at_a_slow_pace(stub: Stub, tmp_path: Path) -> None:

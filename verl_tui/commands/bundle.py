@@ -104,12 +104,10 @@ def _check_target(path: Path | None) -> None:
 
 def _loaded(paths: Sequence[str], options: argparse.Namespace, now: float) -> Monitor:
     from verl_tui.monitor import load
-    from verl_tui.sources.host.gpus import GpuSource
+    from verl_tui.sources.host.gpus import read_once
 
     monitor = load(paths, configuration(options), now)
-    gpus = GpuSource()
-    monitor.apply(gpus.read(now), now)
-    gpus.close()
+    monitor.apply(read_once(now), now)
     print_messages(monitor.sentences)
     return monitor
 

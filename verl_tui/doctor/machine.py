@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.rendering.charts.braille import keeps_to_ascii
-from verl_tui.sources.host.gpus import GpuSource
+from verl_tui.sources.host.gpus import HANGS, GpuSource, in_time
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -72,11 +72,17 @@ def _tmux(option: str) -> str:
 
 def nvml(now: float) -> dict[str, Any]:
     """Return the NVIDIA driver and devices, or why there are none."""
+    return in_time(lambda: _nvml(now)) or {"problem": HANGS, "driver": None, "devices": []}
+
+
+def _nvml(now: float) -> dict[str, Any]:
     source = GpuSource()
     reading = source.read(now)
     driver = _driver() if reading.problem is None else None
     source.close()
-    devices = [{"index": gpu.index, "name": gpu.name} for gpu in reading.gpus]
+    devices = [
+        {"index": gpu.index, "name": gpu.name, "fault": gpu.fault or None} for gpu in reading.gpus
+    ]
     return {"problem": reading.problem, "driver": driver, "devices": devices}
 
 

@@ -81,7 +81,10 @@ def _terminal(terminal: Mapping[str, Any]) -> list[str]:
 def _gpus(nvml: Mapping[str, Any]) -> list[str]:
     if nvml["problem"]:
         return [nvml["problem"]]
-    devices = [f"{one['index']}: {one['name']}" for one in nvml["devices"]]
+    devices = [
+        f"{one['index']}: {one['name']}" + (f", {one['fault']}" if one["fault"] else "")
+        for one in nvml["devices"]
+    ]
     return [f"driver {nvml['driver'] or 'of unknown version'}", *devices]
 
 

@@ -116,15 +116,13 @@ def _draw(
     specs: Sequence[str], config: Config, snapshot: Path, size: tuple[int, int], *, ascii_only: bool
 ) -> int:
     from verl_tui.monitor import load
-    from verl_tui.sources.host.gpus import GpuSource
+    from verl_tui.sources.host.gpus import read_once
     from verl_tui.tui.app import VerlApp
     from verl_tui.tui.frame import screen_svg, screen_text, settled
 
     now = time()
     monitor = load(specs, config, now)
-    gpus = GpuSource()
-    monitor.apply(gpus.read(now), now)
-    gpus.close()
+    monitor.apply(read_once(now), now)
     app = VerlApp(specs, config, monitor=monitor, clock=lambda: now, ascii_only=ascii_only)
 
     async def take(pilot: Pilot[object]) -> None:

@@ -92,10 +92,12 @@ def test_marks() -> None:
         device(4, memory_used=80 * GIB),
         device(5, None),
         device(6, throttle=(POWER_CAP,)),
+        device(7, None, fault="fell off the bus"),
     ]
     line, *legend = texts(devices, 40, 2)
-    assert line == " 97   0! 97v 97^ 97#  ?  97"
-    assert "  ".join(legend) == "% busy  ! idle  v throttled  ^ hot  # memory full  ? unknown"
+    assert line == " 97   0! 97v 97^ 97#  ?  97   x"
+    words = "% busy  x lost  ! idle  v throttled  ^ hot  # memory full  ? unknown"
+    assert "  ".join(legend) == words
 
 
 @pytest.mark.parametrize("width", [60, 20, 2])
@@ -147,6 +149,10 @@ def test_nobody_idles_where_nobody_works() -> None:
         ),
         ([device(0, temperature=88.0)], ["hot: GPU 0 88°C"]),
         ([device(0, memory_used=80 * GIB)], ["memory full: GPU 0"]),
+        (
+            [device(0), device(1, 9.9, fault="needs a reset"), device(2, 9.9, fault="is gone")],
+            ["needs a reset: GPU 1", "is gone: GPU 2"],
+        ),
     ],
 )
 def test_what_stands_out(devices: list[Device], words: list[str]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,13 +22,10 @@ if TYPE_CHECKING:
     from verl_tui.config import Config
     from verl_tui.exporters.prometheus import Exposition, ExpositionBuilder
     from verl_tui.monitor import Monitor
-    from verl_tui.records import GpuReading
 
 LOGIN = "VERL_TUI_LOGIN"
 """Environment variable that may hold `user:password`."""
 PORT = 9750
-_DRIVER = 5.0
-"""Seconds to wait for the GPU driver: one that hangs must not hang anything else."""
 _MISSING = "`export prometheus` needs prometheus-client: pip install 'verl-tui[prometheus]'"
 NAME = "prometheus"
 HELP = "metrics for Prometheus to scrape, at a port or in a file"
@@ -126,27 +122,17 @@ class _JudgedMetrics:
 
 def _once(file: Path, paths: Sequence[str], config: Config, metrics: _JudgedMetrics) -> int:
     from verl_tui.monitor import load
+    from verl_tui.sources.host.gpus import read_once
 
     monitor = load(paths, config, time.time())
     print_messages(monitor.sentences)
     if not any(run.keys or run.samples.places for run in monitor.runs.values()):
         raise CommandError("nothing to export", EXIT_NOTHING)
-    for reading in _gpus():
-        monitor.apply(reading, reading.time)
+    now = time.time()
+    monitor.apply(read_once(now), now)
     _write(metrics.now(monitor), file)
     print_message(f"wrote {file}")
     return 0
-
-
-def _gpus() -> list[GpuReading]:
-    """Return a reading of this machine's GPUs; none where the driver hangs."""
-    from verl_tui.sources.host.gpus import GpuSource
-
-    found: list[GpuReading] = []
-    look = threading.Thread(target=lambda: found.append(GpuSource().read(time.time())), daemon=True)
-    look.start()
-    look.join(_DRIVER)
-    return found
 
 
 def _write(exposition: Exposition, file: Path) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.views.devices import Device
 
-MARKS = {"!": "idle", "v": "throttled", "^": "hot", "#": "memory full", "?": "unknown"}
+MARKS = {"x": "lost", "!": "idle", "v": "throttled", "^": "hot", "#": "memory full", "?": "unknown"}
 """Marks with their meanings; a device gets the first that applies."""
 _BLOCK, _NUMBER, _DIGIT = 6, 4, 1
 """Cells of a device as block and percentage, as percentage, as digit."""
@@ -134,6 +134,8 @@ def _marks(devices: Sequence[Device]) -> dict[int, str]:
 
 
 def _mark(device: Device, idles: bool) -> str:
+    if device.gpu.fault:
+        return "x"
     if busy(device) is None:
         return "?"
     signs = (("!", idles), ("v", throttled(device)), ("^", hot(device)), ("#", full(device)))
@@ -146,7 +148,7 @@ def _cell(device: Device, mark: str, cell: int, *, ascii_only: bool) -> Pieces:
     if cell == _DIGIT:
         tens = "?" if percent is None else str(min(9, int(percent // 10)))
         return [(tens if mark == " " else mark, role)]
-    number = "?".rjust(3) + " " if percent is None else f"{percent:3.0f}{mark}"
+    number = (mark.strip() or "?").rjust(3) + " " if percent is None else f"{percent:3.0f}{mark}"
     if cell == _NUMBER:
         return [(number, role)]
     block = " " if percent is None else level(percent, ascii_only=ascii_only)

@@ -1,6 +1,8 @@
-"""Remarks on devices that stand out: idle while others work, lagging behind, throttled, hot, full.
+"""Remarks on devices that stand out: lost, idle while others work, lagging behind, throttled, hot,
+full.
 
-All are heuristics, judged by recent averages since every device idles briefly between two kernels.
+All but the first are heuristics, judged by recent averages since every device idles briefly between
+two kernels.
 """
 
 from __future__ import annotations
@@ -45,10 +47,19 @@ def busy(device: Device) -> float | None:
 
 def idle(devices: Sequence[Device]) -> list[Device]:
     """Return the devices that are idle while others work."""
-    known = [device.lately for device in devices if device.lately is not None]
-    if max(known, default=0.0) < WORKS:
+    known = _lately(devices)
+    if max((percent for percent, _ in known), default=0.0) < WORKS:
         return []
-    return [device for device in devices if device.lately is not None and device.lately < IDLE]
+    return [device for percent, device in known if percent < IDLE]
+
+
+def _lately(devices: Iterable[Device]) -> list[tuple[float, Device]]:
+    """Return how busy the devices have been lately that are still there."""
+    return [
+        (device.lately, device)
+        for device in devices
+        if device.lately is not None and not device.gpu.fault
+    ]
 
 
 def throttled(device: Device) -> bool:
@@ -92,6 +103,8 @@ def _power(devices: Sequence[Device]) -> list[str]:
 
 def callouts(devices: Sequence[Device], *, with_idle: bool = True) -> Iterator[str]:
     """Yield a few words for each remark; idle devices may be left to the summary."""
+    for fault in dict.fromkeys(device.gpu.fault for device in devices if device.gpu.fault):
+        yield from _about(fault, [device for device in devices if device.gpu.fault == fault])
     idlers = idle(devices)
     if with_idle:
         yield from _about("idle", idlers)
@@ -103,8 +116,7 @@ def callouts(devices: Sequence[Device], *, with_idle: bool = True) -> Iterator[s
 
 def _uneven(devices: Sequence[Device]) -> Iterator[str]:
     """Yield a remark if devices that all work are unevenly busy."""
-    known = [(device.lately, device) for device in devices if device.lately is not None]
-    known.sort(key=itemgetter(0))
+    known = sorted(_lately(devices), key=itemgetter(0))
     if known and known[-1][0] - known[0][0] >= UNEVEN:
         (lowest, least), (highest, most) = known[0], known[-1]
         yield f"uneven lately: GPU {name(least)} {lowest:.0f}%, GPU {name(most)} {highest:.0f}%"

@@ -10,7 +10,8 @@ from __future__ import annotations
 import contextlib
 import platform
 import sys
-from typing import TYPE_CHECKING, Any
+import threading
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from verl_tui import debug_log
 from verl_tui.records import POWER_CAP, Gpu, GpuProcess, GpuReading
@@ -18,11 +19,17 @@ from verl_tui.sources.host.processes import Processes
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Callable, Iterator
+
+_Found = TypeVar("_Found")
 
 RETRY_SECONDS = 60.0
 """Seconds from a failed start of NVML to the next try: a driver may be installed or reloaded."""
+
+PATIENCE = 10.0
+"""Seconds to wait for the driver where it is asked once."""
+HANGS = "the NVIDIA driver does not answer"
+"""What is said where it takes longer."""
 
 # Return codes of NVML, written out because pynvml is imported only when the first reading is
 # wanted.
@@ -50,7 +57,8 @@ _PROBLEMS = {
 }
 # These say that no query of any device can work, whichever query met them first.
 _NOTHING_WORKS = frozenset({_UNINITIALIZED, _DRIVER_NOT_LOADED, _VERSION_MISMATCH})
-_LOST = frozenset({_GPU_IS_LOST, _RESET_REQUIRED})
+_FAULTS = {_GPU_IS_LOST: "fell off the bus", _RESET_REQUIRED: "needs a reset"}
+"""What has become of a device that the driver lists and no longer reaches."""
 
 _LIBRARY = "libnvidia-ml.so.1"
 _SENSOR_OF_THE_CHIP = 0  # NVML_TEMPERATURE_GPU
@@ -95,6 +103,9 @@ class GpuSource:
         """Time of the last start of NVML, successful or not."""
         self._problem: str | None = None
         self._lost = False
+        """Whether any device of the last sweep has a fault."""
+        self._fault = ""
+        """That of the device which is being read."""
         self._processes = Processes()
         self._host = one_line(platform.node(), 80)
         self._names: dict[str, str] = {}
@@ -209,6 +220,7 @@ class GpuSource:
         return gpus
 
     def _device(self, index: int, now: float) -> Iterator[Gpu]:
+        self._fault = ""
         handle = self._ask("nvmlDeviceGetHandleByIndex", index)
         whole = self._gpu(str(index), handle, _NAMELESS, now)
         yield whole
@@ -234,6 +246,7 @@ class GpuSource:
             power_limit=_watts(self._ask("nvmlDeviceGetEnforcedPowerLimit", handle)),
             throttle=_throttle(self._first(_REASONS, handle)),
             processes=self._running(handle, now),
+            fault=self._fault,  # last: what was asked above may meet it
         )
 
     def _running(self, handle: Any, now: float) -> tuple[GpuProcess, ...] | None:
@@ -292,10 +305,36 @@ class GpuSource:
         except self._nvml.NVMLError as error:
             if error.value in _NOTHING_WORKS:
                 raise
-            self._lost = self._lost or error.value in _LOST
+            if error.value in _FAULTS:
+                self._lost, self._fault = True, _FAULTS[error.value]
             return None
         except UnicodeDecodeError:  # pynvml decodes names strictly
             return None
+
+
+def in_time(look: Callable[[], _Found]) -> _Found | None:
+    """Return what a look at the driver finds, None where it takes too long.
+
+    No call into a driver that hangs can be ended, not by a signal either, so it is left to a thread
+    that the process does not wait for.
+    """
+    found: list[_Found] = []
+    looking = threading.Thread(target=lambda: found.append(look()), daemon=True)
+    looking.start()
+    looking.join(PATIENCE)
+    return found[0] if found else None
+
+
+def read_once(now: float) -> GpuReading:
+    """Return one reading of all devices, or why there is none; `now` is its time."""
+
+    def read() -> GpuReading:
+        source = GpuSource()
+        reading = source.read(now)
+        source.close()
+        return reading
+
+    return in_time(read) or GpuReading(now, problem=HANGS)
 
 
 def _has_driver() -> bool:
