@@ -6,7 +6,6 @@ import io
 import os
 import sys
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui import __version__, commands
@@ -32,6 +31,7 @@ from verl_tui.commands.output import (
     print_message,
 )
 from verl_tui.config import ConfigError
+from verl_tui.given_files import is_there
 
 if TYPE_CHECKING:
     import argparse
@@ -119,7 +119,7 @@ def _meant(word: str) -> list[CommandModule]:
     of them to tell.
     """
     named = command_of(commands, word)
-    return named or (command_of(commands, DEFAULT) if Path(word).exists() else [])
+    return named or (command_of(commands, DEFAULT) if is_there(word) else [])
 
 
 def build_parser(chosen: Sequence[CommandModule] = ()) -> CommandParser:

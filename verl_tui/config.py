@@ -15,6 +15,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, get_type_hints
 
+from verl_tui.given_files import read_given
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -194,8 +196,7 @@ def _parsed(path: Path) -> Mapping[str, Any]:
         OSError: The file cannot be read.
         ConfigError: It is no TOML.
     """
-    with path.open("rb") as file:
-        content = file.read(_LONGEST + 1)
+    content = read_given(path, _LONGEST + 1)
     if len(content) > _LONGEST:
         raise ConfigError(f"{path}: is too long for a configuration")
     try:

@@ -8,6 +8,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
+from verl_tui.given_files import is_there
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -179,7 +181,7 @@ class ProgramParser(CommandParser):
 
     def _meant(self, word: str) -> str | None:
         """Return the command that a word resembles, None if it resembles none or is a path."""
-        if not word.isalpha() or Path(word).exists():
+        if not word.isalpha() or is_there(word):
             return None
         return next(iter(get_close_matches(word, self.commands, n=1, cutoff=_LIKE)), None)
 

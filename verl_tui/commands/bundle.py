@@ -16,6 +16,7 @@ from verl_tui.commands.output import (
     print_note,
     unwritten,
 )
+from verl_tui.given_files import is_taken
 
 if TYPE_CHECKING:
     import argparse
@@ -98,7 +99,7 @@ def _check_target(path: Path | None) -> None:
         )
     if path.suffix != ".zip":
         raise CommandError(f"{path} must end in .zip")
-    if path.is_symlink() or path.exists():
+    if is_taken(path):
         raise CommandError(f"{path}: exists already, and is not overwritten", EXIT_OUTPUT)
 
 

@@ -23,6 +23,7 @@ from verl_tui.commands.output import (
     print_message,
     print_messages,
 )
+from verl_tui.given_files import is_there
 
 if TYPE_CHECKING:
     import argparse
@@ -179,11 +180,7 @@ def _notify(notifier: Notifier, monitor: Monitor, state: Path | None, now: float
 
 def _with_baseline(paths: Sequence[str], named: str | None) -> Sequence[str]:
     """Return what is to be read: a baseline that is a path need not be among the others."""
-    try:
-        is_path = named is not None and Path(named).exists()
-    except OSError:  # such as a name longer than a path may be
-        is_path = False
-    return [*paths, str(named)] if is_path else paths
+    return [*paths, named] if named is not None and is_there(named) else paths
 
 
 def _held(monitor: Monitor, options: argparse.Namespace) -> Mapping[str, Against] | None:

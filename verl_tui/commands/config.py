@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.commands.options import config_option
 from verl_tui.config import config_path, documented_defaults, load_config
+from verl_tui.given_files import is_there
 
 if TYPE_CHECKING:
     import argparse
@@ -27,6 +28,6 @@ def run(options: argparse.Namespace) -> int:
     """Write it; return the exit code."""
     path = config_path(options.config)
     load_config(options.config)
-    print(f"# {path}{'' if path.exists() else ' (not there: these defaults hold)'}\n")
+    print(f"# {path}{'' if is_there(path) else ' (not there: these defaults hold)'}\n")
     print(documented_defaults(), end="")
     return 0

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.commands.options import config_option, configuration, paths_argument, paths_of
 from verl_tui.config import Config, ConfigError, config_path
+from verl_tui.given_files import is_there
 
 if TYPE_CHECKING:
     import argparse
@@ -67,5 +67,5 @@ def _configuration(options: argparse.Namespace) -> tuple[Config, dict[str, Any]]
         config = configuration(options)
     except ConfigError as error:
         config, problem = Config(), f"{error}; the defaults are used here"
-    about = {"path": str(path), "exists": Path(path).exists(), "problem": problem}
+    about = {"path": str(path), "exists": is_there(path), "problem": problem}
     return config, {**about, "changes": changes(config)}

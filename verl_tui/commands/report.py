@@ -18,6 +18,8 @@ from verl_tui.commands.output import (
     print_note,
     unwritten,
 )
+from verl_tui.given_files import is_taken
+from verl_tui.sources.files.paths import is_folder
 
 if TYPE_CHECKING:
     import argparse
@@ -99,11 +101,11 @@ def _refuse_existing(options: argparse.Namespace) -> None:
     if options.output == "-":
         return
     path = Path(options.output)
-    if path.is_dir():
+    if is_folder(path):
         raise CommandError(f"{path} is a directory: name a file", EXIT_OUTPUT)
-    if not options.force and (path.exists() or path.is_symlink()):
+    if not options.force and is_taken(path):
         raise CommandError(f"{path} exists: --force replaces it", EXIT_OUTPUT)
-    if not path.parent.is_dir():
+    if not is_folder(path.parent):
         raise CommandError(f"{path}: there is no directory {path.parent}", EXIT_OUTPUT)
 
 

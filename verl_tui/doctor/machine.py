@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from verl_tui.given_files import is_there
 from verl_tui.rendering.charts.braille import keeps_to_ascii
 from verl_tui.sources.host.gpus import HANGS, GpuSource, in_time
 from verl_tui.text import one_line
@@ -100,7 +101,7 @@ def notices_folder(paths: Sequence[str]) -> Path:
     parent.
     """
     for path in map(Path, paths):
-        if path.exists():
+        if is_there(path):
             return path if path.is_dir() else path.parent
     return Path()
 

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple, TextIO
 from verl_tui.exporters.file_names import unique_names
 from verl_tui.exporters.whole_file import replacing
 from verl_tui.failures import noted
+from verl_tui.given_files import is_there
+from verl_tui.sources.files.paths import is_folder
 from verl_tui.text import cell
 
 if TYPE_CHECKING:
@@ -66,17 +68,18 @@ def export(runs: Sequence[Run], target: str) -> Exported:
     if target == "-":
         write_csv(runs[0], sys.stdout)
         return Exported([])
-    _write(runs[0], path.resolve())  # a link that the user names is kept, and its target replaced
+    # A link that the user names is kept, and its target replaced; pathlib raises for a circle.
+    _write(runs[0], Path(os.path.realpath(path)))
     return Exported([path])
 
 
 def _is_directory(target: str) -> bool:
-    return target != "-" and (Path(target).is_dir() or target.endswith(("/", os.sep)))
+    return target != "-" and (is_folder(Path(target)) or target.endswith(("/", os.sep)))
 
 
 def _may_become_directory(target: str) -> bool:
     path = Path(target)
-    return target != "-" and not path.suffix and not path.exists()
+    return target != "-" and not path.suffix and not is_there(path)
 
 
 def write_csv(run: Run, file: TextIO) -> None:

@@ -8,6 +8,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from verl_tui.given_files import await_reader, is_there
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import TextIO
@@ -28,10 +30,11 @@ def replacing(path: Path) -> Iterator[TextIO]:
         path: The target; a link there is replaced itself, a device or a pipe is written to.
 
     Raises:
-        OSError: It cannot be written; its `filename` is the target's.
+        OSError: It cannot be written; its `filename` is the target's. Or it is a pipe that nobody
+            reads.
     """
-    if not path.is_symlink() and path.exists() and not path.is_file():
-        with path.open("w", encoding="utf-8", newline="") as file:
+    if not path.is_symlink() and is_there(path) and not path.is_file():
+        with os.fdopen(await_reader(path), "w", encoding="utf-8", newline="") as file:
             yield file
         return
     temporary = None

@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 from contextlib import suppress
+from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,6 @@ os.environ.setdefault("ESCDELAY", "15")
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from textual.pilot import Pilot
 
@@ -115,6 +115,7 @@ def _ask_for_size() -> None:
 def _draw(
     specs: Sequence[str], config: Config, snapshot: Path, size: tuple[int, int], *, ascii_only: bool
 ) -> int:
+    from verl_tui.exporters.whole_file import replacing
     from verl_tui.monitor import load
     from verl_tui.sources.host.gpus import read_once
     from verl_tui.tui.app import VerlApp
@@ -128,7 +129,8 @@ def _draw(
     async def take(pilot: Pilot[object]) -> None:
         await settled(pilot, app.browser)
         text = screen_svg(app, "verl-tui") if snapshot.suffix == ".svg" else screen_text(app)
-        snapshot.write_text(text, encoding="utf-8")
+        with replacing(Path(os.path.realpath(snapshot))) as file:
+            file.write(text)
         app.exit(0)
 
     code = app.run(headless=True, size=size, auto_pilot=take) or 0

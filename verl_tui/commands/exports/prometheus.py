@@ -12,6 +12,7 @@ from verl_tui.commands.arguments import CommandError, completes_paths, count, po
 from verl_tui.commands.options import config_option, configuration, paths_argument, paths_of
 from verl_tui.commands.output import EXIT_NOTHING, EXIT_OUTPUT, print_message, print_messages
 from verl_tui.commands.until_signal import write_until_stopped
+from verl_tui.given_files import is_ordinary, is_there, read_given
 
 if TYPE_CHECKING:
     import argparse
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 LOGIN = "VERL_TUI_LOGIN"
 """Environment variable that may hold `user:password`."""
 PORT = 9750
+_LONGEST = 4096
+"""Bytes of a file with a login."""
 _MISSING = "`export prometheus` needs prometheus-client: pip install 'verl-tui[prometheus]'"
 NAME = "prometheus"
 HELP = "metrics for Prometheus to scrape, at a port or in a file"
@@ -209,7 +212,7 @@ def _login(file: Path | None) -> str | None:
     """Return `user:password`, None where no login is configured."""
     where = LOGIN if file is None else str(file)
     try:
-        text = os.environ.get(LOGIN) if file is None else file.read_text(encoding="utf-8")
+        text = os.environ.get(LOGIN) if file is None else read_given(file, _LONGEST).decode()
     except (OSError, UnicodeDecodeError) as error:
         why = (
             (error.strerror or str(error)).lower() if isinstance(error, OSError) else "is not text"
@@ -229,14 +232,12 @@ def _encryption(options: argparse.Namespace) -> ssl.SSLContext | None:
         return None
     from verl_tui.exporters.endpoint import encryption
 
+    for file in (options.tls_cert, options.tls_key):
+        if not is_ordinary(file):  # a pipe would have us wait for its writer
+            raise CommandError(f"{file}: {'is no file' if is_there(file) else 'no such file'}")
     try:
         context = encryption(options.tls_cert, options.tls_key)
     except OSError as error:
-        missing = next(
-            (file for file in (options.tls_cert, options.tls_key) if not file.is_file()), None
-        )
-        if missing is not None:
-            raise CommandError(f"{missing}: no such file") from error
         pair = f"{options.tls_cert}, {options.tls_key}"
         raise CommandError(
             f"{pair}: not a PEM certificate and its PEM key without a passphrase"

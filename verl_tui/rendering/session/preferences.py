@@ -14,6 +14,8 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any
 
+from verl_tui.given_files import is_ordinary, is_there
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -73,6 +75,8 @@ class StateFile:
         self.state = change(self.state)
         if self._path is None:
             return ""
+        if is_there(self._path) and not is_ordinary(self._path):  # root would replace a device
+            return f"not remembered: {self._path}: is no file"
         try:
             _write(self._path, json.dumps({**others, **asdict(self.state)}, indent=1))
         except OSError as error:
@@ -119,6 +123,8 @@ def _sound(value: object, default: object) -> Any:
 
 
 def _loaded(path: Path) -> dict[str, Any]:
+    if not is_ordinary(path):  # a pipe would have us wait for its writer
+        return {}
     try:
         with path.open("rb") as file:
             data = json.loads(file.read(_LARGEST))

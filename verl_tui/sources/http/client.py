@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
 from verl_tui import __version__
+from verl_tui.given_files import is_ordinary
 from verl_tui.sources.http import addresses
 from verl_tui.sources.http.addresses import NoAnswerError
 from verl_tui.text import one_line
@@ -248,6 +249,8 @@ def trust() -> ssl.SSLContext:
     context = ssl.create_default_context()
     if further := os.environ.get(CA_FILE):
         try:
+            if not is_ordinary(further):  # a pipe would have us wait for its writer
+                raise OSError(None, "no file")
             context.load_verify_locations(further)
         except (OSError, ssl.SSLError) as error:
             raise OSError(

@@ -1,0 +1,95 @@
+"""What lies where a user names a file: each command says so and ends, or does as it is told."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from verl_tui import given_files
+from verl_tui.cli import main
+from verl_tui.config import load_config
+from verl_tui.rendering.session.preferences import StateFile
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run in the current directory, beside a pipe with nobody at its other end."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(given_files, "PATIENCE", 0.01)
+    Path("run.log").write_text("step:1 - critic/score/mean:0.5\n")
+    for name in ("pipe", "pipe.txt", "pipe.prom"):
+        os.mkfifo(name)
+    Path("circle").symlink_to("circle")
+    Path("zeros").symlink_to("/dev/zero")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "words"),
+    [
+        ("check run.log --config pipe", 64, "pipe: nobody writes into it"),
+        ("export csv run.log -o pipe", 73, "pipe: nobody reads this pipe"),
+        ("run.log --snapshot pipe.txt", 73, "pipe.txt: nobody reads this pipe"),
+        ("export prometheus run.log --textfile pipe.prom", 73, "nobody reads this pipe"),
+        ("export prometheus run.log --login-file pipe", 64, "pipe: nobody writes into it"),
+        ("export prometheus run.log --login-file zeros", 64, "must hold one line user:password"),
+        ("export prometheus run.log --tls-cert pipe --tls-key pipe", 64, "pipe: is no file"),
+        ("export csv run.log -o circle", 0, "wrote circle"),
+        ("doctor LONG", 3, "no such file or directory"),
+        ("LONG --snapshot a.txt", 3, "no such file or directory"),
+        ("report run.log -o LONG.html", 73, "file name too long"),
+        ("export csv run.log -o LONG", 73, "file name too long"),
+        ("export prometheus run.log --tls-cert LONG --tls-key x", 64, "no such file"),
+        ("bundle run.log --yes -o LONG.zip", 73, "file name too long"),
+        ("config --config LONG", 64, "file name too long"),
+    ],
+)
+@pytest.mark.usefixtures("run")
+def test_what_is_said_of_it(
+    command: str, code: int, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(command.replace("LONG", "n" * 300).split()) == code
+    said = capsys.readouterr()
+    assert words in said.err + said.out
+
+
+def test_certificates_are_not_awaited(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("VERL_TUI_HTTP_CA_FILE", str(run / "pipe"))
+    assert main(["check", "https://127.0.0.1:1/metrics"]) == 3
+    assert "holds no certificates that can be read" in capsys.readouterr().err
+
+
+def test_a_configuration_comes_through_a_pipe() -> None:
+    words = [sys.executable, "-c", "print('refresh = 7.0')"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as writer:
+        assert writer.stdout is not None
+        assert load_config(Path(f"/dev/fd/{writer.stdout.fileno()}")).refresh == 7.0
+
+
+def test_a_table_goes_into_a_pipe_whose_reader_comes_later(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(given_files, "PATIENCE", 30.0)
+    codes: list[int] = []
+    words = ["export", "csv", "run.log", "-o", "pipe"]
+    writing = threading.Thread(target=lambda: codes.append(main(words)))
+    writing.start()
+    with (run / "pipe").open() as pipe:
+        assert pipe.read() == "step,critic/score/mean\n1,0.5\n"
+    writing.join()
+    assert codes == [0]
+
+
+def test_no_state_is_kept_in_what_is_no_file(run: Path) -> None:
+    pipe = run / "pipe"
+    file = StateFile(pipe)
+    said = file.change(lambda state: state.with_pin("a"))
+    assert said == f"not remembered: {pipe}: is no file"
+    assert pipe.is_fifo()

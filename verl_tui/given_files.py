@@ -1,0 +1,79 @@
+"""Files that users name: whatever lies there, nobody waits for it for ever."""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import stat
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PATIENCE = 10.0
+"""Seconds to wait for whoever is at the other end of a pipe."""
+_OFTEN = 0.05
+"""Seconds between two looks whether somebody is."""
+
+
+def is_there(path: Path | str) -> bool:
+    """Return whether something can be seen at a path; pathlib raises where a name is too long."""
+    return os.path.exists(path)  # noqa: PTH110
+
+
+def is_taken(path: Path | str) -> bool:
+    """Return whether something has this name, were it a link that leads nowhere."""
+    return os.path.lexists(path)
+
+
+def is_ordinary(path: Path | str) -> bool:
+    """Return whether a path leads to a file with bytes of its own: no directory, device, pipe."""
+    return os.path.isfile(path)  # noqa: PTH113
+
+
+def read_given(path: Path, most: int) -> bytes:
+    """Return what a file holds, or so many bytes of it; of a pipe, what is written until its end.
+
+    Raises:
+        OSError: It cannot be read, or it is a pipe into which nobody writes.
+    """
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    with os.fdopen(descriptor, "rb", buffering=0) as file:
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return file.read(most) or b""
+        found = b""
+        while len(found) < most:
+            if not select.select([file], [], [], PATIENCE)[0]:
+                raise OSError(errno.ETIMEDOUT, "nobody writes into it")
+            part = file.read(most - len(found))
+            if not part:
+                break
+            found += part
+        return found
+
+
+def await_reader(path: Path) -> int:
+    """Return a descriptor to write to what is no ordinary file.
+
+    Raises:
+        OSError: It cannot be written to, or it is a pipe that nobody reads.
+    """
+    until = time.monotonic() + PATIENCE
+    while (descriptor := _opened(path)) is None:
+        if time.monotonic() > until:
+            raise OSError(errno.ENXIO, "nobody reads this pipe", str(path))
+        time.sleep(_OFTEN)
+    os.set_blocking(descriptor, True)
+    return descriptor
+
+
+def _opened(path: Path) -> int | None:
+    """Return a descriptor to write to, None for a pipe that nobody reads yet."""
+    try:
+        return os.open(path, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0))
+    except OSError as error:
+        if error.errno == errno.ENXIO and stat.S_ISFIFO(path.stat().st_mode):
+            return None
+        raise
