@@ -66,6 +66,7 @@ def make_view(
         gpus=gpus,
         gpu_history=DeviceHistory(),
         guide=guide,
+        band=lambda *_: (None, None),
         problems=more.pop("problems", ()),
         passed=more.pop("passed", ()),
         waiting=more.pop("waiting", ()),

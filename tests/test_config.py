@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from verl_tui.config import Config, ConfigError, config_path, documented_defaults, load_config
-from verl_tui.health import load_guide
+from verl_tui.health.guide_settings import load_guide
 
 if sys.version_info >= (3, 11):
     import tomllib

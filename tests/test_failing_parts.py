@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -128,6 +129,19 @@ def test_reading_goes_on_after_an_error_that_no_source_kept_to_itself(
     reading.stop()
     assert monitor.problems == ("reading was interrupted, and goes on: RuntimeError: no threads",)
     assert {run.name: run.step for run in monitor.runs.values()} == {"good": 8, "bad": 8}
+
+
+def test_a_part_that_cannot_be_imported_late_is_told(
+    logs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "verl_tui.sources.feed", None)
+    told = threading.Event()
+    reading = ReadingThreads([str(logs)], gpu_interval=60.0, clock=time.time, notify=told.set)
+    reading.start()
+    assert told.wait(PATIENCE)
+    reading.stop()
+    (problem,) = (one for news in reading.take() for one in getattr(news, "problems", ()))
+    assert problem.startswith("reading was interrupted, and goes on: ModuleNotFoundError")
 
 
 def test_whatever_the_driver_s_library_raises_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from verl_tui.cli import build_parser, main
 from verl_tui.commands.topics import TOPICS
-from verl_tui.health import load_guide
+from verl_tui.health.guide_settings import load_guide
 from verl_tui.indicators import INDICATORS
 from verl_tui.pages import as_text, page, table
 from verl_tui.sources.formats import FORMATS

@@ -15,7 +15,7 @@ import pytest
 from inside_textual import quick_pilots
 
 from verl_tui.cli import build_parser
-from verl_tui.health import load_guide
+from verl_tui.health.guide_settings import load_guide
 from verl_tui.indicators import INDICATORS
 from verl_tui.runs.views.state import State
 from verl_tui.sources.formats import FORMATS

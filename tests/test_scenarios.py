@@ -11,7 +11,7 @@ from scenarios.failures import FAILURES, Failure
 from scenarios.healthy import HEALTHY
 from scenarios.measure import alarms, measure
 
-from verl_tui.health import load_guide
+from verl_tui.health.guide_settings import load_guide
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,21 +5,18 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from verl_tui import debug_log
-from verl_tui.health import Judge, load_guide
-from verl_tui.health.log_end import at_the_end, without_beginnings
-from verl_tui.records import Batch, GpuReading, Reread
+from verl_tui.records import Batch, GpuReading, Preview, Reread
 from verl_tui.runs.run import Run
 from verl_tui.runs.samples import SAMPLE_BYTES
 from verl_tui.runs.views.devices import DeviceHistory
 from verl_tui.runs.views.state import last_write
 from verl_tui.sources.discovery.finder import Discovery
 from verl_tui.sources.discovery.passed_over import sentences
-from verl_tui.sources.feed import Feed
-from verl_tui.sources.preview import Preview
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -27,6 +24,9 @@ if TYPE_CHECKING:
 
     from verl_tui.config import Config
     from verl_tui.health.finding import Verdict
+    from verl_tui.health.guide import Guide
+    from verl_tui.health.judge import Judge
+    from verl_tui.health.judging import Judging
     from verl_tui.sources.discovery.passed_over import PassedOver
     from verl_tui.sources.http.addresses import Unreached
 
@@ -51,7 +51,6 @@ class Monitor:
 
     def __init__(self, config: Config) -> None:
         self.config = config
-        self.guide = load_guide(config.guide)
         self.runs: dict[str, Run] = {}
         """By name, in the order they were found. While a long log is read, a preview stands for its
         run.
@@ -82,6 +81,22 @@ class Monitor:
         """By run and path, why a source's records cannot be taken in."""
         self._behind: dict[str, Run] = {}
         """The runs that are read while a preview stands for them."""
+
+    @cached_property
+    def _judging(self) -> Judging:
+        """What judges runs, imported for the first of them."""
+        from verl_tui.health.judging import Judging
+
+        return Judging(self.config.guide)
+
+    @property
+    def guide(self) -> Guide:
+        """The rules, with the user's changes."""
+        return self._judging.guide
+
+    def band(self, run: Run, indicator: str) -> tuple[float | None, float | None]:
+        """Return the healthy band of an indicator in a run, for charts."""
+        return self._judging.band(run, indicator)
 
     def apply(self, news: News, now: float) -> None:
         """Take in what a source said.
@@ -250,8 +265,7 @@ class Monitor:
             return
         self._behind[name] = Run(name)
         self._show(shown)
-        verdict = Judge(at_the_end(self.guide), end).verdict(now)
-        self.verdicts[name] = without_beginnings(verdict)
+        self.verdicts[name] = self._judging.verdict_on_end(end, now)
 
     def _show_whole(self, name: str) -> None:
         """Show a run that has been read in place of its preview."""
@@ -276,7 +290,7 @@ class Monitor:
         self._judge(self._show(run))
 
     def _judge(self, run: Run) -> Run:
-        self._judges[run.name] = Judge(self.guide, run)
+        self._judges[run.name] = self._judging.judge(run)
         return run
 
     def _show(self, run: Run) -> Run:
@@ -318,6 +332,8 @@ def load(specs: Sequence[str], config: Config, now: float) -> Monitor:
         config: The user's configuration.
         now: Seconds since the epoch.
     """
+    from verl_tui.sources.feed import Feed
+
     monitor = Monitor(config)
     feed = Feed(specs, scrape_engines=config.scrape_engines, workers=config.workers)
     feed.settle()

@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Protocol
 
 from verl_tui import debug_log
 from verl_tui.sources.discovery.finder import Discovery
-from verl_tui.sources.feed import Feed
 from verl_tui.sources.host.gpus import GpuSource
-from verl_tui.sources.turns import nobody
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
 
     from verl_tui.monitor import Monitor, News
+    from verl_tui.sources.feed import Feed
 
 _WAITING = 2
 """Batches that may wait for the screen's loop; then the reading waits for it."""
@@ -64,7 +63,7 @@ class ReadingThreads:
         poll_interval: float | None = None,
         scrape_engines: bool = False,
         workers: int | None = 0,
-        shown: Callable[[], str | None] = nobody,
+        shown: Callable[[], str | None] = lambda: None,
         clock: Callable[[], float],
         notify: Callable[[], object],
     ) -> None:
@@ -115,25 +114,41 @@ class ReadingThreads:
         return not self._queue.empty()
 
     def _follow(self) -> None:
-        feed = Feed(
+        feed = None
+        while not self._stop.is_set():
+            feed = self._follow_once(feed)
+
+    def _follow_once(self, feed: Feed | None) -> Feed | None:
+        """Follow until it is stopped, or until an error that no source has kept to itself.
+
+        Args:
+            feed: What has been read from, None at the beginning.
+
+        Returns:
+            What to go on with.
+        """
+        try:
+            feed = feed or self._feed()
+            feed.follow(self._stop, self._deliver, self._clock)
+        except Exception as error:  # noqa: BLE001 - else all logs would stand still in silence
+            debug_log.note_error("following the logs", error)
+            why = f"{type(error).__name__}: {error}"
+            self._trouble = (one_line(f"reading was interrupted, and goes on: {why}", 200),)
+            if feed is None:  # it would have said so with what it finds
+                self._deliver(Discovery((), (), (), read=True))
+            self._stop.wait(_AFTER_ERROR)
+        return feed
+
+    def _feed(self) -> Feed:
+        from verl_tui.sources.feed import Feed
+
+        return Feed(
             self._specs,
             poll_interval=self._poll_interval,
             scrape_engines=self._scrape_engines,
             workers=self._workers,
             shown=self._shown,
         )
-        while not self._stop.is_set():
-            self._follow_once(feed)
-
-    def _follow_once(self, feed: Feed) -> None:
-        """Follow until it is stopped, or until an error that no source has kept to itself."""
-        try:
-            feed.follow(self._stop, self._deliver, self._clock)
-        except Exception as error:  # noqa: BLE001 - else all logs would stand still in silence
-            debug_log.note_error("following the logs", error)
-            why = f"{type(error).__name__}: {error}"
-            self._trouble = (one_line(f"reading was interrupted, and goes on: {why}", 200),)
-            self._stop.wait(_AFTER_ERROR)
 
     def _poll(self) -> None:
         GpuSource().poll(self._stop, self._deliver, self._gpu_interval, self._clock)

@@ -18,7 +18,7 @@ from verl_tui.answers.metrics import points_of
 from verl_tui.answers.samples import samples_of
 from verl_tui.answers.state import state_of
 from verl_tui.config import Config
-from verl_tui.health import load_guide
+from verl_tui.health.guide_settings import load_guide
 
 NOW = 1_800_000_000.0
 GUIDE = load_guide(Config().guide)

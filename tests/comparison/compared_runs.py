@@ -6,7 +6,7 @@ import random
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.comparison.compare import Comparison, compare
-from verl_tui.health import load_guide
+from verl_tui.health.guide_settings import load_guide
 from verl_tui.records import Batch, MetricRows, Settings, SourceStatus
 from verl_tui.runs.run import Run
 

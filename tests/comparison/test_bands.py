@@ -14,7 +14,7 @@ from test_compare_command import write
 from verl_tui.check.gate import against_data, gate_code, gate_lines
 from verl_tui.cli import main
 from verl_tui.comparison.bands import WIDTHS, Against, BaselineError, Held, Width, hold
-from verl_tui.health import load_guide
+from verl_tui.health.guide_settings import load_guide
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

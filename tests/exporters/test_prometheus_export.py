@@ -22,7 +22,7 @@ from verl_tui.runs.views.state import State
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from verl_tui.health import Guide
+    from verl_tui.health.guide import Guide
     from verl_tui.runs.run import Run
 
 NOW = 1_790_000_000.0

@@ -25,7 +25,7 @@ from prometheus_client import CollectorRegistry, Gauge, start_http_server
 from verl_tui.config import Config
 from verl_tui.exporters.guide.alerts import alert_rules
 from verl_tui.exporters.guide.grafana import dashboard
-from verl_tui.health import load_guide
+from verl_tui.health.guide_settings import load_guide
 from verl_tui.monitor import load
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import yaml
 
 from verl_tui.exporters.guide.alerts import alert_name, alert_rules
 from verl_tui.exporters.guide.promql import why_not_promql
-from verl_tui.health import load_guide
+from verl_tui.health.guide_settings import load_guide
 from verl_tui.indicators import INDICATORS, dialect
 from verl_tui.prometheus_names import named
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
-    from verl_tui.health import Guide, Rule
+    from verl_tui.health.guide import Guide, Rule
 
 GUIDE = load_guide()
 SAID = [rule for rule in GUIDE.rules if why_not_promql(rule) is None]

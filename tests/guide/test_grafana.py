@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from verl_tui.exporters.guide.grafana import dashboard
-from verl_tui.health import load_guide
+from verl_tui.health.guide_settings import load_guide
 from verl_tui.indicators import INDICATORS
 
 if TYPE_CHECKING:

@@ -23,16 +23,19 @@ if __name__ == "__main__":
 from nulls import KINDS, Null, draw, is_validation
 from planted import STATUS, batch, rows
 
-from verl_tui.health import DIAGNOSES, Guide, Judge, Severity, load_guide
 from verl_tui.health import guide as guide_module
-from verl_tui.health.guide import DIALECTS
+from verl_tui.health.diagnoses import DIAGNOSES
+from verl_tui.health.finding import Severity
+from verl_tui.health.guide import DIALECTS, Guide
+from verl_tui.health.guide_settings import load_guide
+from verl_tui.health.judge import Judge
 from verl_tui.records import Event, EventKind
 from verl_tui.runs.run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from verl_tui.health import Verdict
+    from verl_tui.health.finding import Verdict
     from verl_tui.records import Record
 
 DRAWS = 40

@@ -6,12 +6,16 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.health import Guide, Judge, Verdict, load_guide
+from verl_tui.health.guide_settings import load_guide
+from verl_tui.health.judge import Judge
 from verl_tui.records import Batch, MetricRows, Record, Settings, SourceStatus
 from verl_tui.runs.run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from verl_tui.health.finding import Verdict
+    from verl_tui.health.guide import Guide
 
 STATUS = SourceStatus(path="x", format="f", rank=5)
 # One name that only this dialect's writers use decides whose a log is.

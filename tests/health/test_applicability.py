@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from planted import OTHER, TUTORIAL, VERL, batch, ids, judge, planted, reason, rows, wave
 
-from verl_tui.health import load_guide
 from verl_tui.health.applicability.kl import stairs
+from verl_tui.health.guide_settings import load_guide
 from verl_tui.records import Sample
 
 if TYPE_CHECKING:

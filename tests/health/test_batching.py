@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from planted import batch, judge, rows
 from property_examples import examples
 
-from verl_tui.health import Judge, load_guide
+from verl_tui.health.guide_settings import load_guide
+from verl_tui.health.judge import Judge
 from verl_tui.runs.run import Run
 
 COUNT = 160

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from planted import TUTORIAL, VERL, batch, ids, judge, planted, rows
 
-from verl_tui.health import Judge, load_guide
+from verl_tui.health.guide_settings import load_guide
+from verl_tui.health.judge import Judge
 from verl_tui.records import Restart
 from verl_tui.runs.run import Run
 

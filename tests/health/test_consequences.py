@@ -7,9 +7,9 @@ import random
 import pytest
 from planted import TUTORIAL, VERL, judge, planted
 
-from verl_tui.health import load_guide
 from verl_tui.health.consequences import beginning, with_causes
 from verl_tui.health.finding import Finding, Severity, Verdict
+from verl_tui.health.guide_settings import load_guide
 
 GUIDE = load_guide()
 GAP = 10

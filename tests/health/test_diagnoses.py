@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 from planted import STATUS, TUTORIAL, VERL, batch, ids, judge, planted, reason, rows, wave
 
-from verl_tui.health import Judge, load_guide
 from verl_tui.health.diagnoses.crash import advice
 from verl_tui.health.finding import Severity
+from verl_tui.health.guide_settings import load_guide
+from verl_tui.health.judge import Judge
 from verl_tui.records import Event, EventKind, Gpu, GpuReading, Phase, Restart, Settings
 from verl_tui.runs.run import Run
 from verl_tui.runs.views.state import State, remaining, state

@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from planted import OTHER, TUTORIAL, VERL, batch, ids, judge, planted, reason, rows
 
-from verl_tui.health import Severity
+from verl_tui.health.finding import Severity
 from verl_tui.records import Restart
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from verl_tui.health import Finding
+    from verl_tui.health.finding import Finding
 
 COUNT = 300
 WATCHED = (

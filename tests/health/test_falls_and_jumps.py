@@ -9,7 +9,7 @@ import random
 import pytest
 from planted import OTHER, VERL, batch, ids, judge, planted, rows
 
-from verl_tui.health import Episode, Severity
+from verl_tui.health.finding import Episode, Severity
 from verl_tui.records import Restart
 from verl_tui.runs.run import Run
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import pytest
 from planted import OTHER, TUTORIAL, VERL, ids, judge, planted, reason, wave
 
-from verl_tui.health import Severity
+from verl_tui.health.finding import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from verl_tui.health import Finding, Verdict
+    from verl_tui.health.finding import Finding, Verdict
 
 NAN = math.nan
 

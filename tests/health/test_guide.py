@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 from planted import TUTORIAL, VERL, ids, judge, planted, reason
 
-from verl_tui.health import DIAGNOSES, Judge, load_guide
 from verl_tui.health.applicability import EXEMPTIONS
 from verl_tui.health.causes import CAUSES
 from verl_tui.health.conditions import KINDS
+from verl_tui.health.diagnoses import DIAGNOSES
 from verl_tui.health.finding import Severity
 from verl_tui.health.guide import CAUSE_NAMES, LIMIT_NAMES, NEEDED, STREAMS
+from verl_tui.health.guide_settings import load_guide
+from verl_tui.health.judging import Judging
 from verl_tui.health.limits import LIMITS
 from verl_tui.health.streams import stream
 from verl_tui.indicators import INDICATORS
@@ -70,7 +72,7 @@ def test_bands() -> None:
     assert guide.band("reward", "verl") is None
     assert guide.band("gpu_utilization", "verl") == (70.0, None)
     run = planted({"rollout/response_length_mean": [1.0]}, TUTORIAL, {"max_new_tokens": 256})
-    assert Judge(guide, run).band("response_length") == (240.0, 256.0)
+    assert Judging({}).band(run, "response_length") == (240.0, 256.0)
 
 
 def test_a_threshold_changed_by_the_user() -> None:

@@ -8,8 +8,9 @@ from random import Random
 import pytest
 from planted import OTHER, TUTORIAL, VERL, batch, judge, planted, reason, rows
 
-from verl_tui.health import Judge, load_guide
 from verl_tui.health.finding import TOO_LARGE, failed
+from verl_tui.health.guide_settings import load_guide
+from verl_tui.health.judge import Judge
 from verl_tui.indicators import INDICATORS
 from verl_tui.runs.run import Run
 

@@ -11,7 +11,7 @@ from planted import OTHER, TUTORIAL, VERL, judge, planted, reason
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from verl_tui.health import Finding, Verdict
+    from verl_tui.health.finding import Finding, Verdict
 
 COUNT = 200
 LENGTH, REWARD = "response_length/mean", "critic/score/mean"

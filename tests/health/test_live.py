@@ -12,14 +12,17 @@ from planted import OTHER, STATUS, TUTORIAL, VERL, batch, ids, judge, planted, r
 from scenarios.failures import FAILURES
 from scenarios.failures import planted as failing
 
-from verl_tui.health import DIAGNOSES, Judge, Severity, load_guide
+from verl_tui.health.diagnoses import DIAGNOSES
+from verl_tui.health.finding import Severity
+from verl_tui.health.guide_settings import load_guide
+from verl_tui.health.judge import Judge
 from verl_tui.records import Settings
 from verl_tui.runs.run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from verl_tui.health import Verdict
+    from verl_tui.health.finding import Verdict
     from verl_tui.records import Record
 
     Columns = Mapping[str, Sequence[float | None]]

@@ -9,7 +9,8 @@ import math
 import pytest
 from planted import OTHER, VERL, batch, ids, judge, planted, rows
 
-from verl_tui.health import Judge, load_guide
+from verl_tui.health.guide_settings import load_guide
+from verl_tui.health.judge import Judge
 from verl_tui.runs.run import Run
 
 NAN = math.nan

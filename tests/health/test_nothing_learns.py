@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from planted import OTHER, VERL, ids, judge, planted, reason
 
-from verl_tui.health import Judge, load_guide
+from verl_tui.health.guide_settings import load_guide
+from verl_tui.health.judge import Judge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

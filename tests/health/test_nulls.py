@@ -8,7 +8,7 @@ from null_rates import MOST, Rates, drawn, measure, written
 from nulls import KINDS, draw
 
 from verl_tui.exporters.guide import describe
-from verl_tui.health import load_guide
+from verl_tui.health.guide_settings import load_guide
 
 if TYPE_CHECKING:
     import pytest

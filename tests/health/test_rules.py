@@ -8,8 +8,10 @@ from typing import NamedTuple
 import pytest
 from planted import OTHER, TUTORIAL, VERL, batch, ids, judge, planted, reason, rows, wave
 
-from verl_tui.health import Judge, blocks, load_guide
+from verl_tui.health import blocks
 from verl_tui.health.finding import NotJudged, Severity, failed, unjudged
+from verl_tui.health.guide_settings import load_guide
+from verl_tui.health.judge import Judge
 from verl_tui.runs.run import Run
 
 
@@ -637,7 +639,7 @@ def test_a_run_that_cannot_be_judged_says_so_for_each_rule(monkeypatch: pytest.M
     def broken(*_: object) -> None:
         raise OverflowError("no such time")
 
-    monkeypatch.setattr("verl_tui.health.rule_context", broken)
+    monkeypatch.setattr("verl_tui.health.judge.rule_context", broken)
     verdict = judge(planted({"ppo/kl_div": [0.3] * 30}, TUTORIAL))
     assert {one.id for one in verdict.not_judged} == {rule.id for rule in load_guide().rules}
     assert {one.reason for one in verdict.not_judged} == {"failed: OverflowError('no such time')"}

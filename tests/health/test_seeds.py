@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING
 import pytest
 from planted import OTHER, TUTORIAL, VERL, batch, ids, judge, planted, reason, rows, wave
 
-from verl_tui.health import Judge, Severity, load_guide
+from verl_tui.health.finding import Severity
+from verl_tui.health.guide_settings import load_guide
+from verl_tui.health.judge import Judge
 from verl_tui.health.kl_without_gain import KlWithoutGain
 from verl_tui.runs.run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.health import Finding, Verdict
+    from verl_tui.health.finding import Finding, Verdict
 
 
 def found(verdict: Verdict, id: str) -> Finding | None:

@@ -14,7 +14,7 @@ from planted import OTHER, VERL, ids, judge, planted
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from verl_tui.health import Finding
+    from verl_tui.health.finding import Finding
 
 COUNT = 200
 

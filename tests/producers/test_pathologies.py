@@ -15,7 +15,7 @@ from producers.pathologies.extracts import FORMS, Extract, extract, read, replay
 from producers.pathologies.judge import Outcome, judge
 from producers.pathologies.training import Fault, Training, halves
 
-from verl_tui.health import Episode, Severity
+from verl_tui.health.finding import Episode, Severity
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from verl_tui.config import Config
-from verl_tui.health import Judge, load_guide
 from verl_tui.health.finding import Severity
+from verl_tui.health.guide_settings import load_guide
+from verl_tui.health.judge import Judge
 from verl_tui.monitor import Monitor
 from verl_tui.records import (
     Batch,
@@ -31,7 +32,7 @@ from verl_tui.runs.views.state import State, remaining, state
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.health import Verdict
+    from verl_tui.health.finding import Verdict
 
 T = 1_800_000_000.0
 STATUS = SourceStatus("logs/train.log", "console", rank=3, modified=T)

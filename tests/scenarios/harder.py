@@ -25,12 +25,12 @@ from scenarios.failures import KEYS, ramp, shorten, waiting
 from scenarios.measure import judged
 from scenarios.worlds import DIALECTS, FORMS, HAN, WORDS, World, dump, loop, prose, validate, verl
 
-from verl_tui.health import Severity
+from verl_tui.health.finding import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from verl_tui.health import Episode
+    from verl_tui.health.finding import Episode
 
 ALL = ("tutorial", "verl", "other")
 VALIDATION = {

@@ -24,11 +24,12 @@ from scenarios.healthy import HEALTHY
 from scenarios.worlds import FORMS, NOW, World, write
 
 from verl_tui.config import Config
-from verl_tui.health import Severity, load_guide
+from verl_tui.health.finding import Severity
+from verl_tui.health.guide_settings import load_guide
 from verl_tui.monitor import load
 
 if TYPE_CHECKING:
-    from verl_tui.health import Episode, Verdict
+    from verl_tui.health.finding import Episode, Verdict
 
 
 class Result(NamedTuple):

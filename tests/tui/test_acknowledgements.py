@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from verl_tui.config import Config
-from verl_tui.health import Episode, Finding, Severity
+from verl_tui.health.finding import Episode, Finding, Severity
 from verl_tui.rendering.session.acknowledgements import Acknowledgements, Occurrence
 from verl_tui.tui.notifications import notices
 

@@ -36,9 +36,8 @@ from watching import (
 )
 
 from verl_tui.config import Config
-from verl_tui.records import Batch, SourceStatus
+from verl_tui.records import Batch, Preview, SourceStatus
 from verl_tui.sources.discovery.finder import Discovery
-from verl_tui.sources.preview import Preview
 from verl_tui.tui import monitor_app
 from verl_tui.tui.app import VerlApp
 from verl_tui.tui.panels.charts import ChartsPanel

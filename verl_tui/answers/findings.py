@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.health import Judge, Severity
+from verl_tui.health.finding import Severity
+from verl_tui.health.judge import Judge
 from verl_tui.text import one_line
 from verl_tui.words import counted
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from verl_tui.answers.reading import Reading
-    from verl_tui.health import Guide
+    from verl_tui.health.guide import Guide
 
 
 def findings_of(reading: Reading, guide: Guide, now: float, least: str = "info") -> dict[str, Any]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.health import Judge, Severity
+from verl_tui.health.finding import Severity
+from verl_tui.health.judge import Judge
 from verl_tui.runs.views.signs_of_life import phase
 from verl_tui.runs.views.state import State, remaining, silence, state
 from verl_tui.text import one_line
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from verl_tui.answers.reading import Reading
-    from verl_tui.health import Guide, Verdict
+    from verl_tui.health.finding import Verdict
+    from verl_tui.health.guide import Guide
     from verl_tui.runs.run import Run
 
 LONG = 64 * 2**20

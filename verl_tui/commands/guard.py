@@ -164,7 +164,7 @@ def _limited(options: argparse.Namespace) -> Config:
     import difflib
 
     from verl_tui.guard import limited
-    from verl_tui.health import load_guide
+    from verl_tui.health.guide_settings import load_guide
 
     config = configuration(options)
     known = {rule.id for rule in load_guide(config.guide).rules}

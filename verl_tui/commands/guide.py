@@ -33,7 +33,7 @@ def options(parser: CommandParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the rules; return the exit code."""
-    from verl_tui.health import load_guide
+    from verl_tui.health.guide_settings import load_guide
 
     guide = load_guide(configuration(options).guide)
     if options.format == "prometheus":

@@ -115,7 +115,7 @@ def _page(markdown: str) -> str:
 def _rule(id: str, config: Config) -> Iterator[str]:
     """Return what is known of the rules with an id, as they are in force."""
     from verl_tui.exporters.guide import describe
-    from verl_tui.health import load_guide
+    from verl_tui.health.guide_settings import load_guide
 
     return describe(load_guide(config.guide), id)
 

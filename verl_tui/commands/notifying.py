@@ -22,8 +22,11 @@ NO_ADDRESS = (
 
 def settings_for(config: Config) -> NotifySettings:
     """Return the user's wishes."""
-    from verl_tui.health import load_guide
-    from verl_tui.notify.settings import settings_of
+    from verl_tui.notify.settings import NotifySettings, settings_of
+
+    if not config.notify:
+        return NotifySettings()
+    from verl_tui.health.guide_settings import load_guide
 
     return settings_of(config.notify, {rule.id for rule in load_guide(config.guide).rules})
 

@@ -66,7 +66,7 @@ def paths_of(options: argparse.Namespace, example: str) -> Sequence[str]:
 
 def finding_ids() -> Iterable[str]:
     """Return the ids of the findings that there may be, for shell completion."""
-    from verl_tui.health import load_guide
+    from verl_tui.health.guide_settings import load_guide
 
     return dict.fromkeys(rule.id for rule in load_guide().rules)
 
@@ -92,19 +92,29 @@ def piped(paths: Sequence[str]) -> bool:
 
 def configuration(options: argparse.Namespace) -> Config:
     """Return the configuration with the changes of the command line, its rules checked."""
-    from verl_tui.health import load_guide
-    from verl_tui.notify.settings import settings_of
-
     config = load_config(options.config)
-    try:
-        guide = load_guide(config.guide)
-        settings_of(config.notify, {rule.id for rule in guide.rules})
-    except ValueError as error:
-        raise ConfigError(f"{config_path(options.config)}: {error}") from error
+    if config.guide or config.notify:  # else there is nothing of the user's to check
+        _check(config, options.config)
     ascii = True if getattr(options, "ascii", False) else config.ascii
     return replace(
         config, ascii=ascii, mouse=config.mouse and not getattr(options, "no_mouse", False)
     )
+
+
+def _check(config: Config, path: Path | None) -> None:
+    """Refuse changes of rules and wishes about notifications that make no sense.
+
+    Raises:
+        ConfigError: One does not.
+    """
+    from verl_tui.commands.notifying import settings_for
+    from verl_tui.health.guide_settings import load_guide
+
+    try:
+        load_guide(config.guide)
+        settings_for(config)
+    except ValueError as error:
+        raise ConfigError(f"{config_path(path)}: {error}") from error
 
 
 def need_terminal(paths: Sequence[str] = ()) -> None:

@@ -79,7 +79,7 @@ def _metrics(_config: Config) -> str:
 
 def describe_indicator(id: str) -> str:
     """Return what an indicator is, a fact a line."""
-    from verl_tui.health import load_guide
+    from verl_tui.health.guide_settings import load_guide
     from verl_tui.indicators import INDICATORS
 
     one = INDICATORS[id]

@@ -18,10 +18,12 @@ from verl_tui.commands.output import EXIT_NOTHING, print_messages, unwritten
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
 
     from verl_tui.commands.arguments import CommandParser
     from verl_tui.config import Config
     from verl_tui.notify.notifier import Notifier
+    from verl_tui.sources.discovery.finder import Discovery
 
 _FAREWELL = 3.0
 """Seconds in which the last notifications may go out once the user has quit."""
@@ -61,9 +63,7 @@ def run(options: argparse.Namespace) -> int:
     paths, config = paths_and_config(options, EXAMPLE)
     if options.snapshot is None:
         need_terminal(paths)
-    from verl_tui.sources.feed import Feed
-
-    found = Feed(paths).scan()
+    found = _search(paths)
     print_messages(found.problems)
     if not found.runs and not found.pending:
         return EXIT_NOTHING
@@ -79,6 +79,20 @@ def run(options: argparse.Namespace) -> int:
     finally:
         if notifier is not None:
             print_messages(notifier.close(_FAREWELL))
+
+
+def _search(paths: Sequence[str]) -> Discovery:
+    """Look once at what there is behind paths; what reads it is imported behind the first frame,
+    unless a server has to be asked.
+    """
+    from verl_tui.sources.discovery.finder import Finder
+    from verl_tui.sources.http import addresses
+
+    if not any(map(addresses.is_meant, paths)):
+        return Finder(paths).scan()
+    from verl_tui.sources.feed import Feed
+
+    return Feed(paths).scan()
 
 
 def _notifier(config: Config) -> Notifier | None:

@@ -26,8 +26,8 @@ from verl_tui.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from verl_tui.health import Guide
     from verl_tui.health.finding import Verdict
+    from verl_tui.health.guide import Guide
     from verl_tui.monitor import Monitor
     from verl_tui.prometheus_names import Name
     from verl_tui.records import SourceStatus

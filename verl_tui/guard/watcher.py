@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from verl_tui import debug_log
 from verl_tui.guard.bests import BestKeeper
 from verl_tui.guard.commands import event, start, variables
-from verl_tui.health import Severity
+from verl_tui.health.finding import Severity
 from verl_tui.monitor import Monitor
 from verl_tui.reading import refreshes
 from verl_tui.runs.run import Run
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from verl_tui.config import Config
     from verl_tui.guard.commands import EventLine, Process
-    from verl_tui.health import Finding
+    from verl_tui.health.finding import Finding
     from verl_tui.runs.views.best import BestBy
 
 BREAKERS = ("circuit-breaker-kl", "circuit-breaker-reward")

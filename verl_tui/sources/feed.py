@@ -29,9 +29,8 @@ if TYPE_CHECKING:
 
     from watchfiles import Change
 
-    from verl_tui.records import Batch
+    from verl_tui.records import Batch, Preview
     from verl_tui.sources.discovery.found import FoundFile, FoundRun
-    from verl_tui.sources.preview import Preview
     from verl_tui.sources.source import Source
 
 POLL = 1.0

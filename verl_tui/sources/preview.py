@@ -14,7 +14,7 @@ from itertools import chain, compress, islice
 from typing import TYPE_CHECKING
 
 from verl_tui import debug_log
-from verl_tui.records import Batch, MetricRows
+from verl_tui.records import Batch, MetricRows, Preview
 from verl_tui.sources.end_source import EndSource
 from verl_tui.sources.files.paths import bytes_of
 from verl_tui.sources.parts import has_parts
@@ -38,18 +38,6 @@ _BLOCK_BYTES = 3 * 2**20
 """Most bytes read in all blocks of a log."""
 _STEPS_A_BLOCK = 2.5
 """Steps' worth of bytes in a block: one that is cut at its beginning, and one that is whole."""
-
-
-@dataclass(frozen=True, slots=True)
-class Preview:
-    """Parts of a run's long logs, to be shown until all of them have been read."""
-
-    run: str
-    """Name of the run."""
-    end: tuple[Batch, ...]
-    """The beginnings and ends of its logs."""
-    between: tuple[Batch, ...] = ()
-    """Rows at strides over what lies between, once they have been read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from verl_tui.replay import Playback
     from verl_tui.tui.app import VerlApp
 
+_YOUNG = 10_000
+"""Objects after which garbage is looked for among the new ones."""
 _NEVER = 1_000_000
 """Searches for garbage among the younger objects, before one among all."""
 
@@ -89,8 +91,9 @@ def replay(playback: Playback, config: Config) -> int:
 def _run(app: VerlApp) -> int:
     """Run an app; return its exit code."""
     # Looking for garbage among all objects takes 30 to 80 ms with many runs, often in the middle of
-    # a key: the app has that done once a minute.
-    gc.set_threshold(*gc.get_threshold()[:2], _NEVER)
+    # a key: the app has that done once a minute. What has been imported is left out of it.
+    gc.freeze()
+    gc.set_threshold(_YOUNG, gc.get_threshold()[1], _NEVER)
     code = app.run(mouse=app.config.mouse) or app.return_code or 0
     _say_what_failed(app)
     return code

@@ -15,14 +15,13 @@ from textual.message import Message
 from verl_tui import debug_log
 from verl_tui.monitor import Monitor
 from verl_tui.reading import ReadingThreads
-from verl_tui.records import Batch, GpuReading
+from verl_tui.records import Batch, GpuReading, Preview
 from verl_tui.rendering.charts.plan import unknown_charts
 from verl_tui.rendering.charts.plotext_chart import load_plotext
 from verl_tui.rendering.session.acknowledgements import Acknowledgements
 from verl_tui.rendering.session.snapshot import Trouble
 from verl_tui.runs.views.state import State, state
 from verl_tui.sources import pipe
-from verl_tui.sources.preview import Preview
 from verl_tui.text import one_line
 from verl_tui.tui.base_app import TerminalApp
 from verl_tui.tui.notifications import notices
@@ -130,7 +129,7 @@ class MonitorApp(TerminalApp):
             self.call_after_refresh(self._reading.start)
         if self._notifier is not None:
             self.notify(self._notifier.greeting, timeout=8, markup=False)
-        self.call_after_refresh(self.paint)
+        self.call_next(self.paint)  # with the user's keys, and still before the first frame
 
     def on_unmount(self) -> None:
         """Stop reading."""

@@ -14,7 +14,7 @@ from made_logs import write_console, write_file_log, write_wordy_console
 from measuring import Cost, Row, in_process, medians
 
 from verl_tui.config import Config
-from verl_tui.health import Judge
+from verl_tui.health.judge import Judge
 from verl_tui.monitor import load
 from verl_tui.records import Batch
 from verl_tui.runs.run import Run

@@ -6,7 +6,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.config import Config
-from verl_tui.health import Severity
+from verl_tui.health.finding import Severity
 from verl_tui.monitor import load
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from producers.pathologies.training import Training
 
-    from verl_tui.health import Episode
+    from verl_tui.health.finding import Episode
 
 NOW = 1_790_000_000.0
 """The clock of all judging here: what these runs left behind has been lying there for long."""

@@ -131,7 +131,6 @@ def test_the_charts_of_a_run_show_the_same_steps(span: ZoomSpan | None) -> None:
     run = make_run(steps=120, columns={key: [0.1 + n % 7 for n in range(120)] for key in names})
     view = make_view(run)
     view.monitor.config = type("Config", (), {"charts": (), "targets": {}})()
-    view.monitor.guide.band = lambda *_: None
     page = ChartPage(list_charts(view, ChartFilter())).fitted(120, 30, None)
     data = on_one_axis([chart_data(plan, view, ChartLook(span=span)) for plan in page.charts])
     assert len(data) == 4

@@ -38,7 +38,6 @@ def run_of(name: str = "grpo", lr: float = 1e-6, steps: int = 20) -> Run:
 def view_of(*runs: Run, charts: tuple[str, ...] = (), **more: object) -> View:
     view = make_view(*runs, **more)
     view.monitor.config = type("Config", (), {"charts": charts, "targets": {}})()
-    view.monitor.guide.band = lambda *_: None
     return view
 
 

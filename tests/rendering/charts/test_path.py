@@ -69,7 +69,6 @@ def view_of(*runs: Run, selected: str = "") -> View:
         selection.toggle(name)
     view = make_view(*runs, selection=selection)
     view.monitor.config = type("Config", (), {"charts": (), "targets": {}})()
-    view.monitor.guide.band = lambda *_: None
     return view
 
 

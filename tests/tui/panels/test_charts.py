@@ -80,7 +80,7 @@ def rich_run(steps: int = 60, **more: Any) -> Run:
 def view_of(run: Run | None, **more: Any) -> View:
     view = make_view(*([run] if run else []), **more)
     view.monitor.config = type("Config", (), {"charts": (), "targets": {}})()
-    view.monitor.guide.band = lambda *_: (0.0, 0.05)
+    view.monitor.band = lambda *_: (0.0, 0.05)
     return view
 
 

@@ -47,7 +47,7 @@ def view_of(*runs: Run, selected: str = "", **more: Any) -> View:
         selection.toggle(name)
     view = make_view(*runs, selection=selection, **more)
     view.monitor.config = type("Config", (), {"charts": (), "targets": {}})()
-    view.monitor.guide.band = lambda *_: (0.0, 0.05)
+    view.monitor.band = lambda *_: (0.0, 0.05)
     return view
 
 

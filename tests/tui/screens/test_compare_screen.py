@@ -17,7 +17,8 @@ from rich.cells import cell_len
 from watching import NOW, Typed, check_layout, loaded, names, press, settle, text
 
 from verl_tui.config import Config
-from verl_tui.health import Finding, Severity, Verdict, load_guide
+from verl_tui.health.finding import Finding, Severity, Verdict
+from verl_tui.health.guide_settings import load_guide
 from verl_tui.records import Batch, MetricRows, Settings, SourceStatus
 from verl_tui.rendering.compare_figures import sections, where
 from verl_tui.rendering.compare_rows import (

@@ -20,7 +20,7 @@ from watching import (
     write_run,
 )
 
-from verl_tui.health import Finding, Severity, Verdict
+from verl_tui.health.finding import Finding, Severity, Verdict
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.widgets.chart import Chart

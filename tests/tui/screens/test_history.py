@@ -20,7 +20,7 @@ from watching import (
 )
 
 from verl_tui.config import Config
-from verl_tui.health import Episode, Severity
+from verl_tui.health.finding import Episode, Severity
 from verl_tui.tui.screens.history.screen import HistoryPanel, HistoryScreen
 from verl_tui.tui.widgets.chart import Chart
 

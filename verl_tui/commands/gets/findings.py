@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
     """Write the answer; return the exit code."""
     from verl_tui.answers.findings import findings_lines, findings_of
     from verl_tui.answers.reading import whole
-    from verl_tui.health import load_guide
+    from verl_tui.health.guide_settings import load_guide
 
     now = time.time()
     guide = load_guide(configuration(options).guide)

@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     """Write the answer; return the exit code."""
     from verl_tui.answers.reading import from_end, whole
     from verl_tui.answers.state import LONG, state_line, state_of
-    from verl_tui.health import load_guide
+    from verl_tui.health.guide_settings import load_guide
 
     now = time.time()
     guide = load_guide(configuration(options).guide)

@@ -18,7 +18,7 @@ from verl_tui.exporters.guide.text import condition
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from verl_tui.health import Guide, Rule
+    from verl_tui.health.guide import Guide, Rule
 
 STEP = 60.0
 """Seconds that a step is assumed to last by default: heuristic."""

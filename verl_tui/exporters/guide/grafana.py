@@ -18,7 +18,7 @@ from verl_tui.prometheus_names import named
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from verl_tui.health import Guide
+    from verl_tui.health.guide import Guide
     from verl_tui.indicators import Indicator
 
 _SOURCE = {"type": "prometheus", "uid": "${datasource}"}

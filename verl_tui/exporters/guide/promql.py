@@ -19,7 +19,7 @@ from verl_tui.prometheus_names import named
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.health import Rule
+    from verl_tui.health.guide import Rule
 
 STEPS = "verl:steps"
 """Series of the recording rule for the step that each run has reached."""

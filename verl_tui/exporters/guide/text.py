@@ -9,7 +9,7 @@ from verl_tui.health.guide import NEEDED
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from verl_tui.health import Guide, Rule
+    from verl_tui.health.guide import Guide, Rule
 
 
 def describe(guide: Guide, id: str | None = None) -> Iterator[str]:

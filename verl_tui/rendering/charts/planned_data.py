@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from verl_tui.health.limits import response_limit
 from verl_tui.indicators import factor
 from verl_tui.metrics import counts, describe
 from verl_tui.rendering.charts.alarms import alarms_of
@@ -135,9 +134,7 @@ def _band(found: PlannedChart, view: View) -> tuple[float | None, float | None]:
     """Return the guide's healthy band, which may depend on the run."""
     if found.indicator is None or view.run is None:
         return (None, None)
-    guide = view.monitor.guide
-    limit = response_limit(view.run, guide).value if found.indicator == "response_length" else None
-    return guide.band(found.indicator, view.run.dialect, limit) or (None, None)
+    return view.monitor.band(view.run, found.indicator)
 
 
 def _target(found: PlannedChart, view: View) -> tuple[float | None, tuple[str, ...]]:

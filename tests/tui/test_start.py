@@ -1,0 +1,62 @@
+"""What is imported before the first frame: starting is mostly importing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from watching import write_run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PROGRAM = """
+import sys
+from verl_tui.cli import main
+from verl_tui.tui import app
+
+class Reading:
+    waiting = False
+    def __init__(self, app):
+        self.app = app
+    def start(self):  # once the first frame is there
+        print(*sys.modules)
+        self.app.exit()
+    def stop(self):
+        pass
+
+app.VerlApp.new_reading = lambda app: Reading(app)
+main(sys.argv[1:])
+"""
+LATER = [
+    *("verl_tui.sources.feed", "verl_tui.sources.preview", "verl_tui.sources.workers"),
+    *("verl_tui.health.guide", "verl_tui.health.judge", "verl_tui.health.diagnoses"),
+    *("verl_tui.comparison", "verl_tui.replay", "verl_tui.report", "verl_tui.bundle"),
+    *("verl_tui.notify.notifier", "verl_tui.tui.screens.help.screen", "plotext"),
+]
+"""What the table of imports in `verl_tui/README.md` has come later."""
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+    """The modules that the app has imported by its first frame."""
+    folder: Path = tmp_path_factory.mktemp("start")
+    log = write_run(folder, "run")
+    headless = "textual.drivers.headless_driver:HeadlessDriver"
+    environment = {**os.environ, "TEXTUAL_DRIVER": headless, "XDG_CONFIG_HOME": str(folder)}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(log)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(done.stdout.split())
+
+
+def test_what_the_first_frame_does_not_need_is_imported_after_it(imported: set[str]) -> None:
+    assert "verl_tui.tui.screens.dashboard" in imported
+    assert not [name for name in imported if name.startswith(tuple(LATER))]

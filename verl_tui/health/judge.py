@@ -1,0 +1,201 @@
+"""Judges one run: applies the rules of the guide and the diagnoses."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from verl_tui import debug_log
+from verl_tui.health.consequences import beginning, with_causes
+from verl_tui.health.diagnoses import DIAGNOSES
+from verl_tui.health.finding import TOO_LARGE, Finding, NotJudged, Verdict, failed, failure
+from verl_tui.health.rule import RuleOnRun
+from verl_tui.health.rule_context import rule_context
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from verl_tui.health.diagnoses.diagnosis import Diagnosis
+    from verl_tui.health.finding import Episode
+    from verl_tui.health.guide import Guide, Rule
+    from verl_tui.health.rule_context import RuleContext
+    from verl_tui.runs.run import Run
+
+_RuleResult: TypeAlias = "Finding | tuple[Finding, ...] | NotJudged | None"
+
+
+class _RuleJudge(Protocol):
+    """A rule or a diagnosis with its state for one run."""
+
+    rule: Rule
+
+    @property
+    def episodes(self) -> Iterable[Episode]:
+        """All findings so far."""
+        ...
+
+    def judge(self, context: RuleContext) -> _RuleResult:
+        """Return the findings now, or why it does not judge."""
+        ...
+
+
+class Judge:
+    """Judges one run. Remembers how far it has read, so that only new points cost anything."""
+
+    def __init__(self, guide: Guide, run: Run) -> None:
+        self.guide = guide
+        self.run = run
+        self._by_numbers: Sequence[_RuleJudge] = ()
+        """Empty until the run is judged, and while it rests."""
+        self._by_time: Sequence[_RuleJudge] = [one for one in _diagnoses(guide) if one.alive]
+        self._revision: int | None = None
+        self._judged: list[Finding | NotJudged] = []
+        """Results of the rules that depend on the numbers alone, at this revision."""
+        self._episodes: list[Episode] = []
+        self._failed: set[str] = set()
+        """Rules that have failed."""
+        self._overcharged: set[_RuleJudge] = set()
+        """Rules that have met numbers too large for them: half of these have been taken in."""
+
+    def verdict(self, now: float) -> Verdict:
+        """Judge the run as it is.
+
+        Args:
+            now: Seconds since the epoch; only diagnoses of the run's life depend on it.
+        """
+        try:
+            return self._verdict(now)
+        except Exception as error:  # noqa: BLE001 - one run's failure is no other's
+            debug_log.note_error(f"judging {self.run.name}", error)
+            ids = dict.fromkeys(rule.id for rule in self.guide.rules)
+            return Verdict(not_judged=tuple([NotJudged(id, failure(error)) for id in ids]))
+
+    def _verdict(self, now: float) -> Verdict:
+        context = rule_context(self.run, self.guide, now)
+        if self._revision != self.run.revision:
+            self._by_numbers = self._by_numbers or _by_numbers(self.guide)
+            self._judged, self._episodes = self._judge(self._by_numbers, context)
+            self._revision = self.run.revision
+        judged, episodes = self._judge(self._by_time, context)
+        judged = [*self._judged, *judged]
+        findings = sorted([one for one in judged if isinstance(one, Finding)], key=_weight)
+        history = sorted([*self._episodes, *episodes], key=lambda one: one.raised_step or 0)
+        return Verdict(
+            with_causes(findings, self.guide, partial(beginning, self.run)),
+            tuple([one for one in judged if isinstance(one, NotJudged)]),
+            tuple(history),
+        )
+
+    @property
+    def begins(self) -> bool:
+        """True if the next verdict takes the whole history: it is the first, or the first after a
+        rest.
+        """
+        return not self._by_numbers and self._revision != self.run.revision
+
+    def catch_up(self, now: float) -> Iterator[None]:
+        """Have one rule after the other read the run so far, and yield in between; then a verdict
+        costs little.
+
+        Args:
+            now: Seconds since the epoch.
+        """
+        context = rule_context(self.run, self.guide, now)
+        rules = self._by_numbers = self._by_numbers or _by_numbers(self.guide)
+        for one in rules:
+            if one.rule.id not in self.guide.silenced:
+                with suppress(Exception):  # the verdict says why
+                    self._result(one, context)
+                yield
+
+    def rest(self) -> None:
+        """Forget all but the verdict, for a run that will hardly go on: should it, then it is read
+        from its beginning.
+        """
+        if self._by_numbers:
+            self._by_numbers = ()
+            self._overcharged.clear()
+            self.run.forget_series()
+
+    def _result(self, one: _RuleJudge, context: RuleContext) -> _RuleResult:
+        """Return what a rule says; nothing any more of numbers that are too large for its sums."""
+        if one not in self._overcharged:
+            try:
+                return one.judge(context)
+            except OverflowError:
+                self._overcharged.add(one)
+        return NotJudged(one.rule.id, TOO_LARGE)
+
+    def _note_failure(self, id: str, error: Exception) -> None:
+        """Write down once why a rule fails; it may do so at every step."""
+        if id not in self._failed:
+            self._failed.add(id)
+            debug_log.note_error(f"rule {id} on {self.run.name}", error)
+
+    def _judge(
+        self, judges: Sequence[_RuleJudge], context: RuleContext
+    ) -> tuple[list[Finding | NotJudged], list[Episode]]:
+        """Return the results of rules, the variants of one rule merged, and their episodes."""
+        results: dict[str, list[_RuleResult]] = {}
+        episodes: list[Episode] = []
+        for one in judges:
+            id = one.rule.id
+            if id in self.guide.silenced:
+                result: _RuleResult = NotJudged(id, "silenced in your settings")
+            else:
+                try:
+                    result = self._result(one, context)
+                    episodes += one.episodes
+                except Exception as error:  # noqa: BLE001 - shown; affects no other rule
+                    result = NotJudged(id, failure(error))
+                    self._note_failure(id, error)
+            results.setdefault(id, []).append(result)
+        return [one for id, variants in results.items() for one in _merge(id, variants)], episodes
+
+
+def _by_numbers(guide: Guide) -> Sequence[_RuleJudge]:
+    """Return the rules and diagnoses that depend on the numbers alone, which have read nothing."""
+    rules = [RuleOnRun(rule) for rule in guide.rules if rule.condition != "diagnosis"]
+    return [*rules, *(one for one in _diagnoses(guide) if not one.alive)]
+
+
+def _diagnoses(guide: Guide) -> Sequence[Diagnosis]:
+    return [DIAGNOSES[rule.name](rule) for rule in guide.rules if rule.condition == "diagnosis"]
+
+
+_STANDSTILL = frozenset({"crash", "hang"})
+"""Diagnoses of runs that do not go on."""
+_DIAGNOSED = frozenset(name.partition("/")[0] for name in DIAGNOSES)
+
+
+def _weight(finding: Finding) -> tuple[int, bool, bool, int]:
+    """Worst first; of these, why nothing goes on, then diagnoses before the symptoms that they
+    explain, then the earliest.
+    """
+    since = finding.since_step if finding.since_step is not None else -1
+    return -finding.severity, finding.id not in _STANDSTILL, finding.id not in _DIAGNOSED, since
+
+
+def _merge(id: str, variants: list[_RuleResult]) -> Sequence[Finding | NotJudged]:
+    """Merge the variants of a rule: it was judged if one of them was, and none failed.
+
+    Of several findings on one metric the worst counts, of equally bad ones the first.
+    """
+    reasons = dict.fromkeys(one.reason for one in variants if isinstance(one, NotJudged))
+    if all(isinstance(one, NotJudged) for one in variants):
+        return [NotJudged(id, "; ".join(reasons))]
+    worst: dict[str | None, Finding] = {}
+    for finding in chain.from_iterable(map(_findings, variants)):
+        known = worst.setdefault(finding.key, finding)
+        if finding.severity > known.severity:
+            worst[finding.key] = finding
+    broken = "; ".join(filter(failed, reasons))
+    return [*worst.values(), NotJudged(id, broken)] if broken else [*worst.values()]
+
+
+def _findings(result: _RuleResult) -> Iterable[Finding]:
+    """Return the findings in a result."""
+    several = result if isinstance(result, tuple) else (result,)
+    return (one for one in several if isinstance(one, Finding))

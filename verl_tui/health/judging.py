@@ -1,0 +1,48 @@
+"""Judges several runs by one guide, and tells what it takes for healthy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from verl_tui.health.guide_settings import load_guide
+from verl_tui.health.judge import Judge
+from verl_tui.health.limits import response_limit
+from verl_tui.health.log_end import at_the_end, without_beginnings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from verl_tui.health.finding import Verdict
+    from verl_tui.runs.run import Run
+
+
+class Judging:
+    """The guide with a user's changes, and judges by it."""
+
+    def __init__(self, overrides: Mapping[str, Any]) -> None:
+        """Read the guide.
+
+        Raises:
+            ValueError: A change makes no sense, see `load_guide`.
+        """
+        self.guide = load_guide(overrides)
+
+    def judge(self, run: Run) -> Judge:
+        """Return who judges a run from now on."""
+        return Judge(self.guide, run)
+
+    def verdict_on_end(self, end: Run, now: float) -> Verdict:
+        """Judge what is known of a run whose logs have been read from near their end only.
+
+        Args:
+            end: The run as if that were all.
+            now: Seconds since the epoch.
+        """
+        return without_beginnings(Judge(at_the_end(self.guide), end).verdict(now))
+
+    def band(self, run: Run, indicator: str) -> tuple[float | None, float | None]:
+        """Return the healthy band of an indicator in a run, for charts; open at both ends where the
+        guide knows none.
+        """
+        limit = response_limit(run, self.guide).value if indicator == "response_length" else None
+        return self.guide.band(indicator, run.dialect, limit) or (None, None)
