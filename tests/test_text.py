@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
 import unicodedata
 
 import pytest
 from rich.cells import cell_len
 from wcwidth import wcwidth
 
-from verl_tui.text import cell, one_line, safe
+from verl_tui.text import cell, one_line, safe, shell_words
 
 
 @pytest.mark.parametrize(
@@ -48,3 +51,21 @@ def test_no_spreadsheet_runs_a_cell(text: str) -> None:
 @pytest.mark.parametrize("text", ["", "loss", "-1", "+2.5", "-1e-6", "-inf", "a=1", "'=1", "1-2"])
 def test_what_is_no_formula_stays_as_it_is(text: str) -> None:
     assert cell(text) == text
+
+
+def test_a_shell_reads_pasted_words_as_they_were_and_no_terminal_obeys_them() -> None:
+    names = [
+        b"plain",
+        b"a b$c'd",
+        b"\x1b]52;c;ZQ==\x07'\\\n1",
+        "\u202eabc\u200b".encode(),
+        b"\xff\x9b2J",
+    ]
+    words = shell_words(os.fsdecode(name) for name in names)
+    assert words.isprintable()
+    assert words.startswith("plain 'a b$c'")
+    if shell := shutil.which("bash"):
+        said = subprocess.run(
+            [shell, "-c", f"printf '%s\\0' {words}"], capture_output=True, check=True
+        )
+        assert said.stdout.split(b"\0")[:-1] == names

@@ -6,7 +6,14 @@ these become visible symbols, so that no other code has to handle them.
 
 from __future__ import annotations
 
+from os import fsencode
+from shlex import quote
+from typing import TYPE_CHECKING
+
 from verl_tui.patterns import pattern
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _ANSI = pattern(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor movements
@@ -97,6 +104,24 @@ def one_line(text: str, limit: int = 200) -> str:
     """Return `safe` text on a single line, cut to `limit` characters with an ellipsis."""
     flat = " ".join(safe(text[: 4 * limit]).split())
     return flat if len(flat) <= limit else flat[: limit - 1] + "…"
+
+
+def shell_words(words: Iterable[str]) -> str:
+    """Return words for a command line. Whoever pastes them is not to paste what a terminal obeys,
+    or what hides or reorders others: bash and zsh read such characters as numbers between `$'` and
+    `'`.
+    """
+    return " ".join(quote(word) if word.isprintable() else _escaped(word) for word in words)
+
+
+def _escaped(word: str) -> str:
+    signs = (
+        f"\\{sign}" if sign in "\\'"
+        else sign if sign.isprintable()
+        else "".join(f"\\x{byte:02x}" for byte in fsencode(sign))
+        for sign in word
+    )  # fmt: skip
+    return f"$'{''.join(signs)}'"
 
 
 def cell(text: str) -> str:

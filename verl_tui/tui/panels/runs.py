@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.cells import cell_len
@@ -20,6 +19,7 @@ from verl_tui.rendering.session.selection import LETTERS
 from verl_tui.rendering.text.family_colours import FAMILIES
 from verl_tui.rendering.text.hues import rules
 from verl_tui.rendering.text.run_colours import HUES
+from verl_tui.text import shell_words
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.keys.tasks import COMPARE
 from verl_tui.tui.panels.panel import TextPanel
@@ -196,7 +196,7 @@ class RunsPanel(TextPanel):
     def clip(self) -> str:
         """Return the paths of the chosen run, quoted for a command line."""
         run = self._view.monitor.runs.get(self._chosen or "") if self._view is not None else None
-        return shlex.join(run.paths) if run is not None else ""
+        return shell_words(run.paths) if run is not None else ""
 
     def action_sort(self) -> None:
         """Sort by the next of `ORDERS` and show the first runs."""
