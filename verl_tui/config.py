@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 
 from verl_tui.given_files import read_given
 
@@ -220,8 +220,7 @@ def documented_defaults() -> str:
     return "\n".join(_entry(item, manual[item.name]) for item in (*plain, *tables))
 
 
-@dataclass(frozen=True, slots=True)
-class _TomlType:
+class _TomlType(NamedTuple):
     """The requirement that a field's type makes of a TOML value."""
 
     expected: str

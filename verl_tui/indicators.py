@@ -8,10 +8,9 @@ in their sources.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from verl_tui.distributions import one_each, spreads
 from verl_tui.metrics import Direction, Group, modern, slashed
@@ -24,8 +23,7 @@ if TYPE_CHECKING:
 Dialect = Literal["tutorial", "verl", "other"]
 
 
-@dataclass(frozen=True, slots=True)
-class Indicator:
+class Indicator(NamedTuple):
     """One quantity that training is judged by, whatever a log calls it."""
 
     id: str

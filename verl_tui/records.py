@@ -20,8 +20,7 @@ an evaluation.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class MetricRows:
+class MetricRows(NamedTuple):
     """Numbers of one or more steps that share the same keys.
 
     `columns[i][j]` is the value of `keys[i]` at `steps[j]`. A missing key is simply not in `keys`;
@@ -49,8 +48,7 @@ class MetricRows:
     """True if the log states no steps: they were found from what stands around the rows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Histogram:
+class Histogram(NamedTuple):
     """Histogram of the values of one metric at one step, in bins of equal width.
 
     Its quantiles come beside it, as rows under `key/p05` … `key/p95`.
@@ -86,8 +84,7 @@ class Sample:
     validation: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Dump:
+class Dump(NamedTuple):
     """A file with the samples of one step, read when it is shown."""
 
     step: int
@@ -117,8 +114,7 @@ class SampleFacts:
     validation: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(NamedTuple):
     """Stated progress: tqdm bars, `Total training steps: N`, `Size of train dataloader: N`."""
 
     step: int | None = None
@@ -165,8 +161,7 @@ class Phase(NamedTuple):
     """The function in the traceback that tells: `_validate() in ray_trainer.py`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """A turning point, with the line that says so."""
 
     kind: EventKind
@@ -184,8 +179,7 @@ class Event:
     """What the run was doing, None where no traceback tells."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pulse:
+class Pulse(NamedTuple):
     """A sign that the process lives and says nothing of its training: a time in a line, counters
     while it waits.
     """
@@ -202,8 +196,7 @@ LAUNCH = "launch command"
 """Origin of settings that stood in the command that started the training."""
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(NamedTuple):
     """Settings of the run as a flat mapping `actor_rollout_ref.actor.clip_ratio -> 0.2`."""
 
     values: Mapping[str, Any]
@@ -211,8 +204,7 @@ class Settings:
     """Their origin: a path, `CONSOLE` or `LAUNCH`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unreadable:
+class Unreadable(NamedTuple):
     """One line that no reader understood."""
 
     line: int
@@ -222,8 +214,7 @@ class Unreadable:
     """The beginning of the line, made safe."""
 
 
-@dataclass(frozen=True, slots=True)
-class Restart:
+class Restart(NamedTuple):
     """The file was truncated or replaced: what follows is a new segment."""
 
     reason: str
@@ -323,8 +314,7 @@ class SourceStatus:
     """
 
 
-@dataclass(frozen=True, slots=True)
-class Reread:
+class Reread(NamedTuple):
     """All of a run is read once more from its beginning: one of its files is of another format than
     it seemed while only the first bytes of it were there.
     """
@@ -334,8 +324,7 @@ class Reread:
     """False if nothing is left that would be of a run of this name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(NamedTuple):
     """A bounded handful of records of one source of one run."""
 
     run: str
@@ -366,8 +355,7 @@ throttling.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Preview:
+class Preview(NamedTuple):
     """Parts of a run's long logs, to be shown until all of them have been read."""
 
     run: str

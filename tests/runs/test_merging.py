@@ -4,8 +4,6 @@ anew.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from log_reading import NOW, values
 
@@ -76,7 +74,7 @@ def test_a_better_source_that_begins_anew_with_each_start_beats_a_console_that_g
 
 def estimated(key, points, *, order=0):
     """Return rows whose steps their log does not state."""
-    return replace(rows(key, points, order=order), estimated=True)
+    return rows(key, points, order=order)._replace(estimated=True)
 
 
 @pytest.mark.parametrize("console_first", [True, False])

@@ -87,7 +87,7 @@ def apart(collapse: Monitor, monkeypatch: pytest.MonkeyPatch) -> Iterator[Monito
     """The same, with findings of which none follows from another."""
     before = collapse.verdicts["run_ppo_collapse"]
     found = tuple(replace(one, consequence_of=None) for one in before.findings)
-    collapse.verdicts["run_ppo_collapse"] = replace(before, findings=found)
+    collapse.verdicts["run_ppo_collapse"] = before._replace(findings=found)
     monkeypatch.setattr(collapse, "judge", lambda _now: False)
     yield collapse
     collapse.verdicts["run_ppo_collapse"] = before

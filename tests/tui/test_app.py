@@ -522,7 +522,7 @@ class _OnlyPreviewed:
 
     def start(self) -> None:
         (batch,) = _batches("long", 48_001, 2.5)
-        end = replace(batch, status=replace(batch.status, bytes_read=10, size=10_000), live=False)
+        end = batch._replace(status=replace(batch.status, bytes_read=10, size=10_000), live=False)
         self._news = [Discovery((), (), ()), Preview("long", (end,))]
         self._notify()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -253,18 +253,18 @@ def _source(state: SourceState, wanted: Wanted) -> dict[str, Any]:
     status = asdict(state.status)
     kept = list(state.unreadable)[-_MOST_UNREADABLE:]
     if state.status.format in _OF_SAMPLES and not wanted.samples:
-        kept = [replace(one, excerpt="") for one in kept]
+        kept = [one._replace(excerpt="") for one in kept]
     return {
         **status,
         "format": state.status.title,
         "step": state.step,
         "segment": state.segment,
-        "unreadable_lines": [asdict(one) for one in kept],
+        "unreadable_lines": [one._asdict() for one in kept],
     }
 
 
 def _told(run: Run) -> dict[str, Any]:
-    events = [{**asdict(event), "kind": event.kind.value} for event in run.events]
+    events = [{**event._asdict(), "kind": event.kind.value} for event in run.events]
     errors = [
         {
             "path": path,
@@ -277,7 +277,7 @@ def _told(run: Run) -> dict[str, Any]:
         }
         for path, error in worker_errors(run)
     ]
-    restarts = [asdict(one) for one in run.restarts]
+    restarts = [one._asdict() for one in run.restarts]
     return {"events": events, "reported_errors": errors, "restarts": restarts}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.text import one_line
 
@@ -120,8 +120,7 @@ def unjudged_rules(reasons: Sequence[str]) -> tuple[str, ...]:
     return f"{count} {'rule' if count == '1' else 'rules'} {words}", *more
 
 
-@dataclass(frozen=True, slots=True)
-class Episode:
+class Episode(NamedTuple):
     """A finding from when it was raised to when it was cleared: what history is made of. Its clock
     is steps.
     """
@@ -141,8 +140,7 @@ class Episode:
     """The log's own key of the metric that was judged."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """The health of one run at one moment."""
 
     findings: tuple[Finding, ...] = ()

@@ -5,7 +5,7 @@ room is left that they do not fit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
@@ -221,7 +221,7 @@ def _captions(view: View, *, reasons: bool) -> Sequence[str]:
     if view.loading:
         return found_at_the_end(view) if view.run.preview and view.verdict.findings else ()
     active = [one for one in view.verdict.primary if not _acknowledged(view, one)]
-    verdict = replace(view.verdict, not_judged=()) if reasons else view.verdict
+    verdict = view.verdict._replace(not_judged=()) if reasons else view.verdict
     return counts(verdict, active, symbols(ascii_only=view.ascii_only))
 
 

@@ -134,8 +134,7 @@ class RecordedSource:
             rows = self.records[index]
             assert isinstance(rows, MetricRows)
             if (first, end) != (0, len(rows.steps)) or (self._shift and rows.times):
-                rows = replace(
-                    rows,
+                rows = rows._replace(
                     steps=rows.steps[first:end],
                     columns=tuple(column[first:end] for column in rows.columns),
                     orders=rows.orders[first:end],
@@ -145,7 +144,7 @@ class RecordedSource:
 
     def _moved(self, record: Record) -> Record:
         if self._shift and isinstance(record, Dump) and record.modified is not None:
-            return replace(record, modified=record.modified + self._shift)
+            return record._replace(modified=record.modified + self._shift)
         return record
 
     def _status(self, taken: int, moment: float) -> SourceStatus:
@@ -172,7 +171,7 @@ class RecordedSource:
 def _parts(record: Record) -> Iterator[Record]:
     """Yield a record, in two parts if it has step and total: the total was known from the start."""
     if isinstance(record, Progress) and _states_total(record):
-        yield replace(record, step=None)
+        yield record._replace(step=None)
     yield record
 
 

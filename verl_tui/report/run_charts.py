@@ -263,7 +263,7 @@ class _Overlays:
         yield ReportChart(family, label, describe(own).unit, indicator, curves, notes)
 
     def _curve(self, run: Run, key: str, label: str) -> RunCurve:
-        planned = replace(single_metric(run, key, label), spread=None)
+        planned = single_metric(run, key, label)._replace(spread=None)
         data = chart_data(planned, View(self._monitor, run, self._now), ChartLook())
         return RunCurve(run.name, self._runs.place(run.name), data)
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from itertools import groupby, pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -16,8 +15,7 @@ SLACK = 60.0
 """Seconds by which files of one run may differ in their last change without meaning anything."""
 
 
-@dataclass(frozen=True, slots=True)
-class RestartMark:
+class RestartMark(NamedTuple):
     """A restart of a source."""
 
     step: int

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.records import (
@@ -271,7 +270,7 @@ class Run(LoggedMetrics):
         self, state: SourceState, rows: MetricRows, arrival: float | None, newest: int | None
     ) -> None:
         if (stated := dated(rows.times)) is not rows.times:
-            rows = replace(rows, times=stated)
+            rows = rows._replace(times=stated)
         times = array("d", rows.times) if rows.times else _arrivals(state, rows, arrival, newest)
         self._table(state, rows).extend(rows, _precedence(state, estimated=rows.estimated), times)
         if rows.progress:
@@ -323,7 +322,7 @@ class Run(LoggedMetrics):
         if event.kind in _ABOUT_CHECKPOINTS:
             self._apply_checkpoint(event, state.step)
             return
-        event = event if event.step is not None else replace(event, step=state.step)
+        event = event if event.step is not None else event._replace(step=state.step)
         if event.kind is EventKind.STARTED:
             self._apply_start(state)
         elif event.kind is EventKind.RESUMED and event.step is not None:

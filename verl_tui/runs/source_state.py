@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from verl_tui.records import Event, EventKind, MetricRows, Progress, SourceStatus, Unreadable
@@ -158,7 +158,7 @@ class SourceState:
         self.step = step
         self.stage = None
         if still and self.ending is not None:
-            self.ending = replace(self.ending, step=step)
+            self.ending = self.ending._replace(step=step)
         else:
             self.ending = None
         return True

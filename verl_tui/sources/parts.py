@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import cached_property, partial
 from itertools import groupby
 from operator import itemgetter
@@ -162,7 +161,7 @@ def _of_the_run(records: Iterable[Record]) -> Iterator[Record]:
         if isinstance(record, Settings):
             yield record
         elif isinstance(record, Progress) and (record.total or record.per_epoch):
-            yield replace(record, step=None, elapsed=None)
+            yield record._replace(step=None, elapsed=None)
 
 
 class PartSteps:

@@ -189,8 +189,7 @@ def _joined(rows: Iterable[MetricRows]) -> Iterator[MetricRows]:
         alike.setdefault((one.keys, bool(one.times)), []).append(one)
     for found in alike.values():
         columns = zip(*[one.columns for one in found], strict=True)
-        yield replace(
-            found[0],
+        yield found[0]._replace(
             steps=array("q", chain.from_iterable([one.steps for one in found])),
             columns=tuple([array("d", chain.from_iterable(parts)) for parts in columns]),
             orders=[order for one in found for order in one.orders],
@@ -223,8 +222,7 @@ def _only(rows: MetricRows, stays: Sequence[bool]) -> Iterator[MetricRows]:
     if all(stays):
         yield rows
     elif any(stays):
-        yield replace(
-            rows,
+        yield rows._replace(
             steps=array("q", compress(rows.steps, stays)),
             columns=tuple([array("d", compress(column, stays)) for column in rows.columns]),
             orders=list(compress(rows.orders, stays)),
@@ -239,7 +237,7 @@ def _placed(log: LogParts, records: Iterable[Record], start: int) -> Iterable[Re
     if log.by_time:
         return records
     return [
-        replace(record, orders=[order + start for order in record.orders])
+        record._replace(orders=[order + start for order in record.orders])
         if isinstance(record, MetricRows)
         else record
         for record in records

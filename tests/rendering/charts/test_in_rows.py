@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -169,7 +168,7 @@ def test_a_row_says_the_value_and_since_when(width: int, said: str) -> None:
 
 
 CHARTS = tuple(PlannedChart(f"key/{number}", f"label {number}") for number in range(30))
-CONSTANT = tuple(replace(one, key=f"constant/{one.key}", in_row=True) for one in CHARTS)
+CONSTANT = tuple(one._replace(key=f"constant/{one.key}", in_row=True) for one in CHARTS)
 
 
 @given(st.integers(1, 200), st.integers(1, 60), st.integers(0, 30), st.integers(0, 30), st.data())

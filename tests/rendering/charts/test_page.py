@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -126,12 +124,12 @@ def test_on_a_large_screen_charts_are_wider_than_tall(count: int, columns: int) 
 
 
 def test_what_takes_a_row_stands_in_as_many_columns_as_fit() -> None:
-    constant = tuple(replace(chart, in_row=True) for chart in CHARTS[:14])
+    constant = tuple(chart._replace(in_row=True) for chart in CHARTS[:14])
     assert ChartPage(constant).fitted(138, 5, None).columns == 3
 
 
 def test_rows_stand_in_as_many_columns_as_fit_below_few_charts() -> None:
-    rows = tuple(replace(one, in_row=True) for one in CHARTS[1:])
+    rows = tuple(one._replace(in_row=True) for one in CHARTS[1:])
     page = ChartPage((CHARTS[0], *rows)).fitted(138, 26, None)
     chart, first, second, *_, last = page.tiles(138, 26)
     assert (chart.width, chart.height) == (138, 16)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from inside_textual import notices
@@ -143,15 +142,15 @@ async def test_the_chosen_episode_stays_chosen_when_newer_ones_come(collapse: Mo
         verdict = app.view_at(NOW).verdict
         newer = Episode("brand-new", Severity.CRITICAL, 8400, 8400, message="just now")
         over = tuple(
-            replace(one, cleared_step=8400) if one == chosen else one for one in verdict.history
+            one._replace(cleared_step=8400) if one == chosen else one for one in verdict.history
         )
-        collapse.verdicts["run_ppo_collapse"] = replace(verdict, history=(*over, newer))
+        collapse.verdicts["run_ppo_collapse"] = verdict._replace(history=(*over, newer))
         try:
             screen.show(app.view_at(NOW))
             await settle(pilot)
             assert "brand-new" in text(app)
             now = screen.query_one(HistoryPanel).chosen()
-            assert now == replace(chosen, cleared_step=8400)
+            assert now == chosen._replace(cleared_step=8400)
             await press(pilot, "g")
             assert screen.query_one(HistoryPanel).chosen() == newer
         finally:

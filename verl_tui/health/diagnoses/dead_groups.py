@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -53,7 +52,7 @@ class DeadGroups(Diagnosis):
     def _with_cause(self, episode: Episode) -> Episode:
         cause = self._causes.get(episode.raised_step or 0)
         words = f"{episode.message}; {cause.words}" if cause is not None else episode.message
-        return replace(episode, severity=self._severity(cause), message=words)
+        return episode._replace(severity=self._severity(cause), message=words)
 
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
         """Look at the share, and at why it is so large."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.condition_feed import ConditionFeed
@@ -76,7 +75,7 @@ class Repetition(Diagnosis):
     def episodes(self) -> Sequence[Episode]:
         """All findings so far, oldest first; information where answers had become better."""
         return [
-            replace(one, severity=Severity.INFO, message=f"{one.message}, {_LEARNT}")
+            one._replace(severity=Severity.INFO, message=f"{one.message}, {_LEARNT}")
             if self._calm.get(one.raised_step or 0, False)
             else one
             for one in super().episodes

@@ -7,9 +7,8 @@ there at once. Only the last block changes as the file grows.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from itertools import zip_longest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.sources.formats.console.collected import printed_line
 from verl_tui.text import safe, strip_ansi
@@ -28,8 +27,7 @@ _BAR = b"%|"
 """Characters in every tqdm progress bar."""
 
 
-@dataclass(frozen=True, slots=True)
-class LogLine:
+class LogLine(NamedTuple):
     """A line, or one of the states that overwrote each other in it."""
 
     start: int
@@ -44,8 +42,7 @@ class LogLine:
     """True for the first state of its line."""
 
 
-@dataclass(frozen=True, slots=True)
-class LogBlock:
+class LogBlock(NamedTuple):
     """The lines that begin in one block of the file."""
 
     number: int

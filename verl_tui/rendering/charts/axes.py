@@ -5,10 +5,9 @@ stay still.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor, log10
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,8 +56,7 @@ _SECONDS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
+class Scale(NamedTuple):
     """The y axis, from `lo` to `hi`, linear or logarithmic; `lo` < `hi`, both finite, above 0 if
     logarithmic.
     """
@@ -208,8 +206,7 @@ def _round_up(step: float) -> float:
     return 10.0 * power
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(NamedTuple):
     """The x axis: which steps fall on which of `columns` dot columns.
 
     Columns are shared by `per` neighbouring steps, then drawn `stretch` dots apart.

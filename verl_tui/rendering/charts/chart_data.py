@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from verl_tui.rendering.text.numbers import exact_step
 
@@ -74,8 +74,7 @@ class Alarm:
         return ALARM_ROLES[self.severity]
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(NamedTuple):
     """Something that happened at a step."""
 
     step: int
@@ -89,8 +88,7 @@ class Mark:
         return self.severity if self.role == "breach" else self.role
 
 
-@dataclass(frozen=True, slots=True)
-class Axis:
+class Axis(NamedTuple):
     """The meaning of x positions. Time runs in seconds, so that ticks fall on minutes and hours."""
 
     label: str = "step"

@@ -4,7 +4,6 @@ have had only one value, and counters.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from verl_tui.metrics import counts
@@ -65,7 +64,7 @@ def rows_last(
         (rows if _takes_a_row(chart, in_rows, kept) else varying).append(chart)
     if not rows or not varying:
         return tuple(charts)
-    return (*varying, *(replace(chart, in_row=True) for chart in rows))
+    return (*varying, *(chart._replace(in_row=True) for chart in rows))
 
 
 def _takes_a_row(chart: PlannedChart, in_rows: Container[str], kept: Container[str]) -> bool:

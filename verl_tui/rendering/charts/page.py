@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.finding import Verdict
@@ -124,13 +123,12 @@ def list_charts(
     if not charts and filter_.lenient:
         charts = plan_charts(view.run, wanted, "", view.pins)
     if is_evaluation(view.run):
-        return tuple(replace(one, in_row=not one.shows(revealed or "")) for one in charts)
+        return tuple(one._replace(in_row=not one.shows(revealed or "")) for one in charts)
     shown = {chart.key for chart in charts if revealed is not None and chart.shows(revealed)}
     return rows_last(charts, keys_in_rows(view), {_ALWAYS, *wanted, *view.pins, *shown})
 
 
-@dataclass(frozen=True, slots=True)
-class ChartPage:
+class ChartPage(NamedTuple):
     """A page of the listed charts: as many as fit, in columns; then those in a row each."""
 
     listed: tuple[PlannedChart, ...] = ()
@@ -205,7 +203,7 @@ class ChartPage:
     def turned(self, way: int) -> ChartPage:
         """Return the next (1) or previous (-1) page, the same where there is none."""
         page = bisect_right(self.starts, self.first) - 1 + way
-        return replace(self, first=self.starts[page]) if 0 <= page < len(self.starts) else self
+        return self._replace(first=self.starts[page]) if 0 <= page < len(self.starts) else self
 
     def slot(self, key: str | None) -> int | None:
         """Return the slot of the chart that shows a metric, None if the page has none."""

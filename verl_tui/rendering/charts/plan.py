@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.indicators import INDICATORS, validation_keys
 from verl_tui.metrics import describe, family, place, shown
@@ -78,8 +78,7 @@ class ChartLook:
         return f"x: {self.axis}" + (", estimated" if along.estimated else "")
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedChart:
+class PlannedChart(NamedTuple):
     """One chart: the metric, and what is drawn with it."""
 
     key: str

@@ -178,7 +178,7 @@ def _marks(found: PlannedChart, view: View, along: Callable[[int], int | None]) 
     """Yield the marks of a chart along its x axis."""
     for mark in _marks_at_steps(found, view):
         if (at := along(mark.step)) is not None:
-            yield replace(mark, step=at)
+            yield mark._replace(step=at)
 
 
 def _marks_at_steps(found: PlannedChart, view: View) -> tuple[Mark, ...]:

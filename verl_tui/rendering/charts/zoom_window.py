@@ -7,7 +7,7 @@ that the run has.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _GRAIN = 4
 """A span that follows the newest step jumps by one such part of its length, so that pictures stand
@@ -18,8 +18,7 @@ _NEAR = 8
 """A span that ends within one such part of its length from the newest step ends there."""
 
 
-@dataclass(frozen=True, slots=True)
-class ZoomSpan:
+class ZoomSpan(NamedTuple):
     """A stretch of steps."""
 
     first: int

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from rich.cells import cell_len
 
@@ -66,8 +65,7 @@ _LAYOUTS: tuple[tuple[tuple[str, ...], int], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Field:
+class _Field(NamedTuple):
     """One value of one device, as text."""
 
     text: str
@@ -252,7 +250,7 @@ def _pair(
 
 
 def _asciified(field: _Field) -> _Field:
-    return replace(field, text=field.text.translate(_ASCII).encode("ascii", "replace").decode())
+    return field._replace(text=field.text.translate(_ASCII).encode("ascii", "replace").decode())
 
 
 def finite(value: float | None) -> float | None:

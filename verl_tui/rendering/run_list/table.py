@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
@@ -53,8 +52,7 @@ class RunTable(NamedTuple):
     """A value that is equal for tables with equal rows."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
+class _Column(NamedTuple):
     heading: str
     cells: int
     priority: int

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.sources.discovery import naming
@@ -59,7 +58,7 @@ def with_checkpoints(runs: Sequence[FoundRun], found: Sequence[CheckpointHome]) 
         named = _named_in(home, {at: names[at] for at in nearest}, depth)
         for at in named or _sharing(home, nearest):
             owned[at][home.path] = at in named or _holds(runs[at], home.path)
-    return [replace(run, checkpoints=_surest(mine)) for run, mine in zip(runs, owned, strict=True)]
+    return [run._replace(checkpoints=_surest(mine)) for run, mine in zip(runs, owned, strict=True)]
 
 
 def _sharing(home: CheckpointHome, nearest: Sequence[int]) -> Sequence[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import lru_cache
 from stat import S_ISDIR
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.patterns import pattern
 from verl_tui.sources.discovery import ranks
@@ -31,8 +31,7 @@ time.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class FoundFile:
+class FoundFile(NamedTuple):
     """A file, or a directory of dumps, and how to read it."""
 
     path: Path
@@ -46,8 +45,7 @@ class FoundFile:
     """Name of the experiment in its beginning."""
 
 
-@dataclass(frozen=True, slots=True)
-class FoundRun:
+class FoundRun(NamedTuple):
     """A run and its files."""
 
     name: str

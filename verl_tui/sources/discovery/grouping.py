@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -186,7 +185,7 @@ def _join_versions(runs: list[Folder]) -> list[Folder]:
 
 def _continue_log(folder: Folder, first: Path) -> None:
     """Mark the logs of a directory as continuing those of the first one."""
-    folder.anchors = [replace(file, log=str(first)) for file in folder.anchors]
+    folder.anchors = [file._replace(log=str(first)) for file in folder.anchors]
 
 
 def _join_same_names(own: list[Folder]) -> list[Folder]:

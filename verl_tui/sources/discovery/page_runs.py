@@ -5,7 +5,6 @@ A run within is named by a path below its file: `node.prom/grpo`.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from verl_tui.sources.discovery.found import FoundRun, stem
@@ -68,7 +67,7 @@ class PageRuns:
             if names is None and len(own_parts) == 1:
                 name = _shown(own_parts[0], name)
             if files:
-                yield replace(run, name=name, files=tuple(files))
+                yield run._replace(name=name, files=tuple(files))
 
 
 def _other_runs(
@@ -124,4 +123,4 @@ def _shown(part: str, file: str) -> str:
 
 
 def _within(file: FoundFile, part: str) -> FoundFile:
-    return replace(file, path=file.path / part)
+    return file._replace(path=file.path / part)

@@ -10,8 +10,8 @@ import errno
 import os
 import stat
 from collections import defaultdict
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui import debug_log
 from verl_tui.sources.discovery import naming
@@ -56,8 +56,7 @@ _TEXTS = {".log", ".out", ".err", ".txt", ""}
 """Suffixes of what programs print: a bar or a failed start is enough to know them by."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recognised:
+class Recognised(NamedTuple):
     """The format of a file."""
 
     format: Format
@@ -211,7 +210,7 @@ class Probe:
             self._forget_unknown(path)
             return None
         if known is not None and doubted and _is_doubtful(path, known):
-            known = self._inspections[path].known = replace(known, sure=False)
+            known = self._inspections[path].known = known._replace(sure=False)
         return known
 
     def _forget_unknown(self, path: Path) -> None:

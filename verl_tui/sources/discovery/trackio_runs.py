@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from verl_tui.sources.formats.trackio import database
@@ -59,9 +58,9 @@ class RunNames:
                 files.append(_within(file, names[-1]) if names else file)
                 earlier += [(_within(file, name), name) for name in names[:-1]]
             name = one_line(_name_of_only_log(files), 120) or run.name
-            yield replace(run, name=name, files=tuple(files))
+            yield run._replace(name=name, files=tuple(files))
             for file, each in earlier:
-                yield replace(run, name=one_line(each, 120), directory=file.path, files=(file,))
+                yield run._replace(name=one_line(each, 120), directory=file.path, files=(file,))
 
 
 def _name_of_only_log(files: Iterable[FoundFile]) -> str:
@@ -76,4 +75,4 @@ def is_trackio(file: FoundFile) -> bool:
 
 
 def _within(file: FoundFile, run: str) -> FoundFile:
-    return replace(file, path=file.path / (run.replace("\0", "") or "unnamed"))
+    return file._replace(path=file.path / (run.replace("\0", "") or "unnamed"))

@@ -11,7 +11,6 @@ where there are several, a run is left out until it has a step and the consoles 
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from verl_tui.records import MetricRows
@@ -202,7 +201,7 @@ class WandbCopies:
             if first is not None and step > begun:
                 log = f"{WANDB}/{wandb_id(first.directory)}"
                 for folder in (first, start):
-                    folder.anchors = [replace(file, log=log) for file in folder.anchors]
+                    folder.anchors = [file._replace(log=log) for file in folder.anchors]
                 merge_into(first, [start])
                 join_starts.add(id(start))
             else:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from bisect import insort
-from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -140,14 +139,14 @@ class TableFolder:
             return
         (broken,) = reader.finish() or (None,)
         if isinstance(broken, Unreadable):
-            self._broken[step] = replace(broken, reason=f"{path.name}: {broken.reason}")
+            self._broken[step] = broken._replace(reason=f"{path.name}: {broken.reason}")
             return
         self._read.add(step)
         if again:
             yield Restart("table written again", step)
         for record in samples:
             yield (
-                replace(record, reason=f"{path.name}: {record.reason}")
+                record._replace(reason=f"{path.name}: {record.reason}")
                 if isinstance(record, Unreadable)
                 else record
             )

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_left
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from verl_tui.evaluation import LOOKED_AT, READ_SHARE, Evaluation
@@ -223,7 +222,7 @@ class DumpSource:
             for row in dump.read_on():
                 self._unreadable += 1
                 if self._unreadable <= _TOLD_UNREADABLE:
-                    yield replace(row, reason=f"{name}: {row.reason}")
+                    yield row._replace(reason=f"{name}: {row.reason}")
         except OSError as error:
             self._unreadable += 1
             yield Unreadable(1, f"{name}: {_reason(error)}", "")

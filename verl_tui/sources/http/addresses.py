@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from time import localtime, strftime
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -40,8 +39,7 @@ def asked_again(since: float | None) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(NamedTuple):
     """The address of a server or of a page."""
 
     scheme: str

@@ -128,7 +128,7 @@ class ChartsPanel(Panel):
         if content.listing.filter != before.listing.filter:
             self._turn_to(0)
         if content.listing != before.listing:
-            self._page = replace(self._page, listed=self.listed(view))
+            self._page = self._page._replace(listed=self.listed(view))
         self._show_page()
 
     def _show_log(self, view: View) -> None:
@@ -267,7 +267,7 @@ class ChartsPanel(Panel):
 
     def _turn_to(self, first: int) -> None:
         """Show the page of a chart, by its place in the list, at the next drawing."""
-        self._page = replace(self._page, first=first)
+        self._page = self._page._replace(first=first)
         self._revealed = None
 
     def action_page(self, way: int) -> None:
@@ -305,7 +305,7 @@ class ChartsPanel(Panel):
             return False
         self._revealed = key
         if self._view is not None:  # what is a row becomes a chart
-            self._page = replace(self._page, listed=self.listed(self._view))
+            self._page = self._page._replace(listed=self.listed(self._view))
         if self._focused_slot is not None:
             self._focus = 0  # it follows, once the page is drawn
         if not soon:

@@ -7,7 +7,6 @@ the lines behind it decide whether it ended the run (`verl_tui.runs.run`).
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
@@ -297,7 +296,7 @@ class EventReader:
     def _last(self, kind: EventKind, part: bytes, number: int, *, actor: str = "") -> Event:
         """Return the event of the last line of a traceback, or of one that stands in none."""
         phase = self._phase.phase if self._open is not None else None
-        return replace(_event(kind, part, number, actor=actor), phase=phase)
+        return _event(kind, part, number, actor=actor)._replace(phase=phase)
 
 
 def _cause(part: bytes) -> int:

@@ -266,7 +266,7 @@ class MetricGrid(ContainedWidget, Container):
             for key, (_, group) in places.items()
         }
         plans = [
-            replace(single_metric(run, key, label), in_row=places[key][1].in_rows)
+            single_metric(run, key, label)._replace(in_row=places[key][1].in_rows)
             for key, label in labels.items()
         ]
         data = on_one_axis([chart_data(plan, shown.view, look) for plan in plans])
