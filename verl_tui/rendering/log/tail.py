@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.rendering.log.target import error_target, texts
+from verl_tui.rendering.log.target import error_target
 from verl_tui.rendering.log.window import LogWindow
 from verl_tui.rendering.session.shown_state import shown_state
 from verl_tui.rendering.session.source_status import nothing_yet
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
-    from verl_tui.runs.run import Run
 
 _ROOMY = 12
 """Least height at which more than the first sentence stands above the log."""
@@ -28,11 +27,6 @@ _ABOVE = 4
 """Inverse share of a lower one that the first sentence may take."""
 _SIDE = 2
 """Cells of the sign before each line of a log."""
-
-
-def has_log(run: Run) -> bool:
-    """Return whether a run without charts has text to show in their place."""
-    return any(status.format != "settings" and status.size for status in texts(run))
 
 
 class LogTail:

@@ -38,6 +38,11 @@ def texts(run: Run | None) -> Sequence[SourceStatus]:
     return sorted(filter(_is_text, statuses), key=lambda one: one.format != console.name)
 
 
+def has_log(run: Run) -> bool:
+    """Return whether a run without charts has text to show in their place."""
+    return any(status.format != "settings" and status.size for status in texts(run))
+
+
 def _is_text(status: SourceStatus) -> bool:
     # Text from a pipe is kept nowhere.
     return status.format not in _NO_TEXT and status.path != str(pipe.PATH)

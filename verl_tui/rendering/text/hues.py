@@ -19,7 +19,7 @@ class Hue(NamedTuple):
     ansi: str
 
 
-def rules(widget: str, prefix: str, hues: Mapping[str, Hue], *, faint: bool = True) -> str:
+def rules(widget: str, prefix: str, hues: Mapping[str, Hue], *, faint: bool = False) -> str:
     """Return the stylesheet that colours the component classes of roles in a widget.
 
     Args:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
@@ -132,11 +131,11 @@ def group_of(prompt: str) -> str | None:
     """Return a name for the samples of a prompt where nothing else names them; None for no
     prompt.
     """
-    return (
-        blake2b(prompt.encode("utf-8", "surrogatepass"), digest_size=5).hexdigest()
-        if prompt
-        else None
-    )
+    if not prompt:
+        return None
+    from hashlib import blake2b  # with all of OpenSSL, which few logs need
+
+    return blake2b(prompt.encode("utf-8", "surrogatepass"), digest_size=5).hexdigest()
 
 
 def all_text(record: Mapping[str, Any]) -> Iterator[str]:

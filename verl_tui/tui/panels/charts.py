@@ -22,7 +22,7 @@ from verl_tui.rendering.charts.plan import ChartLook
 from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.rendering.charts.values import in_sight, reading
 from verl_tui.rendering.filter_words import Matches
-from verl_tui.rendering.log.tail import has_log
+from verl_tui.rendering.log.target import has_log
 from verl_tui.tui.export import take_table
 from verl_tui.tui.keys.chart_keys import look_after, step_at, with_step_in_sight
 from verl_tui.tui.keys.help_section import HelpSection

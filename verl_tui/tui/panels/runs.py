@@ -100,7 +100,7 @@ class RunsPanel(TextPanel):
         &:ansi > .runs--bar { background: ansi_bright_black; }
         & > .runs--odd { color: $text-error; text-style: bold; }
     }
-    """ + rules("RunsPanel", "runs", HUES | FAMILIES)
+    """ + rules("RunsPanel", "runs", HUES | {"reward": FAMILIES["reward"]})
 
     class Picked(Message):
         """The user chose a run."""

@@ -106,7 +106,7 @@ class Plot(RoleStyled, can_focus=True):
         & > .chart--restart { color: $text-secondary; }
         & > .chart--checkpoint { color: $text-muted; }
     }
-    """ + rules("Plot", "chart", HUES | FAMILIES)
+    """ + rules("Plot", "chart", HUES | FAMILIES, faint=True)
 
     _late = False
     """True while a slow drawing is left to a later frame."""

@@ -8,10 +8,10 @@ from textual import on
 from textual.message import Message
 
 from verl_tui.rendering.log.pieces import ROLES
-from verl_tui.rendering.log.tail import LogTail
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
+    from verl_tui.rendering.log.tail import LogTail
     from verl_tui.rendering.session.snapshot import View
 
 
@@ -57,6 +57,8 @@ class StartLog(Rows):
             tail.stop()
             tail = self._tail = None
         if tail is None and view is not None:
+            from verl_tui.rendering.log.tail import LogTail
+
             self._tail = LogTail(view, lambda: self.post_message(self.Read()))
         self.redraw()
 

@@ -41,7 +41,7 @@ class TimingPanel(TextPanel):
         & > .timing--good { color: $text-success; }
         & > .timing--warning { color: $text-warning; }
     }
-    """ + rules("TimingPanel", "timing", HUES, faint=False)
+    """ + rules("TimingPanel", "timing", HUES)
 
     def __init__(self) -> None:
         super().__init__()
