@@ -186,6 +186,21 @@ def test_without_a_bar_dicts_are_counted(tmp_path: Path, stated: str, every: int
     assert math.isnan(values(run, "eval_loss")[5 * every])
 
 
+def test_without_a_bar_steps_follow_from_epochs_where_the_console_says_how_many_one_has(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "train.log"
+    dicts = [{"loss": f"{n / 8:.4g}", "epoch": f"{n / 200:.4g}"} for n in (5, 10, 15)]
+    path.write_text(
+        "[INFO|trainer.py:1472] >>   Num update steps per epoch = 200\n"
+        + "".join(f"{logs}\n" for logs in dicts)
+        + "{'eval_loss': '0.5', 'epoch': '0.075'}\n"
+    )
+    run = read_run(path)
+    assert list(values(run, "loss")) == [5, 10, 15]
+    assert list(values(run, "eval_loss")) == [15]
+
+
 def test_a_second_training_in_one_log_is_a_restart(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     path.write_text(TRL + bar(0, 12) + "".join(trained(at, 12, 1) for at in range(1, 5)) + "\n")

@@ -15,6 +15,7 @@ import orjson
 from verl_tui.patterns import pattern
 from verl_tui.records import Pulse, Unreadable
 from verl_tui.sources.fields.row_batcher import MetricRow
+from verl_tui.sources.formats.console.layer import ConsoleLayer
 from verl_tui.text import one_line
 from verl_tui.times import parse_time
 
@@ -67,7 +68,7 @@ def printed_line(line: bytes) -> bytes:
     return line if entry is None or entry.time is None else entry.text
 
 
-class CollectedDecoder:
+class CollectedDecoder(ConsoleLayer):
     """Decodes a console, whether a collector keeps it or not: its first line shows it."""
 
     def __init__(self, console: BufferingDecoder) -> None:
@@ -76,7 +77,7 @@ class CollectedDecoder:
         Args:
             console: Decodes the lines as they were printed.
         """
-        self._console = console
+        super().__init__(console)
         self._forget()
 
     def _forget(self) -> None:
@@ -89,35 +90,10 @@ class CollectedDecoder:
         self._added = 0
         """Lines beyond the file's own: an object may hold several."""
 
-    @property
-    def note(self) -> str | None:
-        """A sentence about the console for the list of sources, None for most."""
-        return self._console.note
-
-    @property
-    def program(self) -> str | None:
-        """The program that printed it."""
-        return self._console.program
-
-    @property
-    def engines(self) -> tuple[str, ...]:
-        """Addresses of the engines that it names."""
-        return self._console.engines
-
-    @property
-    def reported(self) -> tuple[str, ...]:
-        """The ids of the runs at W&B that it says it reports to, in their order."""
-        return self._console.reported
-
-    @property
-    def counts_steps(self) -> bool:
-        """True if steps depend on the lines before."""
-        return bool(getattr(self._console, "counts_steps", False))
-
     def decode_all(self, text: bytes, number: int) -> Iterable[MetricRow | Record]:
         """Return the records of complete lines."""
         if not self._is_collected(text):
-            return self._console.decode_all(text, number)
+            return self.console.decode_all(text, number)
         out: list[MetricRow | Record] = []
         for at, line in enumerate(text.split(b"\n")[:-1], number):
             out.extend(self._read(line, at))
@@ -126,27 +102,23 @@ class CollectedDecoder:
     def decode(self, line: bytes, number: int) -> Iterable[MetricRow | Record]:
         """Return the records of one line, or of a part of it."""
         if not self._is_collected(line):
-            return self._console.decode(line, number)
+            return self.console.decode(line, number)
         return self._read(line, number)
 
     def last(self, line: bytes, number: int) -> Iterable[MetricRow | Record] | None:
         """Return the records of a line without an end; of an object only if it is whole."""
         if not self._is_collected(line):
-            return self._console.last(line, number)
+            return self.console.last(line, number)
         return self._read(line, number) if _entry(line) is not None else None
 
     def early(self, line: bytes) -> int:
         """Return how many bytes of an unfinished line can be decoded: of an object none."""
-        return 0 if self._is_collected(line) else self._console.early(line)
-
-    def held(self) -> Iterable[MetricRow | Record]:
-        """Return the records that only wait for lines that may never come."""
-        return self._console.held()
+        return 0 if self._is_collected(line) else self.console.early(line)
 
     def restart(self) -> Iterable[MetricRow | Record]:
         """Forget everything: the file starts anew."""
         self._forget()
-        return self._console.restart()
+        return super().restart()
 
     def _is_collected(self, text: bytes) -> bool:
         if self._collected is None and text.strip():
@@ -165,7 +137,7 @@ class CollectedDecoder:
         if text is None:
             return
         for printed in text.removesuffix(b"\n").split(b"\n"):
-            for record in self._console.decode(printed, number + self._added):
+            for record in self.console.decode(printed, number + self._added):
                 yield _timed(record, entry.time)
             self._added += 1
         self._added -= 1

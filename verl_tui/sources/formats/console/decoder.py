@@ -7,6 +7,7 @@ are read by `verl_tui.sources.formats.console.dicts`.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
@@ -30,9 +31,18 @@ from verl_tui.sources.formats.console.printed_tables import TableBlock
 from verl_tui.sources.formats.console.progress_lines import WHOLE_BAR, named_bars, stated_progress
 from verl_tui.sources.formats.console.sample_blocks import SampleBlock
 from verl_tui.sources.formats.console.settings_reader import SettingsReader
-from verl_tui.sources.formats.console.step_lines import STEP, SURE, StepLineReader
+from verl_tui.sources.formats.console.step_lines import (
+    KEPT_BY_WANDB,
+    STEP,
+    SURE,
+    StepLineReader,
+    cut_note,
+    is_cut,
+    without_last,
+)
 from verl_tui.sources.formats.console.trainer_detector import VERL
 from verl_tui.sources.formats.console.word_search import any_of
+from verl_tui.sources.formats.console.wrapped import WrappedDecoder
 from verl_tui.sources.formats.lines import LineParts, LineReader
 from verl_tui.sources.formats.trainer_state import FROM_ZERO, FROM_ZERO_NOTE
 from verl_tui.text import one_line, strip_ansi
@@ -130,6 +140,10 @@ class ConsoleDecoder:
         self._stamped = b""
         """The last timestamp reported, to ten seconds: lines come by the thousand."""
         self._number = 0
+        self._is_cut = False
+        """True if the line that is read is as long as W&B lets lines become."""
+        self._cut = 0
+        """Step lines that were cut."""
         self._leads = LeadReader()
         self._lead = self._prefix = b""
         """What stands before the last line: what was added later, and Ray's own."""
@@ -143,6 +157,7 @@ class ConsoleDecoder:
             _estimated(self._dicts.counted),
             FROM_ZERO_NOTE if self._from_zero else None,
             self._table.note,
+            cut_note(self._cut),
         )
 
     def restart(self) -> Sequence[MetricRow | Record]:
@@ -235,6 +250,7 @@ class ConsoleDecoder:
 
     def _decode(self, line: bytes, number: int) -> Sequence[MetricRow | Record]:
         out: list[MetricRow | Record] = []
+        self._is_cut = len(line) >= KEPT_BY_WANDB and is_cut(line)
         line = _without_hole(strip_ansi(line))
         if b"\r" in line or self._blank or number == self._number:
             self._read_overwritten(out, line, number)
@@ -356,10 +372,11 @@ class ConsoleDecoder:
 
     def _read_step_line(self, out: list[MetricRow | Record], part: bytes, *, inside: bool) -> bool:
         """Read a step line and the bar before it; return False if it only looks like one."""
-        found = STEP.search(part)
+        found = STEP.search(without_last(part) if self._is_cut and b" - " in part else part)
         row = self._step_lines.row(found, sure=inside) if found is not None else None
         if found is None or row is None:
             return False
+        self._cut += self._is_cut
         self._reach(out, row.step)
         self._dicts.program.metrics(VERL)
         if inside:
@@ -400,7 +417,7 @@ class ConsoleDecoder:
         if b"%|" in part:
             out.extend(named_bars(part))
             self._add_dict(out, self._dicts.bar(part))
-        elif not (b"ing" in part and self._dicts.words(part)):
+        elif not self._dicts.words(part):
             progress = stated_progress(part)
             # Step lines state the step better than the line that only announces it.
             if progress is not None and (progress.step is None or self._step is None):
@@ -439,11 +456,11 @@ class ConsoleDecoder:
         out.extend(self._settings.end())
 
 
-def _decoder() -> CollectedDecoder:
-    return CollectedDecoder(ConsoleDecoder())
+def _decoder(*, patient: bool = True) -> WrappedDecoder:
+    return WrappedDecoder(CollectedDecoder(ConsoleDecoder()), patient=patient)
 
 
-parts = LineParts(_decoder, cut=2)
+parts = LineParts(partial(_decoder, patient=False), cut=2)
 """Dicts that state no step have that of a bar around them."""
 
 

@@ -9,7 +9,8 @@ between the two is that one; if none is, the n-th dict to come belongs to the n-
 
 Consoles without clearings (W&B's `output.log`, edited ones) keep bars and dicts, but not all bars,
 and not always their order: there the bars around a dict only bound its step. The steps that remain
-open are counted by the logging interval, as are the dicts of a console without any bar.
+open follow from the epochs of the dicts, where the console says how many steps one has; or else
+they are counted by the logging interval, as are the dicts of a console without any bar.
 """
 
 from __future__ import annotations
@@ -63,6 +64,8 @@ class StepResolver:
         """Length of the training's bar."""
         self.every: int | None = None
         """Steps between two training dicts, where the console states it."""
+        self.per_epoch: int | None = None
+        """Steps of an epoch, where the console states it."""
         self._drawn: tuple[int, int] | None = None
         """Position and length of the last bar, of the training or another one."""
         self._first: dict[int, int] = {}
@@ -320,7 +323,11 @@ class StepResolver:
         return (self.at or 0) if training == 1 and self._kept_back is False else 0
 
     def _again(self, epoch: float | None, step: int) -> int:
-        """Return the step of a counted dict; an epoch that goes back is that of a restart."""
+        """Return the step of a counted dict: by its epoch where the console says how many steps one
+        has; an epoch that goes back is that of a restart.
+        """
+        if epoch is not None and self.per_epoch is not None and math.isfinite(epoch):
+            return round(epoch * self.per_epoch) or step
         epochs, steps = self._by_epoch
         if epoch is None or self._drawn is not None:
             return step

@@ -51,7 +51,9 @@ _BAR = pattern(
 """The nameless bar of a training; ms-swift names it."""
 _EVERY = pattern(rb"logging_steps['\"]?\s*[=: ]\s*(\d{1,9})\b")
 _CONTINUED = pattern(rb"Continuing training from global step (\d{1,15})(?!\d)")
-WORDS = ("logging_steps", "Continuing training")
+_PER_EPOCH = pattern(rb"Num update steps per epoch = ([\d,]{1,12})(?!\d)")
+"""transformers from 5 on."""
+WORDS = ("logging_steps", "Continuing training", "update steps per epoch")
 """Every line that states steps in words contains one of these."""
 _OF, _ALL = "global_step/max_steps", "max_steps"
 """Both halves of ms-swift's `10/438`."""
@@ -142,6 +144,8 @@ class DictReader:
             self._steps.every = max(1, int(found.group(1)))
         elif b"Continuing training" in part and (found := _CONTINUED.search(part)):
             self._steps.resumed(int(found.group(1)))
+        elif b"per epoch" in part and (found := _PER_EPOCH.search(part)):
+            self._steps.per_epoch = int(found.group(1).replace(b",", b""))
         else:
             return False
         return True

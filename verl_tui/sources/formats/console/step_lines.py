@@ -15,6 +15,8 @@ BEGIN = "step:"
 """Every step line contains it."""
 SURE = 5
 """Pieces that make a step line certain even within a model's answer: models imitate step lines."""
+KEPT_BY_WANDB = 4096
+"""Characters of a line that W&B keeps where it wraps the standard streams (wandb 0.31)."""
 _PIECE = pattern(
     r"^(?P<key>.+?):(?:np\.\w+\(|tensor\()?"
     r"(?P<value>[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+|nan|inf)|True|False)\)?$"
@@ -51,6 +53,25 @@ class StepLineReader:
         if known is None:
             known = self.schemas[keys] = tuple(safe(key, 300) for key in keys)
         return MetricRow(step, known, tuple(numbers.values()))
+
+
+def is_cut(line: bytes) -> bool:
+    """Return whether a line of a console is as long as W&B lets lines become."""
+    return len(line.decode("utf-8", "replace")) == KEPT_BY_WANDB
+
+
+def without_last(line: bytes) -> bytes:
+    """Return a step line that was cut without its last metric, which may have lost digits."""
+    return line[: line.rindex(b" - ")]
+
+
+def cut_note(lines: int) -> str | None:
+    """Say how many step lines were cut, None if none was."""
+    if not lines:
+        return None
+    if lines == 1:
+        return "1 step line was cut where it was kept: its last metrics are missing"
+    return f"{lines:,} step lines were cut where they were kept: their last metrics are missing"
 
 
 def _by_json(rest: bytes) -> dict[str, float] | None:

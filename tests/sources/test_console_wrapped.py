@@ -1,0 +1,233 @@
+"""Consoles as a terminal showed them: lines that were wrapped are whole again, cut ones are told."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from log_reading import feed_in_pieces, read_run, values
+
+from verl_tui.sources.formats.console import decoder as console
+from verl_tui.sources.formats.console.wrapped import WrappedDecoder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from verl_tui.runs.run import Run
+
+BAR = "Training Progress:  10%|█         | 3/30 [00:03<00:26,  1.01it/s]"
+START = [
+    f"WARNING {i}: {word} is not installed on this machine, so {use} is done the slow way, which "
+    f"takes {i} times as long; see the documentation of {word} for how to have it installed here"
+    for i, (word, use) in enumerate(
+        {"flash-attn": "attention", "liger": "the loss", "apex": "Adam", "triton": "most"}.items()
+    )
+] * 2
+FAILURE = [
+    "Traceback (most recent call last):",
+    '  File "/opt/verl/verl/trainer/ppo/ray_trainer.py", line 1234, in fit and so on for a long while yet',
+    "RuntimeError: the judge of the rewards is away, and nobody knows when it is to come back from there",
+]
+
+
+def verl(steps: int = 6) -> list[str]:
+    """Return a console of verl with values of many lengths."""
+    chance = random.Random(7)
+    lines = [*START, "(TaskRunner pid=7) Total training steps: 30"]
+    for step in range(1, steps + 1):
+        numbers = [
+            f"group_{i % 5}/name_{i}:{round(chance.random(), chance.randint(1, 17))}"
+            for i in range(40)
+        ]
+        lines += [f"(TaskRunner pid=7) step:{step} - {' - '.join(numbers)}", BAR]
+    return [*lines, *FAILURE]
+
+
+def trl(steps: int = 12) -> list[str]:
+    """Return a console of TRL, of which a terminal has left no bars."""
+    chance = random.Random(7)
+    dicts = [
+        {f"rewards/f{i}/mean": f"{chance.random():.4g}" for i in range(8)} | {"epoch": f"{n / 100}"}
+        for n in range(1, steps + 1)
+    ]
+    return [*START, *(str({"loss": "0.5", **one}) for one in dicts), *FAILURE]
+
+
+CONSOLES = {"verl": verl(), "TRL": trl()}
+
+
+def captured(lines: Iterable[str], columns: int) -> str:
+    """Return what a terminal shows of lines: rows without spaces at their ends."""
+    rows = [
+        line[at : at + columns].rstrip()
+        for line in lines
+        for at in range(0, max(len(line), 1), columns)
+    ]
+    return "".join(f"{row}\n" for row in rows)
+
+
+def points(run: Run) -> dict[tuple[str, int], float]:
+    return {(key, step): value for key in run.keys for step, value in values(run, key).items()}
+
+
+def read(path: Path, text: str) -> Run:
+    path.write_text(text)
+    return read_run(path)
+
+
+def note(run: Run) -> str:
+    return "; ".join(filter(None, (source.status.note for source in run.sources.values())))
+
+
+@pytest.mark.parametrize("name", CONSOLES)
+@pytest.mark.parametrize("columns", [41, 60, 80, 81, 99, 120, 133, 160, 200, 237])
+def test_wrapped_lines_are_whole_again(tmp_path: Path, name: str, columns: int) -> None:
+    path = tmp_path / "train.log"
+    printed = read(path, "".join(f"{line}\n" for line in CONSOLES[name]))
+    run = read(path, captured(CONSOLES[name], columns))
+    missing = len(points(printed)) - len(points(run))
+    assert points(run).items() <= points(printed).items()
+    assert missing == note(run).count("1 step line was cut"), "one that ends with a row looks cut"
+    assert f"a terminal of {columns} columns" in note(run)
+    assert run.outcome is not None
+    assert printed.outcome is not None
+    assert run.outcome.kind is printed.outcome.kind
+
+
+@given(columns=st.integers(41, 400), steps=st.integers(1, 4))
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_value_is_wrong_and_a_missing_one_is_told(
+    tmp_path: Path, columns: int, steps: int
+) -> None:
+    path, lines = tmp_path / "train.log", verl(steps)
+    printed = points(read(path, "".join(f"{line}\n" for line in lines)))
+    run = read(path, captured(lines, columns))
+    found = points(run)
+    assert found.items() <= printed.items()
+    assert len(found) == len(printed) or "last metrics are missing" in note(run)
+
+
+@pytest.mark.parametrize("columns", [100, 150])
+def test_lines_that_were_cut_lose_their_last_metric_and_this_is_told(
+    tmp_path: Path, columns: int
+) -> None:
+    path, lines = tmp_path / "train.log", verl()
+    printed = points(read(path, "".join(f"{line}\n" for line in lines)))
+    run = read(path, "".join(f"{line[:columns]}\n" for line in lines))
+    found = points(run)
+    assert found.items() < printed.items()
+    assert {step for _, step in found} == set(range(1, 7))
+    assert "step lines were cut where they were kept" in note(run)
+
+
+def test_what_wandb_cuts_loses_its_last_metric_and_this_is_told(tmp_path: Path) -> None:
+    numbers = " - ".join(f"own/metric_{i}:{i}.123456" for i in range(300))
+    lines = [f"(TaskRunner pid=7) step:{step} - {numbers}" for step in (1, 2)]
+    run = read(tmp_path / "output.log", "".join(f"{line[:4096]}\n" for line in lines))
+    found = points(run)
+    assert len(found) > 200
+    assert all(value == int(key.rpartition("_")[2]) + 0.123456 for (key, _), value in found.items())
+    assert note(run) == "2 step lines were cut where they were kept: their last metrics are missing"
+
+
+# -- what only looks wrapped -----------------------------------------------------------------------
+
+SAME_LENGTH = [
+    f"[2026-11-20 10:00:{i:02}] worker {i:02} saved all that it had to save" for i in range(9)
+]
+SETTINGS = [
+    "{'actor_rollout_ref': {'actor': {'clip_ratio': 0.2, 'entropy_coeff': 0.25,",
+    "                                 'grad_clip': 1.0}},",
+    " 'trainer': {'project_name': 'p', 'total_epochs': 3}}",
+]
+
+
+class Lines:
+    """Decodes nothing, and remembers the lines that it was given."""
+
+    note = program = None
+    engines = reported = ()
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[bytes, int]] = []
+
+    def decode(self, line: bytes, number: int) -> Sequence[object]:
+        self.lines.append((line, number))
+        return ()
+
+    def decode_all(self, text: bytes, number: int) -> Sequence[object]:
+        self.lines += [(line, number + i) for i, line in enumerate(text.split(b"\n")[:-1])]
+        return ()
+
+    last = decode
+
+    def early(self, line: bytes) -> int:
+        return len(line)
+
+    def held(self) -> Sequence[object]:
+        return ()
+
+    restart = held
+
+
+def given_on(text: str) -> list[tuple[bytes, int]]:
+    lines = Lines()
+    decoder = WrappedDecoder(lines)
+    list(decoder.decode_all(text.encode(), 1))
+    list(decoder.held())
+    return lines.lines
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\n".join(SAME_LENGTH),
+        "\n".join(SETTINGS),
+        "\n".join(
+            f"| {word:40} |" for word in ["one", "two", "three", "four", "five", "six", "seven"]
+        ),
+        captured(verl(), 80).replace("WARNING 0", "\rWARNING 0"),
+        captured(verl(), 80).replace("WARNING 0", "\x1b[32mWARNING 0"),
+        captured(verl(), 1200),
+        captured(verl(), 30),
+    ],
+)
+def test_lines_that_nobody_wrapped_stay_as_they_are(text: str) -> None:
+    expected = text.encode().split(b"\n")
+    found = given_on(f"{text}\n")
+    assert [line for line, _ in found][: len(expected)] == expected
+    assert [number for _, number in found] == list(range(1, len(found) + 1))
+
+
+def test_lines_are_called_by_their_first_row() -> None:
+    found = dict(given_on(captured(verl(), 80)))
+    whole = [line for line in found if b"step:2 - " in line]
+    rows = captured(verl(), 80).encode().split(b"\n")
+    assert len(whole) == 1
+    assert b"step:2 - " in rows[found[whole[0]] - 1]
+
+
+@given(cuts=st.lists(st.integers(0, 10**6), max_size=12), columns=st.sampled_from([60, 80, 133]))
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_cut_gives_the_same_run(tmp_path: Path, cuts: list[int], columns: int) -> None:
+    path, data = tmp_path / "train.log", captured(verl(3), columns).encode()
+    whole, _ = feed_in_pieces(path, console, data, [], to_the_end=True)
+    pieces, _ = feed_in_pieces(path, console, data, cuts, to_the_end=True)
+    assert points(pieces) == points(whole)
+
+
+@given(at=st.integers(0, 10**6), byte=st.integers(32, 255))
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_flipped_byte_is_survived(tmp_path: Path, at: int, byte: int) -> None:
+    """But for a line's end that is lost at the very beginning: then one row is wider than all."""
+    data = bytearray(captured(verl(2), 80).encode())
+    at %= len(data)
+    data[at] = byte if data[at] != ord("\n") else data[at]
+    path = tmp_path / "train.log"
+    printed = points(read(tmp_path / "other.log", captured(verl(2), 80)))
+    path.write_bytes(data)
+    assert len(points(read_run(path)).items() & printed.items()) >= 38

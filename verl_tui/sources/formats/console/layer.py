@@ -1,0 +1,57 @@
+"""What lies between a console's file and its decoder, and says of the console what that says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from verl_tui.records import Record
+    from verl_tui.sources.fields.row_batcher import MetricRow
+    from verl_tui.sources.formats.format import BufferingDecoder
+
+
+class ConsoleLayer:
+    """Has the lines of a console decoded once it has undone what happened to them."""
+
+    def __init__(self, console: BufferingDecoder) -> None:
+        """Begin.
+
+        Args:
+            console: Decodes the lines as they were printed.
+        """
+        self.console = console
+
+    @property
+    def note(self) -> str | None:
+        """A sentence about the console for the list of sources, None for most."""
+        return self.console.note
+
+    @property
+    def program(self) -> str | None:
+        """The program that printed it."""
+        return self.console.program
+
+    @property
+    def engines(self) -> tuple[str, ...]:
+        """Addresses of the engines that it names."""
+        return self.console.engines
+
+    @property
+    def reported(self) -> tuple[str, ...]:
+        """The ids of the runs at W&B that it says it reports to, in their order."""
+        return self.console.reported
+
+    @property
+    def counts_steps(self) -> bool:
+        """True if steps depend on the lines before."""
+        return bool(getattr(self.console, "counts_steps", False))
+
+    def held(self) -> Iterable[MetricRow | Record]:
+        """Return the records that only wait for lines that may never come."""
+        return self.console.held()
+
+    def restart(self) -> Iterable[MetricRow | Record]:
+        """Forget everything: the file starts anew."""
+        return self.console.restart()

@@ -1,0 +1,267 @@
+"""Lines that a terminal wrapped: copied out of a window, or out of a pane (`tmux capture-pane`
+without `-J`), each is as many rows as the terminal needed for it.
+
+A log counts as wrapped once several rows are as wide as the widest, or a record goes on behind one
+that is; none may be wider, and nothing may move the cursor or set a colour: a capture holds neither
+(heuristic). From then on rows are put together, with the spaces that captures leave out at their
+ends. Where the row behind a full one begins anew the line was cut, and its last metric may be, too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.patterns import pattern
+from verl_tui.sources.fields.row_batcher import joined_notes
+from verl_tui.sources.formats.console.layer import ConsoleLayer
+from verl_tui.sources.formats.console.step_lines import STEP, cut_note, without_last
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from verl_tui.records import Record
+    from verl_tui.sources.fields.row_batcher import MetricRow
+    from verl_tui.sources.formats.format import BufferingDecoder
+
+_NARROWEST, _WIDEST = 40, 1000
+"""Columns of terminals."""
+_ENOUGH = 5
+"""Full rows that differ in more than their digits: what one statement prints may always be as
+long.
+"""
+_TOO_MANY = 3
+"""Rows that are wider than the terminal, from which on there was none."""
+_MOST_ROWS = 2000
+"""Rows of one line: two million characters."""
+_FIRST_ROWS = 2000
+"""Rows among which a wrapped log has enough that are full."""
+_DIGITS = pattern(rb"\d+")
+_CONTROLS = pattern(rb"[\x08\r\x1b]")
+_NEVER_SHOWN = pattern(rb"\{\"|[^\x08\r\x1b]*[\x08\r\x1b]")
+"""What collectors keep as JSON, and what a terminal obeys: no row of one."""
+_BEGINS = pattern(
+    rb"\((?:[^()\s]+ )?pid=|\[rank\d|step:-?\d+(?:e\d+)? - |\{'|Traceback \("
+    rb"|20\d\d-\d\d-\d\d[ T]|[\w ]{0,40}:? {0,3}\d{1,3}%\|"
+)
+"""Begins a line, not a row."""
+_METRIC = pattern(rb"'(?:loss|reward|grad_norm|learning_rate)': ")
+_DICT_GOES_ON = pattern(rb".*(?:': |\})")
+_STEP_GOES_ON = pattern(rb" ?(?:- )?[^ ]*(?: - [^ ]+)+(?: -)?$| ?[^ ]*[\d)]$")
+"""Rows within a record."""
+_BEFORE_SPACE, _BEHIND_SPACE = (b" -", b",", b":"), (b"- ", b"'", b'"')
+"""Metrics have a space here, which captures leave out at the end of a row."""
+
+
+class _Line(NamedTuple):
+    """A line as it was printed."""
+
+    text: bytes
+    number: int
+    """Of its first row."""
+
+
+class WrappedDecoder(ConsoleLayer):
+    """Decodes a console, whether a terminal wrapped its lines or not."""
+
+    def __init__(self, console: BufferingDecoder, *, patient: bool = True) -> None:
+        """Begin.
+
+        Args:
+            console: Decodes the lines as they were printed.
+            patient: Whether the first record may wait for the next line, which tells whether
+                records are wrapped.
+        """
+        super().__init__(console)
+        self._patient = patient
+        self._forget()
+
+    def _forget(self) -> None:
+        self._may_be_wrapped = True
+        self._width = 0
+        """Of the widest row."""
+        self._full: set[bytes] = set()
+        """Rows of that width, without their digits."""
+        self._goes_on = False
+        """True once a record went on behind a full row."""
+        self._knows_steps = False
+        """True once a step line that might have gone on did not."""
+        self._wider = 0
+        """Rows that were wider than the terminal."""
+        self._seen = 0
+        self._rows: list[bytes] = []
+        """The rows so far of a line that may go on."""
+        self._first = 0
+        """The number of the first of them."""
+        self._cut = 0
+        """Step lines without their end."""
+
+    @property
+    def note(self) -> str | None:
+        """Say that lines were put together, and which are not whole."""
+        together = f"lines that a terminal of {self._width} columns wrapped were put together"
+        return joined_notes(
+            self.console.note,
+            together if self._is_wrapped else None,
+            cut_note(self._cut),
+        )
+
+    @property
+    def _is_wrapped(self) -> bool:
+        enough = self._goes_on or len(self._full) >= _ENOUGH
+        return self._may_be_wrapped and enough and self._width >= _NARROWEST
+
+    def decode_all(self, text: bytes, number: int) -> Iterable[MetricRow | Record]:
+        """Return the records of complete lines."""
+        if not self._may_be_wrapped:
+            return self.console.decode_all(text, number)
+        out: list[MetricRow | Record] = []
+        at = 0
+        while at < len(text) and self._may_be_wrapped:
+            end = text.index(b"\n", at)
+            out.extend(self.decode(text[at:end], number))
+            at, number = end + 1, number + 1
+        out.extend(self.console.decode_all(text[at:], number))
+        return out
+
+    def decode(self, line: bytes, number: int) -> Iterable[MetricRow | Record]:
+        """Return the records of one line, of rows those of the lines that they complete."""
+        if not self._may_be_wrapped:
+            return self.console.decode(line, number)
+        out: list[MetricRow | Record] = []
+        for whole in self._lines(line, number):
+            out.extend(self.console.decode(whole.text, whole.number))
+        return out
+
+    def last(self, line: bytes, number: int) -> Iterable[MetricRow | Record] | None:
+        """Return the records of a line without an end, and of the rows before that it ends."""
+        row = line.removesuffix(b"\r")
+        if not (self._is_wrapped and self._rows and _continues(self._rows[-1], row, self._width)):
+            return self.console.last(line, number)
+        records = self.console.last(self._together(row), self._first)
+        if records is not None:
+            self._rows.clear()
+        return records
+
+    def early(self, line: bytes) -> int:
+        """Return how many bytes of an unfinished line can be decoded; of a row none."""
+        if self._may_be_wrapped and _CONTROLS.search(line) is None:
+            return 0
+        return self.console.early(line)
+
+    def held(self) -> Iterable[MetricRow | Record]:
+        """Return the records that only wait for lines that may never come."""
+        out: list[MetricRow | Record] = []
+        for whole in self._completed():
+            out.extend(self.console.decode(whole.text, whole.number))
+        out.extend(self.console.held())
+        return out
+
+    def restart(self) -> Iterable[MetricRow | Record]:
+        """Forget everything: the file starts anew."""
+        self._forget()
+        return super().restart()
+
+    def _lines(self, line: bytes, number: int) -> Iterator[_Line]:
+        """Yield the lines that a row completes: itself where nothing was wrapped."""
+        row = line.removesuffix(b"\r")
+        self._look(row)
+        if not self._is_wrapped:
+            self._knows_steps = self._knows_steps or bool(self._rows)
+            yield from self._completed()
+            if self._may_go_on(row):
+                self._rows, self._first = [row], number
+            else:
+                yield _Line(line, number)
+            return
+        if self._rows and not _continues(self._rows[-1], row, self._width):
+            yield from self._completed(cut=_is_cut(self._rows[-1], row, self._width))
+        if not self._rows:
+            self._first = number
+        self._rows.append(row)
+        if _characters(row) < self._width - 1 or len(self._rows) >= _MOST_ROWS:
+            yield from self._completed()
+
+    def _look(self, row: bytes) -> None:
+        """Learn from a row whether the log is wrapped, and how wide the terminal was."""
+        self._seen += 1
+        self._goes_on = self._goes_on or (bool(self._rows) and _is_within(self._rows[-1], row))
+        if len(row) >= self._width:
+            self._look_at_wide(row, _characters(row))
+        decided = self._seen > _FIRST_ROWS and not self._is_wrapped
+        if decided or self._width > _WIDEST or _NEVER_SHOWN.match(row) is not None:
+            self._may_be_wrapped = False
+
+    def _look_at_wide(self, row: bytes, width: int) -> None:
+        if width > self._width:
+            self._look_at_wider(width)
+        if width == self._width and row[-1:].isalnum() and len(self._full) < _ENOUGH:
+            self._full.add(_DIGITS.sub(b"", row))
+
+    def _look_at_wider(self, width: int) -> None:
+        """Learn from a row that is wider than all before; in a wrapped log it is a broken one."""
+        self._wider += 1
+        if self._is_wrapped and self._wider < _TOO_MANY and width > self._width + 1:
+            return
+        # Before a row that is wider by one the last may have lost a space.
+        self._goes_on = self._goes_on and width == self._width + 1
+        self._width, self._wider = width, 0
+        self._full.clear()
+
+    def _may_go_on(self, row: bytes) -> bool:
+        """Return whether a row may be the first of a record: then the next one tells."""
+        # A space may have been left out.
+        full = _characters(row) + 1 >= max(self._width, _NARROWEST)
+        if not (self._patient and self._may_be_wrapped and full):
+            return False
+        is_step = not self._knows_steps and STEP.search(row) is not None
+        return is_step or row.rfind(b"{'") > row.rfind(b"}")
+
+    def _together(self, *more: bytes) -> bytes:
+        """Return the rows as one line."""
+        *rows, end = *self._rows, *more
+        return b"".join([*(row + b" " * (self._width - _characters(row)) for row in rows), end])
+
+    def _completed(self, *, cut: bool = False) -> Iterator[_Line]:
+        """Yield the line that the rows so far are, if there are any; a cut one without the last
+        metric.
+        """
+        if not self._rows:
+            return
+        text = self._together()
+        self._rows.clear()
+        if cut and STEP.search(text) is not None:
+            self._cut += 1
+            text = without_last(text)
+        yield _Line(text, self._first)
+
+
+def _continues(before: bytes, row: bytes, width: int) -> bool:
+    """Return whether a row goes on with the line of the one before."""
+    if not row.strip() or _BEGINS.match(row) is not None:
+        return False
+    return _characters(before) == width or (
+        before.endswith(_BEFORE_SPACE) or row.startswith(_BEHIND_SPACE)
+    )
+
+
+def _is_within(before: bytes, row: bytes) -> bool:
+    """Return whether a record goes on that a terminal has broken; a program that breaks the lines
+    of settings indents them.
+    """
+    if _BEGINS.match(row) is not None:
+        return False
+    if STEP.search(before) is not None:
+        return _STEP_GOES_ON.match(row) is not None
+    indented = before.endswith(b",") and row.startswith(b" ")
+    if indented and _METRIC.search(before) is None:
+        return False
+    return _DICT_GOES_ON.match(row) is not None
+
+
+def _is_cut(before: bytes, row: bytes, width: int) -> bool:
+    """Return whether another line begins where the one before should go on."""
+    return _characters(before) == width and _BEGINS.match(row) is not None
+
+
+def _characters(row: bytes) -> int:
+    return len(row) if row.isascii() else len(row.decode("utf-8", "replace"))
