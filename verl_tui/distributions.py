@@ -6,8 +6,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from itertools import accumulate, pairwise
-from math import fsum, isfinite
+from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.means import mean
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -101,7 +103,7 @@ def of_values(values: Sequence[float]) -> Distribution | None:
     ranked = sorted(values)
     low, high = ranked[0], ranked[-1]
     figures = {
-        "mean": min(max(_mean(ranked), low), high),
+        "mean": min(max(mean(ranked), low), high),
         "min": low,
         **_ranked_quantiles(ranked),
         "max": high,
@@ -206,13 +208,6 @@ def _check(edges: Sequence[float], counts: Sequence[float]) -> None:
         raise ValueError("a histogram whose bounds do not ascend")
     if not sum(counts) < _MOST_COUNTED or min(counts, default=0) < 0:
         raise ValueError("a histogram with a count below 0 or beyond all numbers")
-
-
-def _mean(values: Sequence[float]) -> float:
-    try:
-        return fsum(values) / len(values)
-    except OverflowError:
-        return fsum(value / len(values) for value in values)
 
 
 def _ranked_quantiles(ranked: Sequence[float]) -> dict[str, float]:

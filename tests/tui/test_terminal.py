@@ -388,6 +388,22 @@ async def test_the_palette_is_for_screens_that_have_room_for_it(tmp_path: Path) 
             assert app.screen is dashboard(app), width
 
 
+async def test_pages_of_the_themes_may_be_turned_before_they_are_shown(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(120, 40)) as pilot:
+        app.action_change_theme()
+        await settle(pilot)
+        found = app.screen.query_one(CommandList)
+        found.display = False
+        await settle(pilot)
+        found.clear_options().add_options(["one", "two"])
+        found.highlighted = 0
+        await app.run_action("command_list('page_up')", app.screen)
+        assert isinstance(app.screen, CommandPalette)
+        await press(pilot, "escape")
+        assert app.screen is dashboard(app)
+
+
 async def test_enter_twice_carries_a_command_of_the_palette_out_once(demo: Monitor) -> None:
     app = showing(demo)
     async with app.run_test(size=(120, 40)) as pilot:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.comparison.figures import better_low, one_scale
 from verl_tui.comparison.outcomes import FIGURES, LOSS
-from verl_tui.comparison.statistics import Interval, Spread, interval, mean, of_one_run, of_seeds
+from verl_tui.comparison.statistics import Interval, Spread, interval, of_one_run, of_seeds
+from verl_tui.means import mean
 from verl_tui.runs.views.identity import identity
 
 if TYPE_CHECKING:

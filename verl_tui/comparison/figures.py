@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.comparison.statistics import deviation, mean
+from verl_tui.comparison.statistics import deviation
 from verl_tui.health.applicability.scales import bounded
 from verl_tui.health.finding import Severity
 from verl_tui.indicators import factor
+from verl_tui.means import mean
 from verl_tui.metrics import describe
 from verl_tui.runs.cached import cached_by_revision
 from verl_tui.runs.views.alignment import extreme, logged, newest, seconds_per_step, value

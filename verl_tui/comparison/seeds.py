@@ -9,7 +9,8 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.comparison.figures import Figure
-from verl_tui.comparison.statistics import deviation, mean
+from verl_tui.comparison.statistics import deviation
+from verl_tui.means import mean
 from verl_tui.patterns import pattern
 from verl_tui.runs.settings import number
 from verl_tui.runs.views.identity import identity, is_known

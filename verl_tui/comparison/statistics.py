@@ -13,6 +13,8 @@ from itertools import pairwise, permutations
 from operator import mul
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.means import mean
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -62,13 +64,7 @@ class Spread(NamedTuple):
     """Degrees of freedom of the error."""
 
 
-# -- means -----------------------------------------------------------------------------------------
-
-
-def mean(values: Sequence[float]) -> float:
-    """Return the mean of at least one number, without overflow on the way."""
-    count = len(values)
-    return math.fsum(value / count for value in values)
+# -- spreads ---------------------------------------------------------------------------------------
 
 
 def deviation(values: Sequence[float]) -> float | None:

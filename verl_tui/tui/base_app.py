@@ -277,7 +277,15 @@ class TerminalApp(KeyQueue[int]):
         if self.size.height < ROWS:
             self.notify(f"the palette needs a terminal of {ROWS} rows", markup=False)
         elif not isinstance(self.screen, Palette):
-            self.push_screen(Palette())
+            self.push_screen(Palette("an action, or part of its name"))
+
+    def search_themes(self) -> None:
+        """Offer the themes in the palette."""
+        from textual.theme import ThemeProvider
+
+        from verl_tui.tui.screens.palette.screen import Palette
+
+        self.push_screen(Palette("a theme, or part of its name", [ThemeProvider]))
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Offer the actions of all keys, and the commands of Textual's that fit."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from math import fsum, isfinite, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.means import mean
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.words import counted
 
@@ -89,10 +90,10 @@ class ScoreSummary:
         if self.binary:
             return ("right", "good") if score > 0 else ("wrong", "critical")
         scores = self.by_group.get(group or "")
-        mean = self.mean if scores is None else scores.mean
-        if abs(score - mean) <= 1e-9 * max(1.0, abs(mean)):
+        centre = self.mean if scores is None else scores.mean
+        if abs(score - centre) <= 1e-9 * max(1.0, abs(centre)):
             return "even", "even"
-        if score > mean:
+        if score > centre:
             return "above", "good"
         return "below", "critical" if score < 0 else "warning"
 
@@ -119,13 +120,13 @@ def summarise(facts: Sequence[SampleFacts]) -> ScoreSummary:
         return ScoreSummary(len(facts))
     scores = [score for _, score in scored]
     groups = _several(scored)
-    mean = fsum(score / len(scores) for score in scores)  # the sum of huge ones would overflow
+    centre = mean(scores)
     different = set(scores)
     return ScoreSummary(
         count=len(facts),
         scored=len(scores),
-        mean=mean,
-        std=_std(scores, mean),
+        mean=centre,
+        std=_std(scores, centre),
         groups=len(groups),
         dead=sum(one.low == one.high for one in groups.values()),
         binary=different <= {0, 1} or different == {-1, 1},
@@ -144,7 +145,7 @@ def _several(scored: Sequence[tuple[str | None, float]]) -> dict[str, GroupScore
             min(scores),
             max(scores),
             len(scores),
-            fsum(score / len(scores) for score in scores),
+            mean(scores),
             sum(score > 0 for score in scores),
         )
         for group, scores in groups.items()
@@ -152,8 +153,8 @@ def _several(scored: Sequence[tuple[str | None, float]]) -> dict[str, GroupScore
     }
 
 
-def _std(scores: Sequence[float], mean: float) -> float:
-    largest = max(abs(score - mean) for score in scores)
+def _std(scores: Sequence[float], centre: float) -> float:
+    largest = max(abs(score - centre) for score in scores)
     if not largest or not isfinite(largest):
         return largest
-    return largest * sqrt(fsum(((score - mean) / largest) ** 2 for score in scores) / len(scores))
+    return largest * sqrt(fsum(((score - centre) / largest) ** 2 for score in scores) / len(scores))

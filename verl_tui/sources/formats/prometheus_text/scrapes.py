@@ -13,6 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui import prometheus_names
+from verl_tui.means import mean
 from verl_tui.metrics import slashed
 from verl_tui.sources.formats.prometheus_text.machine_exporters import HostFigures, device_figures
 from verl_tui.sources.formats.prometheus_text.series_names import (
@@ -285,9 +286,7 @@ class _FigureBuilder:
             if parts[name] > _MOST_PARTS or (keys and name in SUMMARIES):
                 continue
             own, factor = key_and_factor(name, keys)
-            level = (
-                math.fsum(values) if ADDED.fullmatch(name) and not keys.get(name) else _mean(values)
-            )
+            level = sum(values) if ADDED.fullmatch(name) and not keys.get(name) else _mean(values)
             (readings if BY_CLOCK.fullmatch(name) else metrics)[_joined(own, what)] = level * factor
         readings |= self._counted(keys)
         return metrics, readings
@@ -368,8 +367,4 @@ def _cut(figures: Mapping[str, float], most: int) -> dict[str, float]:
 
 
 def _mean(values: Sequence[float]) -> float:
-    return (
-        math.fsum(values) / len(values)
-        if all(map(math.isfinite, values))
-        else sum(values) / len(values)
-    )
+    return mean(values) if all(map(math.isfinite, values)) else sum(values) / len(values)

@@ -13,6 +13,7 @@ from verl_tui.tui.screens.palette.search import WIDEST
 from verl_tui.tui.terminal.net import ContainedWidget
 
 if TYPE_CHECKING:
+    from textual.command import Provider
     from textual.events import Resize
     from textual.message import Message
 
@@ -32,9 +33,14 @@ class Palette(ContainedWidget, CommandPalette):
     Palette CommandList {{ min-width: {_LEAST}; }}
     """
 
-    def __init__(self) -> None:
-        """Make the palette, with a prompt that fits a narrow terminal."""
-        super().__init__(placeholder="an action, or part of its name")
+    def __init__(self, prompt: str, providers: list[type[Provider]] | None = None) -> None:
+        """Make a palette.
+
+        Args:
+            prompt: What may be typed, in words that fit a narrow terminal.
+            providers: What offers something to choose, by default what the app and the screen name.
+        """
+        super().__init__(providers, placeholder=prompt)
         self._width = 0
 
     def on_resize(self, event: Resize) -> None:
