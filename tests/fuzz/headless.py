@@ -1,20 +1,33 @@
-"""Every command without a screen, and what must hold whatever the logs hold."""
+"""Every command without a screen, and what must hold whatever the logs hold. A guard ends after its
+first look, and a replay is played without its screen.
+"""
 
 from __future__ import annotations
 
 import io
 import json
 import os
+import signal
 import unicodedata
-from contextlib import redirect_stderr, redirect_stdout
-from typing import TYPE_CHECKING, NamedTuple
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from threading import Timer
+from typing import TYPE_CHECKING, Any, NamedTuple
+from unittest.mock import patch
 from xml.etree import ElementTree
 from zipfile import ZipFile
 
 from verl_tui.cli import main
+from verl_tui.guard import watcher
+from verl_tui.monitor import Monitor
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from pathlib import Path
+    from threading import Event
+
+    from verl_tui.config import Config
+    from verl_tui.guard import Guard
+    from verl_tui.replay import Playback
 
 COMMANDS = (
     "check PATH", "check PATH -v --consequences", "check PATH --json", "check PATH --against RUN",
@@ -38,13 +51,24 @@ COMMANDS = (
     "get state PATH --run ODD", "get metrics RUN --metric ODD", "get log RUN --grep ODD[", "compare PATH --baseline ODD",
     "check PATH --best-by ODD", "export csv PATH -o ODD/x/y.csv", "report PATH -o OUT.ODD", "check --ODD", "ODD",
     "bundle RUN --yes --keep-names --lines 5 -o OUT.zip", "bundle ODD --list", "notify --show PATH --preset feishu",
+    "guard PATH --on hang --dry-run -- true", "guard RUN --on-best reward", "guard ODD", "guard PATH --on ODD",
+    "guard PATH --on-best ODD:max", "replay RUN", "replay PATH --paused", "replay RUN --from 7 --until 9", "replay ODD",
     "check PATH --config ODD", "config --config ODD", "guide --config ODD", "help ODD", "bundle PATH --run ODD --list",
 )  # fmt: skip
 """Words of command lines: PATH is a folder of runs, RUN one of them, OUT something to write, ODD
 what a terminal would obey.
 """
 _ODD = "\x1b]0;title\x07\x9b2J\u202eabc"
-_CODES = {"check": {0, 1, 2, 3, 64}, "doctor": {0, 1, 3}, "get": {0, 3, 64}, "export": {0, 3, 73}}
+_CODES = {
+    "check": {0, 1, 2, 3, 64},
+    "doctor": {0, 1, 3},
+    "get": {0, 3, 64},
+    "export": {0, 3, 73},
+    "guard": {0, 2, 3, 64},
+    "replay": {0, 3, 64},
+}
+_PATIENCE = 60.0
+"""Seconds after which a guard ends that finds nothing to look at."""
 _PLAIN_FILES = {".txt", ".md", ".html", ".svg", ".json", ".csv", ".prom"}
 
 
@@ -66,7 +90,7 @@ def asked(command: str, path: Path, run: Path, scratch: Path) -> Answer:
     words = [standing.get(word, word) for word in command.split()]
     words = [word.replace("OUT", str(scratch / "out")).replace("ODD", _ODD) for word in words]
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", newline="") for _ in range(2))
-    with redirect_stdout(out), redirect_stderr(err):
+    with redirect_stdout(out), redirect_stderr(err), _looking_once(), _playing_without_a_screen():
         code = main(words)
     texts = []
     for stream in (out, err):
@@ -75,6 +99,55 @@ def asked(command: str, path: Path, run: Path, scratch: Path) -> Answer:
     answer = Answer(code, *texts)
     _hold(command, answer, scratch)
     return answer
+
+
+@contextmanager
+def _looking_once() -> Iterator[None]:
+    """Have a guard end once it has looked at all that is there."""
+
+    def follow(
+        *orders: Any, stop: Event, looked: Callable[[Monitor, float], None], **more: Any
+    ) -> Guard:
+        def look(monitor: Monitor, now: float) -> None:
+            looked(monitor, now)
+            stop.set()
+
+        too_long = Timer(_PATIENCE, stop.set)
+        too_long.start()
+        try:
+            return watcher.follow(*orders, stop=stop, looked=look, **more)
+        finally:
+            too_long.cancel()
+
+    before = {
+        number: signal.getsignal(number)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    }
+    try:
+        with patch("verl_tui.guard.follow", follow):
+            yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _playing_without_a_screen() -> Iterator[None]:
+    """Have a replay go to its middle, to its end and back, and judge what it shows there."""
+
+    def play(playback: Playback, config: Config) -> int:
+        for share in (0.0, 0.5, 1.0, 0.3):
+            moment = playback.recording.at_share(share)
+            if playback.go(moment) or not share:
+                monitor = Monitor(config)
+            for news in playback.take():
+                monitor.apply(news, playback.now())
+            monitor.judge(playback.now())
+            print(*(playback.status(name).words(120) for name in monitor.runs), sep="\n")
+        return 0
+
+    with patch("verl_tui.tui.replay", play), patch("verl_tui.commands.replay.need_terminal"):
+        yield
 
 
 def _hold(command: str, answer: Answer, scratch: Path) -> None:
