@@ -19,13 +19,13 @@ from verl_tui.monitor import load
 from verl_tui.on_demand import worker
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from verl_tui.monitor import Monitor
 
 
-TESTS_A_SEARCH = 20
+TESTS_A_SEARCH = 40
 STEPS_WITHOUT_SAMPLES = 250
 _TESTS = count(1)
 
@@ -40,8 +40,11 @@ def colours(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Screens hear at once of what has been read for them."""
+    """Screens hear at once of what has been read for them, and no thread is left to be waited for
+    when all has been.
+    """
     monkeypatch.setattr(worker, "PAUSE", 0.0)
+    monkeypatch.setattr(worker, "IDLE", 0.0)
 
 
 @pytest.fixture(scope="session")
@@ -94,9 +97,9 @@ def apart(collapse: Monitor, monkeypatch: pytest.MonkeyPatch) -> Iterator[Monito
 
 
 @pytest.fixture(autouse=True)
-def somewhere(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+def somewhere(new_directory: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """Be in a directory of the test's own: screenshots and tables go to the current one."""
-    monkeypatch.chdir(tmp_path_factory.mktemp("here"))
+    monkeypatch.chdir(new_directory("here"))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 PAUSE = 0.05
 """Seconds between two notices."""
+IDLE = 10.0
+"""Seconds without anything to read after which the thread ends."""
 
 
 class Job(Protocol):
@@ -37,8 +39,21 @@ class Job(Protocol):
 JobT = TypeVar("JobT", bound=Job)
 
 
+class Wake(threading.Condition):
+    """Wakes a thread, which is started first where there is none."""
+
+    def __init__(self, start: Callable[[], object]) -> None:
+        super().__init__()
+        self._start = start
+
+    def notify(self, n: int = 1) -> None:
+        """Have the thread look for work."""
+        self._start()
+        super().notify(n)
+
+
 class Worker(Generic[JobT]):
-    """Jobs by key, and the thread that works on them, started with the first one."""
+    """Jobs by key, and the thread that works on them, which is there while there is work."""
 
     def __init__(self, notify: Callable[[], object], *, name: str, kept: int) -> None:
         """Prepare the worker.
@@ -51,7 +66,7 @@ class Worker(Generic[JobT]):
         self._notify = notify
         self._name = name
         self._kept = kept
-        self._wake = threading.Condition()
+        self._wake = Wake(self._start)
         self._jobs: OrderedDict[Hashable, JobT] = OrderedDict()
         """Jobs by key, the newest request last."""
         self._thread: threading.Thread | None = None
@@ -82,16 +97,15 @@ class Worker(Generic[JobT]):
         return job
 
     def _start(self) -> None:
-        """Start or wake the thread."""
-        if self._thread is None:
+        """Start the thread if there is none and there is work."""
+        if self._thread is None and not self._stopped and self._next() is not None:
             self._rests = False
             self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
             self._thread.start()
-        self._wake.notify()
 
     def _work(self) -> None:
-        due, news = 0.0, False
-        while not self._stopped:
+        due, news, working = 0.0, False, True
+        while working:
             job = self._next()
             urgent = False
             if job is not None:
@@ -100,16 +114,20 @@ class Worker(Generic[JobT]):
             if news and not urgent and time.monotonic() >= due:
                 due, news = time.monotonic() + PAUSE, False
                 self._notify()
-            self._wait(due if news else None)
-        self._rests = True
+            working = self._wait(due if news else None)
 
-    def _wait(self, due: float | None) -> None:
-        """Wait for work, but no longer than until the next notice."""
+    def _wait(self, due: float | None) -> bool:
+        """Wait for work, but no longer than until the next notice; return False where the thread is
+        to end.
+        """
         with self._wake:
             if not self._stopped and self._next() is None:
                 self._rests = due is None
-                self._wake.wait(None if due is None else max(0.001, due - time.monotonic()))
-            self._rests = False
+                self._wake.wait(IDLE if due is None else max(0.001, due - time.monotonic()))
+            self._rests = self._stopped or (due is None and self._next() is None)
+            if self._rests:
+                self._thread = None
+            return not self._rests
 
     def _next(self) -> Job | None:
         """Return the newest requested job that is not done."""

@@ -273,5 +273,5 @@ class LogReader(Worker[Log]):
             if log.cutoff != cutoff:
                 log.cutoff = cutoff
                 log.look()
-            self._start()
+            self._wake.notify()
         return log

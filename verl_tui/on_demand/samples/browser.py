@@ -40,14 +40,14 @@ class SampleBrowser(Worker[SamplePage]):
                 page = self._recall((id(samples), place), lambda: MemoryPage(place, self._wake))
                 if isinstance(page, MemoryPage):
                     page.show(samples.kept(place))
-            self._start()
+            self._wake.notify()
         return page
 
     def run_later(self, job: Job) -> None:
         """Add a job that runs when no page needs to be read."""
         with self._wake:
             self._later_jobs = [*(other for other in self._later_jobs if other.waits()), job]
-            self._start()
+            self._wake.notify()
 
     def _next(self) -> Job | None:
         """Return a page to read, or else a job for idle time."""
