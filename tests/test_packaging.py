@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -11,12 +12,19 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+import yaml
 
 pytestmark = pytest.mark.skipif(find_spec("hatchling") is None, reason="hatchling is not installed")
 
 ROOT = Path(__file__).parents[1]
 PAGES = tuple(f"{folder}/README.md" for folder in ("commands", "health", "runs", "sources", "tui"))
 DATA = ("health/guide.toml", "py.typed", *PAGES)
+
+
+def test_the_pythons_that_are_tested_are_those_that_are_declared() -> None:
+    tested = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())
+    declared = re.findall(r"Python :: (3\.\d+)", (ROOT / "pyproject.toml").read_text())
+    assert tested["jobs"]["run"]["strategy"]["matrix"]["python"] == declared
 
 
 def run(*words: object, **environment: str) -> str:
