@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import signal
+from itertools import count
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import settings
 
 if TYPE_CHECKING:
-    import pytest
+    from collections.abc import Callable
+    from pathlib import Path
 
 # Modules and tests are not garbage: looking through them again and again costs a tenth of the
 # collection.
@@ -25,8 +29,9 @@ os.environ["VERL_TUI_STRICT"] = "1"
 
 # How long an example takes says how busy the machine is, not whether the code is right. And a build
 # must not fail by chance: there the same examples are tried each time, and not too many; elsewhere
-# new ones. Where it is only of interest which lines run, few are enough.
-settings.register_profile("here", deadline=None, max_examples=50)
+# new ones, which add up from call to call. Where it is only of interest which lines run, few are
+# enough.
+settings.register_profile("here", deadline=None, max_examples=25)
 settings.register_profile("ci", deadline=None, derandomize=True, max_examples=15)
 settings.register_profile("few", deadline=None, derandomize=True, max_examples=3)
 settings.register_profile(
@@ -37,6 +42,29 @@ settings.load_profile("ci" if os.environ.get("CI") else "here")
 
 _LONG = ("pictures", "browser", "prometheus")
 """Marks of tests that may take half a minute, and would leave the other workers idle at the end."""
+
+
+@pytest.fixture(scope="session")
+def new_directory(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Makes a directory of a name, numbered in turn.
+
+    pytest looks through all directories that there are for a free number, and writes a link: that
+    takes longer with each, in the end a thirtieth of the time of all tests.
+    """
+    base, numbers = tmp_path_factory.getbasetemp(), count()
+
+    def make(name: str) -> Path:
+        directory = base / f"{name}-{next(numbers)}"
+        directory.mkdir(mode=0o700)
+        return directory
+
+    return make
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, new_directory: Callable[[str], Path]) -> Path:
+    """A directory of the test's own."""
+    return new_directory(re.sub(r"\W", "_", request.node.name)[:24])
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -23,6 +23,7 @@ from verl_tui.commands import check, config, demo, exports, guide, watch
 from verl_tui.commands.arguments import DEFAULT, CommandError
 from verl_tui.commands.exports import csv, prometheus
 from verl_tui.config import Config
+from verl_tui.demo import Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -326,7 +327,14 @@ def test_interrupting_exits_130(
     assert main([str(log(0.02))]) == 130
 
 
-def test_the_demo_is_watched_while_it_is_written_and_then_goes(watched: Watch) -> None:
+@pytest.fixture
+def brief(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a demo begin with few steps: two hundred take longer than all else about it."""
+    prepare = Simulation.prepare
+    monkeypatch.setattr(Simulation, "prepare", lambda simulation: prepare(simulation, 5))
+
+
+def test_the_demo_is_watched_while_it_is_written_and_then_goes(watched: Watch, brief: None) -> None:
     assert main(["demo", "--pace", "0.001"]) == 0
     ((specs, _, _),) = watched
     assert len(specs) == 1
@@ -335,7 +343,7 @@ def test_the_demo_is_watched_while_it_is_written_and_then_goes(watched: Watch) -
 
 
 def test_a_demo_in_a_directory_of_ones_own_stays(
-    watched: Watch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    watched: Watch, brief: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     home = tmp_path / "demo[1]"
     assert main(["demo", "--dir", str(home)]) == 0
@@ -349,7 +357,7 @@ def test_a_demo_in_a_directory_of_ones_own_stays(
 
 
 def test_a_headless_demo_writes_until_it_is_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    brief: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("verl_tui.demo.Simulation.run", lambda self, stop, pace_s: self.advance())
     monkeypatch.setattr("signal.signal", lambda *_: None)

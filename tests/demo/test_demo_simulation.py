@@ -55,7 +55,9 @@ def clock() -> Clock:
     return Clock()
 
 
-def test_history_leaves_the_cliff_ahead(tmp_path: Path, clock: Clock) -> None:
+def test_history_leaves_the_cliff_ahead_which_comes_within_half_a_minute(
+    tmp_path: Path, clock: Clock
+) -> None:
     simulation = Simulation(tmp_path, 7, clock)
     simulation.prepare()
     assert grpo_steps(tmp_path) == list(range(121))
@@ -65,6 +67,11 @@ def test_history_leaves_the_cliff_ahead(tmp_path: Path, clock: Clock) -> None:
         == curves.COLLAPSE_STEP - SUSPENSE * curves.COLLAPSE_INTERVAL
     )
     assert not simulation.finished
+    for _ in range(SUSPENSE):
+        clock.time += 1
+        simulation.advance()
+    assert 20 <= SUSPENSE <= 30
+    assert steps(tmp_path, "run_ppo_collapse")[-1] == curves.COLLAPSE_STEP
 
 
 def test_advance_writes_one_step_of_each_run(tmp_path: Path, clock: Clock) -> None:
@@ -80,16 +87,6 @@ def test_advance_writes_one_step_of_each_run(tmp_path: Path, clock: Clock) -> No
 def test_advance_starts_what_was_not_prepared(tmp_path: Path, clock: Clock) -> None:
     assert Simulation(tmp_path, 7, clock).advance()
     assert grpo_steps(tmp_path) == [0, 1]
-
-
-def test_the_cliff_comes_within_half_a_minute(tmp_path: Path, clock: Clock) -> None:
-    simulation = Simulation(tmp_path, 7, clock)
-    simulation.prepare()
-    for _ in range(SUSPENSE):
-        clock.time += 1
-        simulation.advance()
-    assert 20 <= SUSPENSE <= 30
-    assert steps(tmp_path, "run_ppo_collapse")[-1] == curves.COLLAPSE_STEP
 
 
 def test_history_and_live_steps_are_the_same_bytes(tmp_path: Path) -> None:
@@ -128,10 +125,14 @@ def test_everything_at_once_ends_with_the_markers(tmp_path: Path, clock: Clock) 
 
 def test_run_ends_by_itself(tmp_path: Path, clock: Clock) -> None:
     simulation = Simulation(tmp_path, 7, clock)
-    simulation.prepare(curves.GRPO_STEPS - 2)
+    for run, total in zip(simulation.runs, (10, 12, 14), strict=True):
+        run.total = total
+    simulation.prepare(9)
     simulation.run(threading.Event(), pace_s=0)
     assert simulation.finished
-    assert steps(tmp_path, "run_ppo_collapse")[-1] == curves.COLLAPSE_STEPS
+    assert grpo_steps(tmp_path)[-1] == 10
+    assert steps(tmp_path, "run_ppo_tutorial")[-1] == 12
+    assert steps(tmp_path, "run_ppo_collapse")[-1] == 14 * curves.COLLAPSE_INTERVAL
 
 
 def test_run_stops_when_told(tmp_path: Path, clock: Clock) -> None:

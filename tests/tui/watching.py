@@ -172,8 +172,7 @@ async def press(pilot: Pilot[Any], *keys: str) -> None:
                 pilot.app.post_message(Paste(word))
                 await settle(pilot)
         else:
-            await pilot.press(*together)
-    await settle(pilot)
+            await pilot.press(*together)  # which waits for what each brings about
 
 
 async def settle(pilot: Pilot[Any]) -> None:
