@@ -140,6 +140,11 @@ class ReadingThreads:
         return feed
 
     def _feed(self) -> Feed:
+        """Make what reads; import that, and what judges what is read, here: the screen's loop would
+        stand still meanwhile.
+        """
+        with suppress(ImportError):  # whoever judges says so
+            import verl_tui.health.judging  # noqa: F401
         from verl_tui.sources.feed import Feed
 
         return Feed(
