@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import pyte
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 COMMAND = shutil.which("verl-tui", path=os.path.dirname(sys.executable)) or ""  # noqa: PTH120
@@ -33,6 +34,7 @@ class Pty:
         module: bool = False,
         errors: Path | None = None,
         folder: Path | None = None,
+        prepare: Callable[[], object] = lambda: None,
         **environment: str,
     ) -> None:
         self.pid, self.fd = pty.fork()
@@ -43,6 +45,7 @@ class Pty:
             os.environ.update({"TERM": "xterm-256color", "COLORTERM": "truecolor", **environment})
             if folder is not None:
                 os.chdir(folder)
+            prepare()
             if errors is not None:
                 os.dup2(os.open(errors, os.O_CREAT | os.O_WRONLY), 2)
             command = [COMMAND] if COMMAND and not module else [sys.executable, "-m", "verl_tui"]

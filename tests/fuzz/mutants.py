@@ -158,7 +158,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--under", nargs="+", required=True, help="folders of code")
+    parser.add_argument("--under", nargs="+", required=True, help="folders of code, or files")
     parser.add_argument("--tests", nargs="+", required=True, help="folders of tests")
     parser.add_argument("--count", type=int, default=40)
     parser.add_argument("--seed", type=int, default=0)
@@ -168,7 +168,9 @@ def main() -> int:
         root = Path(directory) / "copy"
         shutil.copytree(ROOT, root, ignore=shutil.ignore_patterns(".git", "__pycache__", ".*cache"))
         if args.covered is None:
-            words = [*(f"--cov={one}" for one in args.under), "--cov-context=test", "--cov-report="]
+            folders = {one.rpartition("/")[0] if one.endswith(".py") else one for one in args.under}
+            words = [*(f"--cov={one}" for one in folders), "--cov-context=test", "--cov-report="]
+            words += ["-n", "1"]  # without a worker pytest-cov 7.1 does not note which test it is
             pytest(root, [*words, *args.tests])
         _try(Copy(root, args.covered or root / ".coverage"), args)
     return 0
@@ -179,7 +181,7 @@ def _try(copy: Copy, args: argparse.Namespace) -> None:
     paths = sorted(
         path.relative_to(copy.root)
         for top in args.under
-        for path in (copy.root / top).rglob("*.py")
+        for path in ((copy.root / top,) if top.endswith(".py") else (copy.root / top).rglob("*.py"))
     )
     known = [one for path in paths for one in mutants(path, (copy.root / path).read_bytes())]
     began, survived = time.monotonic(), 0

@@ -1,5 +1,5 @@
-"""Open the installed app on a real pty in odd surroundings: environments, clocks, disks, sizes, and
-things in the place of a followed log; say what does not go on.
+"""Open the installed app on a real pty in odd surroundings: environments, clocks, disks, limits,
+sizes, rights, and things in the place of a followed log; say what does not go on.
 
     python tests/fuzz/surroundings.py                 all
     python tests/fuzz/surroundings.py fifo dumb       some, by name
@@ -9,7 +9,9 @@ It must show the run, follow it, end with success and leave the terminal as it w
 
 from __future__ import annotations
 
+import ctypes
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -29,6 +31,8 @@ sys.path[:0] = [str(HERE.parents[2]), str(HERE.parents[1])]
 
 _STEP = "step:{} - critic/score/mean:0.5 - actor/ppo_kl:0.01 - timing_s/step:3.0\n"
 _FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"
+_NEW_USERS, _DROP = 0x10000000, 24
+"""CLONE_NEWUSER and PR_CAPBSET_DROP."""
 _SIZES = ((0, 0), (80, 24), (0, 5), (5, 0), (1, 1), (1000, 3), (120, 40))
 
 
@@ -36,10 +40,11 @@ def _steps(first: int, last: int) -> str:
     return "".join(_STEP.format(step) for step in range(first, last + 1))
 
 
-def _opened(folder: Path, **environment: str) -> Pty:
+def _opened(folder: Path, prepare: Callable[[], object] = lambda: None, **environment: str) -> Pty:
     from real_terminal import Pty
 
-    terminal = Pty(folder / "logs", folder=folder, **{"VERL_TUI_STATE": "", **environment})
+    environment = {"VERL_TUI_STATE": "", **environment}
+    terminal = Pty(folder / "logs", folder=folder, prepare=prepare, **environment)
     terminal.until("step 30")
     return terminal
 
@@ -51,8 +56,8 @@ def _grow(folder: Path, terminal: Pty, step: int) -> None:
     terminal.until(f"step {step}")
 
 
-def _in(folder: Path, **environment: str) -> Pty:
-    terminal = _opened(folder, **environment)
+def _in(folder: Path, prepare: Callable[[], object] = lambda: None, **environment: str) -> Pty:
+    terminal = _opened(folder, prepare, **environment)
     _grow(folder, terminal, 77)
     return terminal
 
@@ -126,6 +131,46 @@ def _long_name(folder: Path) -> Pty:
     return _in(folder)
 
 
+def _at_most(what: int, number: int) -> None:
+    resource.setrlimit(what, (number, number))
+
+
+def _full(folder: Path) -> Pty:
+    """No byte can be written, as on a full disk: a picture is not, which is said."""
+    terminal = _opened(folder, partial(_at_most, resource.RLIMIT_FSIZE, 0), VERL_TUI_STATE="state")
+    terminal.press(b"\x13")  # ctrl+s
+    terminal.until("cannot write to")
+    _grow(folder, terminal, 77)
+    return terminal
+
+
+def _without_notices() -> None:
+    """Have the file system tell this process of no change, in a name space of its own."""
+    user = os.geteuid()
+    assert ctypes.CDLL(None).unshare(_NEW_USERS) == 0, "this needs user name spaces"
+    Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
+    Path("/proc/sys/user/max_inotify_instances").write_text("0")
+
+
+def _ordinary() -> None:
+    """Have permissions hold for root, too: drop CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH."""
+    for right in (1, 2):
+        ctypes.CDLL(None).prctl(_DROP, right, 0, 0, 0)
+
+
+def _forbidden(folder: Path) -> Pty:
+    terminal = _opened(folder, _ordinary)
+    for step, path in enumerate(("logs/run/train.log", "logs/run", "logs"), 77):
+        usual = (folder / path).stat().st_mode
+        with (folder / "logs/run/train.log").open("a") as file:
+            (folder / path).chmod(0)
+            file.write(_STEP.format(step))
+        terminal.until("permission denied")
+        (folder / path).chmod(usual)
+        terminal.until(f"step {step}", "1 source ok")
+    return terminal
+
+
 def _socket(path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as bound:
         bound.bind(str(path))
@@ -140,6 +185,8 @@ CASES: Mapping[str, Callable[[Path], Pty]] = {
     "fifo": partial(_replaced, os.mkfifo), "directory": partial(_replaced, Path.mkdir), "socket": partial(_replaced, _socket),
     "device": partial(_replaced, lambda log: log.symlink_to("/dev/zero")),
     "memory": partial(_replaced, lambda log: log.symlink_to("/proc/self/mem")),
+    "full": _full, "forbidden": _forbidden, "notices": partial(_in, prepare=_without_notices),
+    "descriptors": partial(_in, prepare=partial(_at_most, resource.RLIMIT_NOFILE, 16)),
     "loop": partial(_replaced, lambda log: log.symlink_to(log.name)),
 }  # fmt: skip
 
