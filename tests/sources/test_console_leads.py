@@ -13,7 +13,7 @@ from log_reading import drain, feed_in_pieces, read_run, values
 from verl_tui.records import MetricRows
 from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.formats.console import decoder as console
-from verl_tui.sources.formats.console.collected import CollectedDecoder
+from verl_tui.sources.formats.console.collected import CollectedDecoder, printed_line
 from verl_tui.sources.formats.console.leads import LeadReader
 from verl_tui.sources.source import FileSource
 from verl_tui.times import parse_time
@@ -271,6 +271,31 @@ def test_a_line_that_is_no_utf_8_is_read_as_journald_writes_it(tmp_path: Path) -
     entries = [{"MESSAGE": "begins"}, {"MESSAGE": list(b"\xff step:1 - a/b:1.5 - a/c:2.5")}]
     path.write_bytes(b"".join(orjson.dumps(one) + b"\n" for one in entries))
     assert values(read_run(path), "a/b") == {1: 1.5}
+
+
+@pytest.mark.parametrize("message", [[72, 256], [72, -1], [72, 2.5], [72, None], 7, {}])
+def test_what_is_no_line_is_counted(message: object, tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    entries = [{"MESSAGE": VERL[0]}, {"MESSAGE": message}, *({"MESSAGE": one} for one in VERL[1:])]
+    path.write_bytes(b"".join(orjson.dumps(one) + b"\n" for one in entries))
+    run = read_run(path)
+    assert run.sources[str(path)].status.unreadable == 1
+    assert values(run, "critic/score/mean") == {1: 0.5, 2: 0.75}
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        (b'{"log":"step:1\\n","stream":"stdout","time":"2026-11-20T10:00:00Z"}\n', b"step:1\n"),
+        (b'{"log":"step:1\\n","stream":"stdout"}\n', None),
+        (b'{"time":"2026-11-20T10:00:00Z"}\n', None),
+        (b"step:1\n", None),
+    ],
+)
+def test_the_log_shows_what_was_printed_of_a_line_that_a_collector_timed(
+    line: bytes, shown: bytes | None
+) -> None:
+    assert printed_line(line) == (line if shown is None else shown)
 
 
 def test_an_object_that_holds_several_lines(tmp_path: Path) -> None:
