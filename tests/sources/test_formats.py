@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from log_reading import drain, feed_in_pieces, read_run, values
+from log_reading import drain, feed_in_pieces, own_keys, read_run, values
 
 from verl_tui.records import EventKind, Restart, Sample, Unreadable
 from verl_tui.runs.time.step_clocks import clocks
@@ -125,6 +125,25 @@ def test_a_scope_that_is_no_text_costs_nothing(scope):
     assert [(row.step, dict(zip(row.keys, row.values, strict=True))["loss"]) for row in rows] == [
         (3, 2.0)
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("metrics.jsonl", '{"step": 1, "data": {"a/b": "0.5", "c/d": "1e-3", "e/f": "text"}}'),
+        ("log.jsonl", '{"step": 1, "time": 1.7e9, "metrics": {"a/b": 0.5, "c": {"d": 0.001}}}'),
+        ("log.jsonl", '{"step": 1, "scalars": {"a": {"b": 0.5}, "c/d": 0.001, "time": 3.5}}'),
+    ],
+)
+def test_numbers_as_texts_and_metrics_in_a_field_of_their_own(
+    tmp_path: Path, name: str, line: str
+) -> None:
+    path = tmp_path / name
+    path.write_text(f"{line}\n")
+    run = read_run(path)
+    assert values(run, "a/b") == {1: 0.5}
+    assert values(run, "c/d") == {1: 0.001}
+    assert own_keys(run) == {"a/b", "c/d"}
 
 
 def test_tutorial_records():

@@ -5,6 +5,7 @@ v0.6 and later).
 from __future__ import annotations
 
 import struct
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.sources.fields.jsonl import Flaw, JsonDecoder, first_object, flatten, integer
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 name = "verl file logger"
 rank = 6
 anchor = True
+
+_LONGEST_NUMBER = 40
 
 
 def matches(path: Path, head: bytes) -> bool:
@@ -53,7 +56,7 @@ class FileLoggerDecoder(JsonDecoder):
         known, values = self._schemas.get(keys), _numbers(data)
         if known is not None and values is not None:
             return (MetricRow(step, known, values),)
-        parts = split(flatten(data))
+        parts = split({key: _unquoted(value) for key, value in flatten(data).items()})
         kept = {safe(key): value for key, value in parts.numbers().items()}
         if len(kept) == len(data) == len(parts.rest):
             self._schemas[keys] = tuple(kept)
@@ -62,6 +65,14 @@ class FileLoggerDecoder(JsonDecoder):
             *histograms(parts.found, step),
             *parts.flaws,
         )
+
+
+def _unquoted(value: object) -> object:
+    """Return a number that was written as a text, anything else as it is."""
+    if isinstance(value, str) and len(value) <= _LONGEST_NUMBER:
+        with suppress(ValueError):
+            return float(value)
+    return value
 
 
 def _numbers(data: dict[str, Any]) -> array[float] | None:

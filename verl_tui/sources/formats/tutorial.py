@@ -55,6 +55,8 @@ _ABOUT = frozenset(
     }
 )
 """Fields that state place and time of a record: they are no metrics."""
+_HOLDERS = ("metrics", "scalars", "values", "logs", "log")
+"""Fields that hold the metrics of a record, and say nothing of them by their name."""
 _LOG_TEXT = pattern(rb"\b(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL)\b")
 _FIRST_LINES = 8
 """Lines of a file of which one has to be a record: loggers begin with text of their own."""
@@ -80,7 +82,7 @@ def _first_records(head: bytes) -> Iterator[dict[str, Any]]:
 
 def _measures(record: dict[str, Any]) -> bool:
     """Return True if a record has a step or epoch and a metric, or a metric of trainings only."""
-    flat = flatten(record)
+    flat = flatten(_opened(record))
     fields = step_fields(flat)
     step = (
         stated_step(flat, fields)[0] if all(_small(flat[name]) for name in fields.steps) else None
@@ -188,7 +190,7 @@ class TutorialDecoder(JsonDecoder):
 
     def _read(self, record: dict[str, Any]) -> Iterator[MetricRow | Record | Flaw]:
         scope = _scope(record)
-        flat = flatten(record)
+        flat = flatten(_opened(record))
         fields, about, named = self._schema(flat)
         of = worker(flat) if named else None
         gpus = devices(flat, of)
@@ -259,6 +261,14 @@ class TutorialDecoder(JsonDecoder):
             if len(self._schemas) < _MOST_SCHEMAS:
                 self._schemas[names] = known
         return known
+
+
+def _opened(record: dict[str, Any]) -> dict[str, Any]:
+    """Return a record with its metrics beside what it says of them."""
+    holder = next((one for one in _HOLDERS if isinstance(record.get(one), dict)), None)
+    if holder is None:
+        return record
+    return {**record[holder], **{key: value for key, value in record.items() if key != holder}}
 
 
 def _samples(scope: str, record: dict[str, Any], step: int) -> Iterator[Record]:
