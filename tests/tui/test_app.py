@@ -99,7 +99,7 @@ def reading() -> list[Thread]:
 async def test_q_quits_with_success(demo: Monitor) -> None:
     app = showing(demo)
     async with app.run_test() as pilot:
-        await pilot.press("q")
+        await press(pilot, "q")
     assert app.return_code == 0
     assert app.return_value == 0
 
