@@ -273,6 +273,18 @@ def test_a_line_that_is_no_utf_8_is_read_as_journald_writes_it(tmp_path: Path) -
     assert values(read_run(path), "a/b") == {1: 1.5}
 
 
+@pytest.mark.parametrize(("cut", "steps"), [(1, {1: 0.5, 2: 0.75}), (40, {1: 0.5})])
+def test_the_last_object_is_read_without_an_end_of_its_line_and_not_in_part(
+    cut: int, steps: dict[int, float], tmp_path: Path
+) -> None:
+    path = tmp_path / "train.log"
+    last = next(at for at, line in enumerate(VERL) if "step:2 " in line)
+    path.write_text(kept(VERL[: last + 1], COLLECTED["Docker"])[:-cut])
+    run = read_run(path)
+    assert values(run, "critic/score/mean") == steps
+    assert run.sources[str(path)].status.unreadable == 0
+
+
 @pytest.mark.parametrize("message", [[72, 256], [72, -1], [72, 2.5], [72, None], 7, {}])
 def test_what_is_no_line_is_counted(message: object, tmp_path: Path) -> None:
     path = tmp_path / "train.log"
