@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.one_row import one_row
+from verl_tui.rendering.session.source_status import looking
 from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.printable import middle
 from verl_tui.text import one_line
@@ -49,7 +50,7 @@ def _no_run(view: View, room: int, *, alone: bool) -> Piece:
     if alone and view.monitor.sentences:
         sentence = one_line("; ".join(view.monitor.sentences), 400)
         return middle(sentence, max(8, room), ascii_only=view.ascii_only), "warning"
-    return "looking for logs …" if view.loading else "no run yet", "dim"
+    return looking(view) if view.loading else "no run yet", "dim"
 
 
 def _troubles(view: View, width: int) -> Iterator[Piece]:

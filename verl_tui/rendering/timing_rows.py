@@ -187,7 +187,7 @@ def _lines(found: Breakdown, signs: str) -> Iterator[_PartRow]:
         seconds = sum(part.seconds for part in small)
         names = ", ".join(map(_name, small))
         yield _PartRow(" ", f"{len(small)} more", seconds, seconds / whole, None, names, "dim")
-    if found.key and not found.overlaps:
+    if found.key and found.parts and not found.overlaps:
         rest = max(0.0, found.rest)
         yield _PartRow(" ", "unaccounted", rest, rest / whole, None, "no timer", "dim")
 

@@ -50,7 +50,11 @@ def test_without_a_run_what_was_looked_for() -> None:
         "no run yet\nx: gone\ny: nothing matches yet\n"
         "a run appears here as soon as it writes a log; ? for help, q to quit"
     )
-    assert nothing_yet(view_of(None, loading=True)).startswith("looking for logs")
+    view = view_of(None, loading=True)
+    assert nothing_yet(view).startswith("looking for logs")
+    found = cast("Any", view.monitor)
+    found.runs, found.loaded = {"a": run_of(LOG)}, lambda: 0.548
+    assert nothing_yet(view).startswith("reading logs, 54%")
 
 
 def test_without_a_step_what_each_source_has_brought() -> None:

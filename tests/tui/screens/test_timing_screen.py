@@ -98,6 +98,12 @@ def test_table() -> None:
     ]
 
 
+def test_without_timed_parts_nothing_is_called_unaccounted() -> None:
+    shown = texts(view_of(timed({"timing_s/step": [10.0] * 9})), 110)
+    assert any("times no parts of a step" in line for line in shown)
+    assert not any("unaccounted" in line for line in shown)
+
+
 def test_progress_with_the_pace_of_each_kind_and_the_end() -> None:
     shown = texts(view_of(validating()), 110)
     start = shown.index("progress")

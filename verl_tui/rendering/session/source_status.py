@@ -33,7 +33,7 @@ def nothing_yet(view: View) -> str:
     if run is None:
         sentences = [one_line(sentence, 400) for sentence in monitor.sentences]
         if view.loading:
-            return "\n".join(["looking for logs …", *sentences])
+            return "\n".join([looking(view), *sentences])
         return "\n".join(["no run yet", *sentences, _COMES.format_map(view.keys)])
     statuses = _relevant(run)
     now = shown_state(view, run)
@@ -44,6 +44,13 @@ def nothing_yet(view: View) -> str:
         more = counted(len(statuses) - _MOST_SOURCES, "more source")
         lines.append(f"and {more} ({view.keys['sources']})")
     return "\n".join(lines)
+
+
+def looking(view: View) -> str:
+    """Say how far the search for logs is while there is no run to show."""
+    if not view.monitor.runs:
+        return "looking for logs …"
+    return f"reading logs, {int(view.monitor.loaded() * 100)}%"
 
 
 def _why_no_chart(run: Run, now: State | Unread) -> str:
