@@ -121,10 +121,13 @@ class Worker(Generic[JobT]):
         to end.
         """
         with self._wake:
+            asked = True
             if not self._stopped and self._next() is None:
                 self._rests = due is None
-                self._wake.wait(IDLE if due is None else max(0.001, due - time.monotonic()))
-            self._rests = self._stopped or (due is None and self._next() is None)
+                pause = IDLE if due is None else max(0.001, due - time.monotonic())
+                asked = self._wake.wait(pause)
+            work = asked or due is not None or self._next() is not None
+            self._rests = self._stopped or not work
             if self._rests:
                 self._thread = None
             return not self._rests
