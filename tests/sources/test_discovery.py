@@ -133,6 +133,17 @@ def test_settings_and_dumps_beside_a_file_named_by_the_user(tree):
     assert found(top / "train.log") == {top.name: ["config.yaml", "dumps", "train.log"]}
 
 
+def test_dumps_beside_two_logs_may_be_of_either(tree):
+    files = {"config_DOT_yaml": "a: 1", "dumps__3_DOT_jsonl": SAMPLE}
+    top = tree(train_DOT_log=CONSOLE, other_DOT_log=CONSOLE, **files)
+    assert found(top / "train.log") == {top.name: ["config.yaml", "train.log"]}
+
+
+def test_a_log_that_the_user_names_is_read_and_not_the_one_beside_it(tree):
+    top = tree(job_DOT_log=CONSOLE, job_DOT_out=METRICS)
+    assert found(top / "job.log") == {"job": ["job.log"]}
+
+
 def test_dumps_alone_are_a_run(tree):
     top = tree(
         rollouts__3_DOT_jsonl=SAMPLE, rollouts__4_DOT_jsonl="", rollouts__notes_DOT_txt="nothing"
