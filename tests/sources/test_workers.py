@@ -149,6 +149,21 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.fixture(scope="module")
+def single(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One run that is just large enough for workers, of the same lines."""
+    path = tmp_path_factory.mktemp("single") / "train.jsonl"
+    numbers = json.dumps({f"other/metric_{at}": at / 7 for at in range(100)})
+    note = "x" * 200_000
+    with path.open("w") as file:
+        for step in range(2000):
+            numbered = step % 13 or step > 1900
+            data = numbers if numbered else f'{{"actor/ppo_kl": 0.05, "note": "{note}"}}'
+            file.write(f'{{"step": {step}, "data": {data}}}\n')
+    assert path.stat().st_size > LEAST + 2**20
+    return path
+
+
 def checked(root: Path, workers: int | None) -> str:
     monitor = load([str(root)], Config(workers=workers), NOW)
     return json.dumps(report(monitor, NOW)) + repr(monitor.verdicts)
@@ -220,6 +235,31 @@ def test_a_worker_that_is_killed_costs_nothing(large: Path, tmp_path: Path) -> N
         assert batches(2, kill=True) == batches(0, kill=False)
     assert len(killed) == 2
     assert out.read_text().count("read without a worker") == 2
+
+
+def read_singly(path: Path, workers: int, *, kill: bool = False) -> list[str]:
+    """Return the rows of a file; kill the first worker meanwhile, if that is wanted."""
+    feed, before, found = Feed([str(path)], workers=workers), children(os.getpid()), []
+    feed.scan()
+    for at, batch in enumerate(feed.read()):
+        if kill and at == 2:
+            os.kill(min(children(os.getpid()) - before), signal.SIGKILL)
+        found += flat(batch.records)
+    assert children(os.getpid()) == before, "none is left"
+    return sorted(found)
+
+
+@linux
+def test_a_single_file_is_read_by_several_workers(single: Path, tmp_path: Path) -> None:
+    usual, killed = tmp_path / "usual.log", tmp_path / "killed.log"
+    alone = read_singly(single, 0)
+    with debug_log.recording(usual, Mask({})):
+        assert read_singly(single, 2) == alone
+    assert "started=2 stretched=1" in usual.read_text()
+    assert "stretch read" not in usual.read_text()
+    with debug_log.recording(killed, Mask({})):
+        assert read_singly(single, 2, kill=True) == alone
+    assert "stretch read without a worker" in killed.read_text()
 
 
 _STUCK = """

@@ -11,13 +11,15 @@ from verl_tui.sources.fields.sample_figures import SampleFigures
 from verl_tui.sources.files.compressed import CompressedTail, plain
 from verl_tui.sources.files.rotated import RotatedTail
 from verl_tui.sources.files.tail import CHUNK, NEWEST, NewestTail, Tail
+from verl_tui.sources.formats.lines import LineReader
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from verl_tui.sources.files.tail import Chunk
     from verl_tui.sources.formats.format import Format
+    from verl_tui.sources.formats.lines import Placed
 
 _ROTATED = {".log", ".jsonl", ".out", ".err", ".txt", ""}
 """Suffixes of files that are rotated."""
@@ -96,18 +98,55 @@ class FileSource:
 
     def read(self) -> tuple[tuple[Record, ...], bool]:
         """Return the records of the next bytes, and whether more wait."""
+        return self._read(self._next)
+
+    def read_until(self, stop: int) -> tuple[tuple[Record, ...], bool]:
+        """Return the records of the next bytes, of those before a place, and whether more wait."""
+        return self._read(lambda: self._tail.read(min(self._chunk, stop - self._tail.offset)))
+
+    @property
+    def offset(self) -> int:
+        """Bytes read so far."""
+        return self._tail.offset
+
+    @property
+    def is_single(self) -> bool:
+        """True if it is read from one file as it is: neither compressed nor with older parts."""
+        tail = self._tail
+        return tail.is_alone if isinstance(tail, RotatedTail) else type(tail) is Tail
+
+    def pass_over(self, stop: int, last: bytes, later: LineReader) -> Placed | None:
+        """Go on behind lines that were read apart, as if they had been read here.
+
+        Args:
+            stop: The place behind them.
+            last: Their last bytes.
+            later: What has read them, from the place on that has been reached here.
+
+        Returns:
+            What puts their records in place, which are then to be `counted`; None where they have
+            to be read here.
+        """
+        tail, reader = self._tail, self._reader
+        if not isinstance(reader, LineReader) or not isinstance(tail, Tail | RotatedTail):
+            return None
+        if not reader.goes_on_with(later) or not tail.pass_over(stop, last):
+            return None
+        return reader.go_on_with(later)
+
+    def _read(self, ask: Callable[[], Chunk]) -> tuple[tuple[Record, ...], bool]:
         try:
-            chunk = self._next()
+            chunk = ask()
         except OSError as error:
             self._problem = os.strerror(error.errno).lower() if error.errno else str(error)
             return (), False
         self._problem = self._lost = chunk.lost or self._lost
         again = self._reader.restart(chunk.restarted) if chunk.restarted is not None else ()
-        return self._counted((*again, *self._reader.feed(chunk.data))), chunk.more
+        return self.counted((*again, *self._reader.feed(chunk.data))), chunk.more
 
     def finish(self) -> tuple[Record, ...]:
         """Return what only waits for its end."""
-        return self._counted(self._reader.finish())
+        return self.counted(self._reader.finish())
 
     def status(self) -> SourceStatus:
         """Return how the source is doing."""
@@ -135,7 +174,10 @@ class FileSource:
         """Read the next bytes; raise OSError where that cannot be done."""
         return self._tail.read(self._chunk)
 
-    def _counted(self, records: Sequence[Record]) -> tuple[Record, ...]:
+    def counted(self, records: Iterable[Record]) -> tuple[Record, ...]:
+        """Count records that were read; return them with the figures of their samples, and without
+        those lines that are only counted.
+        """
         kept = []
         for record in records:
             if isinstance(record, Unreadable):

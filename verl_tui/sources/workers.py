@@ -1,42 +1,36 @@
-"""Reads large logs on all cores: in worker processes, which sources travel to and come home from.
+"""Reads large logs on all cores: in workers, which sources travel to and come home from.
 
 A source (its place in a file, its decoder, and what both remember) that has much to read is sent to
 a worker before it begins, and read there to the present end of its file. It gives the same records
 in the same turns as if it were read here, and in the end comes back itself: the file is followed
 from there as if the source had never been away.
 
-- A worker is as far ahead as its pipe holds: a screen that is slow to take records in slows the
-  reading down, and memory stays small.
+- A file that is more than a worker's share, and can be cut, is read by several of them, in
+  stretches (`verl_tui.sources.stretches`).
 - A worker that dies, or a source that cannot travel, costs time and nothing else: the source as it
   was before it left passes over the turns that have been taken, and goes on here.
-- A worker is a program of its own that knows nothing of a screen. It stands behind other programs,
-  outside the terminal's group, so that Ctrl+C does not reach it, and ends with its pipe, whatever
-  ended the app.
 """
 
 from __future__ import annotations
 
-import os
-import pickle
-import sys
-from collections import deque
-from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import IO, TYPE_CHECKING, NamedTuple, cast
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui import debug_log
 from verl_tui.sources.files.compressed import plain
 from verl_tui.sources.host.cores import usable_cores
-from verl_tui.sources.packing import packed, unpacked
+from verl_tui.sources.packing import packed
 from verl_tui.sources.source import FileSource
-from verl_tui.text import one_line
+from verl_tui.sources.stretches import StretchedSource, StretchReader, cuts_of
+from verl_tui.sources.worker_process import Failure, Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from verl_tui.records import Record, SourceStatus
-    from verl_tui.sources.source import Source
     from verl_tui.sources.source_reader import SourceReader
+    from verl_tui.sources.stretches import Cuts
 
 LEAST = 32 * 2**20
 """Bytes of all sources together from which on workers read them."""
@@ -50,20 +44,6 @@ _PACKED = 8
 """Bytes of a log in one byte of a compressed one: heuristic."""
 _MOST = 8
 """Workers where the user has set no number: one thread has to take in what they read."""
-_PIPE = 2**20
-"""Bytes that a worker may be ahead, where the system allows it: the most that Linux does unasked
-(pipe(7)).
-"""
-_NICE = 10
-"""How far behind other programs, and behind the app, a worker stands."""
-_PATIENCE = 1.0
-"""Seconds that the end of a worker is waited for."""
-_PROGRAM = (
-    "import sys; sys.path[:] = sys.argv[1:]; from verl_tui.sources.workers import work; work()"
-)
-"""Program of a worker. It looks for modules where we do, never in the current directory, which may
-hold anything.
-"""
 
 
 @contextmanager
@@ -74,7 +54,11 @@ def away(readers: Sequence[SourceReader], most: int | None) -> Iterator[None]:
         readers: The sources, in the order in which they are asked for.
         most: How many workers there may be, None for what suits the machine.
     """
-    workers = _workers(readers, most)
+    workers: list[Worker] = []
+    try:
+        _send(readers, most, workers)
+    except OSError as error:
+        debug_log.note_error("starting a worker", error)
     try:
         yield
     finally:
@@ -84,26 +68,54 @@ def away(readers: Sequence[SourceReader], most: int | None) -> Iterator[None]:
 
 def is_away(reader: SourceReader) -> bool:
     """Return whether a source is in a worker now."""
-    return isinstance(reader.source, _AwaySource)
+    return isinstance(reader.source, _AwaySource | StretchedSource)
 
 
-def _workers(readers: Sequence[SourceReader], most: int | None) -> Sequence[_Worker]:
-    """Send sources to workers, and return these."""
+def _send(readers: Sequence[SourceReader], most: int | None, workers: list[Worker]) -> None:
+    """Send sources to workers, and add these to a list.
+
+    Raises:
+        OSError: A worker cannot be started.
+    """
     sizes = {reader: size for reader in readers if (size := _size(reader)) >= _TRAVELS}
     total = sum(sizes.values())
     if total < LEAST or most == 0:
-        return ()
+        return
     cores = usable_cores()
     limit = most if most is not None else min(cores, _MOST) if cores > 1 else 0
-    workers: list[_Worker] = []
-    try:
-        # A worker reads its sources in the order in which they are asked for.
-        shares = _shares(sizes, min(limit, len(sizes), total // _SHARE))
-        workers.extend(_Worker(sorted(share, key=readers.index)) for share in shares)
-    except OSError as error:
-        debug_log.note_error("starting a worker", error)
-    debug_log.note("workers", started=len(workers))
-    return workers
+    plan = _plan(sizes, min(limit, total // _SHARE))
+    _send_stretches(plan.cut, plan.cutting, workers)
+    # A worker reads its sources in the order in which they are asked for.
+    for share in _shares(plan.whole, plan.others):
+        _send_whole(sorted(share, key=readers.index), workers)
+    debug_log.note("workers", started=len(workers), stretched=len(plan.cut))
+
+
+class _Plan(NamedTuple):
+    """Who reads what."""
+
+    cut: Mapping[SourceReader, Cuts]
+    """Files that are read in stretches, by as many workers."""
+    cutting: int
+    whole: Mapping[SourceReader, int]
+    """Sources that travel as a whole, with their sizes, to as many workers."""
+    others: int
+
+
+def _plan(sizes: Mapping[SourceReader, int], workers: int) -> _Plan:
+    """Return which sources are read in stretches, and which travel.
+
+    What little lies beside the former is read here.
+    """
+    total = sum(sizes.values())
+    large = {one: size for one, size in sizes.items() if size * workers > total}
+    cut = {one: cuts for one, size in large.items() if (cuts := cuts_of(one.source, size))}
+    whole = {one: size for one, size in sizes.items() if one not in cut}
+    rest = sum(whole.values())
+    others = min(len(whole), max(workers * rest // total, int(rest >= _SHARE)))
+    if cut and workers - others > 1:
+        return _Plan(cut, workers - others, whole, others)
+    return _Plan({}, 0, sizes, min(workers, len(sizes)))
 
 
 def _shares(sizes: Mapping[SourceReader, int], count: int) -> Sequence[Sequence[SourceReader]]:
@@ -131,92 +143,53 @@ def _size(reader: SourceReader) -> int:
     return size if plain(path) == path else size * _PACKED
 
 
-class _Answer(NamedTuple):
-    """What a source gave in its turn."""
+def _send_stretches(cut: Mapping[SourceReader, Cuts], count: int, workers: list[Worker]) -> None:
+    """Have files read in stretches, each of them by as many workers.
 
-    records: tuple[Record, ...]
-    status: SourceStatus
-    home: Source | None
-    """The source itself, once everything that lies there has been read."""
+    Raises:
+        OSError: A worker cannot be started.
+    """
+    for first in range(count):
+        parts = [StretchReader(cuts, range(first, cuts.stretches, count)) for cuts in cut.values()]
+        workers.append(Worker(list(map(packed, parts))))
+    started = tuple(workers)
+    for at, (reader, cuts) in enumerate(cut.items()):
+        source = reader.source
+        assert isinstance(source, FileSource)
+        reader.source = StretchedSource(reader, source, cuts, partial(_asked, started, at))
 
 
-class _Failure(NamedTuple):
-    """Why a source cannot be read in a worker."""
+def _asked(workers: Sequence[Worker], file: int, number: int) -> object:
+    """Return a stretch of a file; None where its worker does not have it."""
+    answer = workers[number % len(workers)].answer(file)
+    if isinstance(answer, Failure):
+        debug_log.note("stretch read without a worker", why=answer.why)
+        return None
+    return answer.found[0]
 
-    why: str
 
+def _send_whole(readers: Sequence[SourceReader], workers: list[Worker]) -> None:
+    """Have a worker read sources, as far as they can travel.
 
-class _Worker:
-    """A worker process, and the sources that are there."""
-
-    def __init__(self, readers: Iterable[SourceReader]) -> None:
-        """Start it, and send it sources.
-
-        Raises:
-            OSError: It cannot be started.
-        """
-        import subprocess  # 10 ms, for large logs only
-
-        self._process = subprocess.Popen(  # noqa: S603 - this Python, and words of ours
-            [*_python(), "-c", _PROGRAM, *_search_path()],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-            pipesize=_PIPE,
-        )
-        self._answers: list[deque[_Answer | _Failure]] = []
-        """By source, what has come and has not been taken."""
-        self._lost: _Failure | None = None
-        """Why nothing more is to come."""
-        self._send(list(readers))
-
-    def answer(self, number: int) -> _Answer | _Failure:
-        """Return what a source gives in its next turn."""
-        waiting = self._answers[number]
-        while not waiting:
-            if self._lost is not None:
-                return self._lost
-            try:
-                # From a process of our own, over a pipe that nobody else has.
-                answers = cast("IO[bytes]", self._process.stdout)
-                other, answer = pickle.load(answers)  # noqa: S301
-            except Exception as error:  # noqa: BLE001 - it ended at any place, or sent nonsense
-                self._lost = _Failure(f"its worker has ended: {type(error).__name__}")
-            else:
-                self._answers[other].append(answer)
-        return waiting.popleft()
-
-    def end(self) -> None:
-        """End it: it has nothing that is not here as well."""
-        import subprocess
-
-        self._process.kill()
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(_PATIENCE)
-        for pipe in (self._process.stdin, self._process.stdout):
-            with suppress(OSError):
-                pipe.close()  # type: ignore[union-attr]
-
-    def _send(self, readers: Sequence[SourceReader]) -> None:
-        """Have sources travel, as far as they can."""
-        travelling = []
-        for reader in readers:
-            try:
-                travelling.append(packed(reader.source))
-            except Exception as error:  # noqa: BLE001 - it is read here, unpacked
-                debug_log.note_error(f"sending {reader.source.path} to a worker", error)
-                continue
-            reader.source = _AwaySource(reader, self, len(self._answers))
-            self._answers.append(deque())
-        with suppress(OSError), self._process.stdin as pipe:  # type: ignore[union-attr]
-            pickle.dump(travelling, pipe)
+    Raises:
+        OSError: It cannot be started.
+    """
+    travelling: dict[SourceReader, bytes] = {}
+    for reader in readers:
+        try:
+            travelling[reader] = packed(reader.source)
+        except Exception as error:  # noqa: BLE001, PERF203 - it is read here, unpacked
+            debug_log.note_error(f"sending {reader.source.path} to a worker", error)
+    worker = Worker(list(travelling.values()))
+    workers.append(worker)
+    for number, reader in enumerate(travelling):
+        reader.source = _AwaySource(reader, worker, number)
 
 
 class _AwaySource:
     """Stands in a reader for a source that a worker reads, until it comes home."""
 
-    def __init__(self, reader: SourceReader, worker: _Worker, number: int) -> None:
+    def __init__(self, reader: SourceReader, worker: Worker, number: int) -> None:
         self.path = reader.source.path
         self._reader = reader
         self._source = reader.source
@@ -230,13 +203,13 @@ class _AwaySource:
     def read(self) -> tuple[tuple[Record, ...], bool]:
         """Return the next records, and whether more wait; where the worker has none, read here."""
         answer = self._worker.answer(self._number)
-        if isinstance(answer, _Failure):
+        if isinstance(answer, Failure):
             return self._read_here(answer.why)
         self._taken += 1
         self._status = answer.status
         if answer.home is not None:
             self._reader.source = answer.home
-        return answer.records, answer.home is None
+        return answer.found, answer.home is None
 
     def finish(self) -> tuple[Record, ...]:
         """Return nothing: more is to come."""
@@ -253,45 +226,3 @@ class _AwaySource:
         for _ in range(self._taken):
             self._source.read()
         return self._source.read()
-
-
-def work() -> None:
-    """Be a worker: read the sources that come over standard input in turn, and answer."""
-    os.nice(_NICE)
-    # From the app that has started this process, over a pipe that nobody else has.
-    named = pickle.load(sys.stdin.buffer)  # noqa: S301
-    sources: dict[int, bytes | Source] = dict(enumerate(named))
-    with suppress(BrokenPipeError):  # the app has ended, or needs no more
-        while sources:
-            for number in tuple(sources):
-                sys.stdout.buffer.write(_answer(sources, number))
-                sys.stdout.buffer.flush()
-    os._exit(0)  # without another attempt to write
-
-
-def _answer(sources: dict[int, bytes | Source], number: int) -> bytes:
-    """Return what a source gives in its turn, packed; a failure where it gives nothing that can be
-    sent.
-    """
-    source = sources.pop(number)
-    try:
-        if isinstance(source, bytes):
-            source = unpacked(source)
-        records, more = source.read()
-        answer = packed((number, _Answer(records, source.status(), None if more else source)))
-    except Exception as error:  # noqa: BLE001 - the app reads it itself, and says what is wrong
-        return packed((number, _Failure(one_line(f"{type(error).__name__}: {error}", 200))))
-    if more:
-        sources[number] = source
-    return answer
-
-
-def _python() -> list[str]:
-    """Return how to run a program as we are run, and with as little before it as possible."""
-    written = ["-B"] if sys.dont_write_bytecode else []
-    return [sys.executable, "-I", "-S", "-X", f"utf8={sys.flags.utf8_mode}", *written]
-
-
-def _search_path() -> list[str]:
-    """Return where a worker looks for modules: where we do, and where we are."""
-    return [*filter(None, sys.path), str(Path(__file__).parents[2])]

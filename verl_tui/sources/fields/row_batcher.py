@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -68,6 +68,10 @@ class _RowBlock:
     orders: list[int] = field(default_factory=list)
 
 
+_Kind = tuple[tuple[str, ...], bool, bool, bool]
+"""Keys of rows, and whether they are means, show progress, and have an estimated step."""
+
+
 class RowBatcher:
     """Turns a stream of rows and other records into records, with rows in blocks.
 
@@ -86,7 +90,7 @@ class RowBatcher:
         self._held: list[MetricRow] = []
         self._reached: int | None = None
         """Step of the last row of this segment that leads."""
-        self._blocks: dict[tuple[tuple[str, ...], bool, bool, bool], _RowBlock] = {}
+        self._blocks: dict[_Kind, _RowBlock] = {}
         self._alike: dict[tuple[frozenset[str], bool, bool, bool], _RowBlock] = {}
         """Blocks by their keys in any order: those of the first order in this segment."""
         self._orders: set[tuple[str, ...]] = set()
@@ -97,6 +101,12 @@ class RowBatcher:
         self._of_step: list[MetricRow] = []
         """The last rows, all of one step."""
         self._replaced = 0
+        self._ascends = True
+        """True while each row was beyond all others with its keys: then none before the first of
+        them could have changed what they mean.
+        """
+        self._least: float = math.inf
+        """The least step of the rows that do not lead."""
         self._out: list[Record] = []
 
     def add(self, items: Iterable[MetricRow | Record]) -> None:
@@ -127,7 +137,54 @@ class RowBatcher:
         out, self._out = self._out, []
         return tuple(out)
 
+    @property
+    def ascends(self) -> bool:
+        """True while each row was beyond all others with its keys."""
+        return self._ascends
+
+    @property
+    def count(self) -> int:
+        """Rows so far."""
+        return self._order
+
+    def goes_on_with(self, later: RowBatcher) -> bool:
+        """Return whether rows that another batcher has taken, which ascend and come next in the
+        file, mean the same behind the rows that were taken here.
+        """
+        if self._held or self._started:
+            return False
+        if self._reached is not None and later._least < self._reached:
+            return False
+        return all(self._is_beyond(kind, block) for kind, block in later._blocks.items())
+
+    def go_on_with(self, later: RowBatcher) -> None:
+        """Go on as if those rows had been taken here."""
+        for kind, block in later._blocks.items():
+            own = self._blocks.setdefault(kind, _RowBlock())
+            last = own.seen[-1:]
+            own.seen.extend(block.seen[bisect_right(block.seen, last[0]) if last else 0 :])
+            self._alike.setdefault((frozenset(kind[0]), *kind[1:]), own)
+        self._orders |= later._orders
+        self._order += later._order
+        self._replaced += later._replaced
+        self._reached = self._reached if later._reached is None else later._reached
+        self._of_step = later._of_step or self._of_step
+
+    def _is_beyond(self, kind: _Kind, block: _RowBlock) -> bool:
+        """Return whether the rows of a block train no step again, and replace none."""
+        if kind[1]:
+            return True
+        first = block.seen[0]
+        if self._of_step and self._of_step[0].step == first:
+            return False
+        before = self._blocks.get(kind)
+        if before is None:
+            return (frozenset(kind[0]), *kind[1:]) not in self._alike
+        return first > before.seen[-1]
+
     def _take_record(self, record: Record) -> None:
+        if isinstance(record, Event | Restart):
+            self._ascends = False
         if isinstance(record, Event):
             self.release()
         self._flush()
@@ -157,7 +214,10 @@ class RowBatcher:
         if row.leads:
             self._add_row(row)
             self._reached = row.step
-        elif self._holds_back and self._reached is not None and row.step < self._reached:
+            return
+        self._least = min(self._least, row.step)
+        if self._holds_back and self._reached is not None and row.step < self._reached:
+            self._ascends = False
             self._held.append(row)
             if len(self._held) > _MOST_HELD:
                 self.release()
@@ -178,6 +238,7 @@ class RowBatcher:
         if not seen or row.step > seen[-1]:
             seen.append(row.step)
         elif not row.mean:
+            self._ascends = False
             if self._is_restart(seen, row.step):
                 self._begin_anew(row, seen[-1])
                 return
@@ -214,6 +275,7 @@ class RowBatcher:
             return None
         self._orders.add(row.keys)
         before = self._alike.get((frozenset(row.keys), row.mean, row.progress, row.estimated))
+        self._ascends = self._ascends and (before is None or row.mean)
         if before is None or row.mean or len(before.seen) < 2 or row.step > before.seen[-1]:
             return None
         repeated = row.step == before.seen[-1] or _went_back(before.seen, row.step)

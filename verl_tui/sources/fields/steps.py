@@ -141,6 +141,14 @@ class StepTracker:
         return bool(self._counting.records or rising or self._offset)
 
     @property
+    def standing(self) -> object:
+        """The total, where records state their steps and nothing else depends on those before;
+        None where more does.
+        """
+        absolute = self._known and not self.relative and self._offset is None
+        return ("total", self.total) if absolute else None
+
+    @property
     def note(self) -> str | None:
         """Say how many records were counted, and why."""
         count = self._counting.records

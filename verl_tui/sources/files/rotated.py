@@ -103,6 +103,11 @@ class RotatedTail:
         """Parts that have been read."""
 
     @property
+    def is_alone(self) -> bool:
+        """True if the log has no older parts now."""
+        return not parts(self.path)
+
+    @property
     def offset(self) -> int:
         """Bytes read so far, of all parts."""
         return self._before + self._tail.offset
@@ -153,6 +158,15 @@ class RotatedTail:
         if not chunk.more:
             self._advance()
         return Chunk(chunk.data, None, more=chunk.more or self._exists, lost=chunk.lost)
+
+    def pass_over(self, stop: int, last: bytes) -> bool:
+        """Go on behind bytes that were read elsewhere, as a `Tail` does, where there are no older
+        parts.
+        """
+        tail = self._tail
+        if not self._is_live or self._before or not isinstance(tail, Tail):
+            return False
+        return tail.pass_over(stop, last)
 
     @property
     def _is_live(self) -> bool:

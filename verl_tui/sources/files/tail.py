@@ -101,6 +101,26 @@ class Tail:
         self.offset += len(data)
         return Chunk(data, restarted, more=bool(data) and self.offset < known.st_size)
 
+    def pass_over(self, stop: int, last: bytes) -> bool:
+        """Go on behind bytes that were read elsewhere; tell whether that could be done: the file is
+        still the one that has been read, and those bytes still are what lies there.
+
+        Args:
+            stop: The place behind them.
+            last: The last few hundred of them.
+        """
+        try:
+            with opened(self._where()) as file:
+                known = os.fstat(file.fileno())
+                there = os.pread(file.fileno(), len(last), stop - len(last))
+                same = (known.st_dev, known.st_ino) == self.identity and self._same(file.fileno())
+        except OSError:
+            return False
+        if not same or there != last:
+            return False
+        self.offset, self.last = stop, last[-_PRINT:]
+        return True
+
     def is_there(self) -> bool:
         """Return whether the file that has been read is still in its place, as far as can be told
         without opening it.

@@ -47,6 +47,9 @@ class FileLoggerDecoder(JsonDecoder):
     def __init__(self) -> None:
         self._schemas: dict[tuple[str, ...], tuple[str, ...]] = {}
 
+    standing = ()
+    """Nothing: each line says all of it."""
+
     def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record | Flaw]:
         """Return the row of one object."""
         step, data = integer(record.get("step")), record.get("data")

@@ -78,6 +78,18 @@ class Decoder(Protocol):
 
 
 @runtime_checkable
+class StandaloneDecoder(Decoder, Protocol):
+    """A decoder of lines that mean mostly the same by themselves."""
+
+    @property
+    def standing(self) -> object:
+        """What the meaning of later lines depends on, to be compared with that of another decoder;
+        None where it depends on each line before.
+        """
+        ...
+
+
+@runtime_checkable
 class BufferingDecoder(Decoder, Protocol):
     """A decoder of which some records wait for later lines, and which need not wait for the ends of
     all lines.

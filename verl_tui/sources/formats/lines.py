@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from array import array
+from copy import deepcopy
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from verl_tui.records import Record, Restart, Unreadable
+from verl_tui.records import MetricRows, Record, Restart, Unreadable
 from verl_tui.sources.fields.row_batcher import RowBatcher, joined_notes
-from verl_tui.sources.formats.format import BufferingDecoder
+from verl_tui.sources.formats.format import BufferingDecoder, StandaloneDecoder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,8 +23,30 @@ might.
 """
 _BOM = b"\xef\xbb\xbf"
 """The mark that some programs of Windows begin a text with."""
+_NOT_FIRST = 1
+"""Lines before those that are read apart: any number but none, as the first of a file may begin
+with a mark.
+"""
 _WINDOW = 16 * 1024
 """Bytes in which the next line is looked for at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Puts records that were read apart in their place in the file."""
+
+    rows: int
+    """Rows before them."""
+    lines: int
+    """Lines before them."""
+
+    def of(self, record: Record) -> Record:
+        """Return a record with the place that it has in the file."""
+        if isinstance(record, MetricRows):
+            return record._replace(orders=array("q", map(self.rows.__add__, record.orders)))
+        if isinstance(record, Unreadable):
+            return record._replace(line=record.line + self.lines)
+        return record
 
 
 class LineReader:
@@ -37,6 +62,8 @@ class LineReader:
         self._partial_size = 0
         self._skipping = False
         """True if the line that is being read has been given up."""
+        self._standing: object = None
+        """What its decoder went by when it began apart from what lies before."""
 
     @property
     def note(self) -> str | None:
@@ -98,6 +125,42 @@ class LineReader:
         self._batcher.add(self.decoder.restart() or (Restart(reason),))
         return self._batcher.take()
 
+    def apart(self) -> LineReader | None:
+        """Return a reader for lines further on in the file, None where the decoder needs those in
+        between.
+        """
+        standing = _standing(self.decoder)
+        if standing is None:
+            return None
+        reader = LineReader(deepcopy(self.decoder))
+        reader._line = _NOT_FIRST
+        reader._standing = standing
+        return reader
+
+    @property
+    def stands_alone(self) -> bool:
+        """True if lines between those that its decoder knows and those that it has read could
+        hardly change what it has returned.
+        """
+        return self._batcher.ascends and _standing(self.decoder) is not None
+
+    def goes_on_with(self, later: LineReader) -> bool:
+        """Return whether the lines that another reader has read apart, and which come next in the
+        file, mean the same behind those that were read here.
+        """
+        if self._partial or self._skipping or not later.stands_alone:
+            return False
+        same = _standing(self.decoder) == later._standing
+        return same and self._batcher.goes_on_with(later._batcher)
+
+    def go_on_with(self, later: LineReader) -> Placed:
+        """Go on as if those lines had been read here; return what puts their records in place."""
+        placed = Placed(self._batcher.count, self._line - _NOT_FIRST)
+        self._batcher.go_on_with(later._batcher)
+        self.decoder = later.decoder
+        self._line += later._line - _NOT_FIRST
+        return placed
+
     def _behind_skipped(self, data: bytes) -> bytes:
         """Return what stands behind the end of the line that has been given up."""
         _, end, rest = data.partition(b"\n")
@@ -153,6 +216,11 @@ class LineReader:
 
     def _drop_partial(self) -> None:
         self._partial, self._partial_size = [], 0
+
+
+def _standing(decoder: Decoder) -> object:
+    """Return what the meaning of later lines depends on; None where that is all there was."""
+    return decoder.standing if isinstance(decoder, StandaloneDecoder) else None
 
 
 class LineParts:

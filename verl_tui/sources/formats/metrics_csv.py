@@ -115,6 +115,12 @@ class CsvDecoder:
         return joined_notes(self._place.note, bounds if self._bounds else None)
 
     @property
+    def standing(self) -> object:
+        """The header, and what steps and totals depend on; None where that is more."""
+        place = self._place.standing
+        return None if place is None else (self._header, place, self._total)
+
+    @property
     def counts_steps(self) -> bool:
         """True if steps depend on the rows before: they were counted, or count within epochs."""
         return self._place.relative

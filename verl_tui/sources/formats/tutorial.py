@@ -147,6 +147,14 @@ class TutorialDecoder(JsonDecoder):
         return self._place.relative
 
     @property
+    def standing(self) -> object:
+        """What steps and totals depend on; None where it is more, or where ranks or devices write
+        records of their own.
+        """
+        place = self._place.standing
+        return None if self._workers or place is None else (place, self._total)
+
+    @property
     def note(self) -> str | None:
         """Say that steps were counted, and that figures are means over ranks or devices."""
         ranks = {rank for rank, _ in self._workers} - {None}

@@ -1,0 +1,274 @@
+"""Stretches of a file read apart: the same records as read in one go, wherever it is cut."""
+
+from __future__ import annotations
+
+import json
+import math
+from itertools import accumulate, pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from log_reading import without_figures
+from property_examples import examples
+
+from verl_tui.records import MetricRows, Restart
+from verl_tui.sources.files.tail import CHUNK, Chunk, Tail
+from verl_tui.sources.formats import filelogger, llama_factory, metrics_csv, swift, tutorial
+from verl_tui.sources.formats.lines import LineReader
+from verl_tui.sources.host.writer_watch import WriterWatch
+from verl_tui.sources.packing import packed, unpacked
+from verl_tui.sources.source import FileSource
+from verl_tui.sources.source_reader import SourceReader
+from verl_tui.sources.stretches import Cuts, StretchedSource, StretchReader, cuts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from verl_tui.records import Record
+    from verl_tui.sources.formats.format import PartedFormat
+
+FORMATS: dict[str, PartedFormat] = {
+    "verl.jsonl": filelogger,
+    "tutorial.jsonl": tutorial,
+    "logging.jsonl": swift,
+    "trainer_log.jsonl": llama_factory,
+    "metrics.csv": metrics_csv,
+}
+
+
+def file_log_line(step: int, kind: int) -> str:
+    data: dict[str, Any] = {"actor/ppo_kl": 0.5, "critic/score/mean": kind, "loss": step / 7}
+    if kind == 1:
+        data["val/accuracy"] = 0.5
+    if kind == 2:
+        data = dict(reversed(data.items()))
+    if kind == 3:
+        data |= {"odd": float("nan"), "list": [1, 2, step], "text": "x"}
+    return json.dumps({"step": step, "data": data})
+
+
+def tutorial_line(step: int, kind: int) -> str:
+    place = {"scope": "ppo", "step": step, "timestamp": 1_700_000_000 + step}
+    lines = [{**place, "loss": step / 7, "kl": kind}]
+    if kind == 1:
+        lines.append({**place, "scope": "reward", "score": step / 3})
+        lines.insert(0, {**place, "scope": "system", "gpu_util": step})
+    if kind == 2:
+        lines.insert(0, {"scope": "reward", "score": step / 3})
+        lines.insert(0, {"scope": "reward", "score": step / 2, "step": step - 1})
+    if kind == 3:
+        lines[0] |= {"total_steps": 100 + step // 20, "epoch": step / 50}
+        lines.append({"step": step, "prompt": "two and two", "response": "five", "reward": 0.5})
+    if kind == 4:
+        lines[0] |= {"rank": step % 2, "step": step % 5}
+    return "\n".join(map(json.dumps, lines))
+
+
+def swift_line(step: int, kind: int) -> str:
+    data: dict[str, Any] = {"loss": step / 7, "global_step/max_steps": f"{step}/500"}
+    if kind == 2:
+        data |= {"train_runtime": 12.5, "epoch": 1.0}
+    if kind == 3:
+        data = {"eval_loss": step / 3, "global_step/max_steps": f"{step}/{500 + step}"}
+    if kind == 4:
+        del data["global_step/max_steps"]
+    return json.dumps(data)
+
+
+def llama_factory_line(step: int, kind: int) -> str:
+    data = {"current_steps": step, "total_steps": 500, "loss": step / 7, "percentage": 1.5}
+    return json.dumps(data | ({"eval_loss": 0.5} if kind in (1, 3) else {}))
+
+
+def csv_line(step: int, kind: int) -> str:
+    if kind == 3:
+        return "step,loss,kl"
+    return ",".join([str(step), str(step / 7), "" if kind in (1, 2) else "0.5"])
+
+
+ODD = ("", "no JSON", "{}", "\ufeff", '{"step": 3, "data": {"a": 1}}' * 2, "\0\0\0", "{", "1,2")
+LINES = {
+    "verl.jsonl": file_log_line,
+    "tutorial.jsonl": tutorial_line,
+    "logging.jsonl": swift_line,
+    "trainer_log.jsonl": llama_factory_line,
+    "metrics.csv": csv_line,
+}
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> tuple[str, bytes]:
+    """Return the name and the bytes of a log whose steps mostly ascend."""
+    name = draw(st.sampled_from(sorted(FORMATS)))
+    line = LINES[name]
+    rises = draw(st.lists(st.sampled_from((1, 1, 1, 2, 40)), min_size=40, max_size=90))
+    for at in draw(st.sets(st.integers(1, len(rises) - 1), max_size=4)):
+        rises[at] = draw(st.sampled_from((0, 0, -1, -1, -9)))
+    steps = accumulate(rises)
+    others = draw(st.sets(st.integers(1, 4)))
+    kinds = draw(st.lists(st.sampled_from([0] * 9 + [*others]), min_size=90, max_size=90))
+    made = [line(step, kind) for step, kind in zip(steps, kinds, strict=False)]
+    for at in draw(st.sets(st.integers(1, len(made)), max_size=3)):
+        made.insert(at, draw(st.sampled_from(ODD)))
+    if name == "metrics.csv":
+        made.insert(0, "step,loss,kl")
+    end = draw(st.sampled_from(("\n", "", '\n{"step": 9')))
+    return name, ("\n".join(made) + end).encode()
+
+
+class CountingTail(Tail):
+    """Counts the bytes that it reads."""
+
+    bytes_read = 0
+
+    def read(self, limit: int = CHUNK) -> Chunk:
+        chunk = super().read(limit)
+        self.bytes_read += len(chunk.data)
+        return chunk
+
+
+class Reading:
+    """Reads a file, and tells what came of it in a form that does not depend on the turns."""
+
+    def __init__(self, path: Path, chunk: int) -> None:
+        self.tail = CountingTail(path)
+        source = FileSource(path, FORMATS[path.name], chunk=chunk, tail=self.tail)
+        self.source = source
+        self.reader = SourceReader("run", source, path, source.format.name, WriterWatch())
+        self._segments: list[list[str]] = [[]]
+
+    def cut(self, cuts: Cuts, workers: int, lost: int) -> None:
+        """Read it in stretches; from one of them on the first worker is lost."""
+        readers = [
+            StretchReader(cuts, range(first, cuts.stretches, workers)) for first in range(workers)
+        ]
+
+        def ask(number: int) -> object:
+            if number % workers == 0 and number >= lost:
+                return None
+            return unpacked(packed(readers[number % workers].read()[0][0]))
+
+        self.reader.source = StretchedSource(self.reader, self.source, cuts, ask)
+
+    def turn(self) -> bool:
+        """Read a little; return whether more waits."""
+        before = self.source.offset
+        records, more = self.reader.source.read()
+        assert self.source.offset >= before or any(isinstance(one, Restart) for one in records)
+        self._note(records)
+        return more
+
+    def to_the_end(self) -> tuple[list[list[str]], object]:
+        """Read what is left; return it all."""
+        while self.turn():
+            pass
+        self.turn()
+        assert self.reader.source is self.source, "it is at home"
+        self._note(self.source.finish())
+        return [sorted(one) for one in self._segments], self.source.status()
+
+    def _note(self, records: Sequence[Record]) -> None:
+        # Figures of samples are told anew in each turn in which there are some.
+        for record in without_figures(records):
+            if isinstance(record, MetricRows):
+                self._segments[-1] += _rows(record)
+                continue
+            if isinstance(record, Restart):
+                self._segments.append([])
+            self._segments[-1].append(repr(record))
+
+
+def _rows(rows: MetricRows) -> list[str]:
+    about = f"{rows.keys} {rows.mean} {rows.progress} {rows.estimated}"
+    times = rows.times or [math.nan] * len(rows.steps)
+    found = zip(rows.orders, rows.steps, times, *rows.columns, strict=True)
+    return [f"{about} {row}" for row in found]
+
+
+@settings(max_examples=examples(1 / 2), deadline=None)
+@given(
+    log=logs(),
+    chunk=st.integers(50, 3000),
+    first=st.integers(1, 1500),
+    size=st.integers(100, 1500),
+    piece=st.integers(50, 1000),
+    workers=st.integers(1, 3),
+    lost=st.sampled_from((0, 2, 100, 100)),
+)
+def test_read_in_stretches_a_log_says_the_same(
+    log: tuple[str, bytes],
+    chunk: int,
+    first: int,
+    size: int,
+    piece: int,
+    workers: int,
+    lost: int,
+) -> None:
+    name, data = log
+    with TemporaryDirectory() as directory:
+        path = Path(directory) / name
+        path.write_bytes(data)
+        away = Reading(path, chunk)
+        head = FORMATS[name].reader(path)
+        assert isinstance(head, LineReader)
+        head.feed(data[:first])
+        away.cut(Cuts(path, FORMATS[name], head, len(data), first, size, piece), workers, lost)
+        assert away.to_the_end() == Reading(path, chunk).to_the_end()
+
+
+STEADY = "".join(f"{file_log_line(at, 0)}\n" for at in range(1, 200))
+
+
+def begun(directory: Path) -> tuple[Path, Reading]:
+    """Return a log of 200 steps, and its reading in stretches, of which one has been taken."""
+    path = directory / "verl.jsonl"
+    path.write_text(STEADY)
+    head = filelogger.reader(path)
+    reading = Reading(path, 1000)
+    reading.cut(Cuts(path, filelogger, head, len(STEADY), 1000, 4000, 1000), 2, 100)
+    while reading.tail.bytes_read == reading.source.offset:
+        assert reading.turn()
+    return path, reading
+
+
+def test_what_is_appended_meanwhile_is_read(tmp_path: Path) -> None:
+    path, reading = begun(tmp_path)
+    with path.open("a") as file:
+        file.write(f"{file_log_line(500, 0)}\n{file_log_line(90, 0)}\n")
+    found = reading.to_the_end()
+    assert reading.tail.bytes_read < len(STEADY) / 2, "most of it was read apart"
+    assert found == Reading(path, 1000).to_the_end()
+    assert len(found[0]) == 2, "the last row is of a new segment"
+
+
+def test_a_file_that_is_rewritten_meanwhile_is_read_anew(tmp_path: Path) -> None:
+    path, reading = begun(tmp_path)
+    anew = [file_log_line(at, 0) for at in range(1000, 1300)]
+    path.write_text("".join(f"{line}\n" for line in anew))
+    segments, _ = reading.to_the_end()
+    assert len(segments) == 2
+    alone, _ = Reading(path, 1000).to_the_end()
+    assert len(segments[1]) == len(alone[0]) + 1, "and what says that it begins anew"
+
+
+def test_progress_is_told_piece_by_piece(tmp_path: Path) -> None:
+    _, reading = begun(tmp_path)
+    told = [reading.reader.source.status().bytes_read]
+    while reading.turn():
+        told.append(reading.reader.source.status().bytes_read)
+    assert told == sorted(told)
+    assert max(b - a for a, b in pairwise(told)) <= 1100
+
+
+def test_a_file_whose_lines_depend_on_each_other_is_not_cut(tmp_path: Path) -> None:
+    path = tmp_path / "tutorial.jsonl"
+    counted, stated = '{"loss": 0.5}\n' * 50, '{"step": 5, "loss": 0.5}\n' * 50
+    for text, may in ((counted, False), (stated, True)):
+        path.write_text(text)
+        source = FileSource(path, tutorial)
+        assert (cuts_of(source, len(text)) is not None) is may
+    (tmp_path / "tutorial.jsonl.1").write_text(stated)
+    assert cuts_of(FileSource(path, tutorial), len(stated)) is None, "it has an older part"

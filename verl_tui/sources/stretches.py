@@ -1,0 +1,261 @@
+"""Stretches of a large file, which several workers read at once.
+
+A file of which each line means the same by itself is cut into stretches of some megabytes. Workers
+take them by turns and read each apart: with what the file's first lines say, and knowing nothing of
+those in between. Here the file's source goes through them in their order. What lies between two
+stretches it reads itself, then it looks whether the next one means the same behind all that has
+been read: whether no step comes again or in other company, and whether the file still is what it
+was. If so, it goes on behind the stretch as if it had read it itself; if not, it reads it itself.
+So what comes out never depends on how a file was cut, nor on workers.
+
+A stretch begins with a line that has another step than the one before: what is written of a step
+is often told by several lines, which belong together.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui import debug_log
+from verl_tui.records import SourceStatus, Unreadable
+from verl_tui.sources.fields.row_batcher import MetricRow
+from verl_tui.sources.files.tail import CHUNK, opened
+from verl_tui.sources.formats.lines import LineReader
+from verl_tui.sources.packing import packed, unpacked
+from verl_tui.sources.parts import has_parts
+from verl_tui.sources.source import FileSource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from verl_tui.records import Record
+    from verl_tui.sources.formats.format import PartedFormat, ReadAt
+    from verl_tui.sources.formats.lines import Placed
+    from verl_tui.sources.source import Source
+    from verl_tui.sources.source_reader import SourceReader
+
+_MOST_UNREADABLE = 1000
+"""Unreadable lines of a stretch from which on it is not worth sending."""
+_LAST = 256
+"""Bytes by which the end of a stretch is known again."""
+
+
+class Cuts(NamedTuple):
+    """How a file is cut."""
+
+    path: Path
+    format: PartedFormat
+    head: LineReader
+    """What has read the first bytes of the file."""
+    end: int
+    """Bytes that are cut: those of the file when it was looked at."""
+    first: int = CHUNK
+    """Bytes at its beginning that are no part of a stretch."""
+    size: int = 4 * 2**20
+    """Bytes of a stretch, but for what is left of its last line."""
+    piece: int = CHUNK
+    """Bytes of which the records are handed on at once."""
+
+    @property
+    def stretches(self) -> int:
+        """How many stretches there are."""
+        return max(0, -((self.first - self.end) // self.size))
+
+    def begin(self, number: int) -> int:
+        """Return the place from which on a stretch may begin, which is the end of the one before
+        it.
+        """
+        return min(self.first + number * self.size, self.end)
+
+
+def cuts_of(source: Source, size: int) -> Cuts | None:
+    """Return how a source's file can be cut, None where its lines depend on those before.
+
+    Args:
+        source: Has read nothing yet.
+        size: Bytes of its file.
+    """
+    if not isinstance(source, FileSource) or not has_parts(source.format, source.path):
+        return None
+    head = source.format.reader(source.path)
+    if not source.is_single or not isinstance(head, LineReader):
+        return None
+    try:
+        with opened(source.path) as file:
+            head.feed(_read(file.fileno(), 0, CHUNK))
+    except OSError:
+        return None
+    return Cuts(source.path, source.format, head, size) if head.apart() is not None else None
+
+
+class Stretch(NamedTuple):
+    """What a stretch says, and what has read it."""
+
+    start: int
+    stop: int
+    """The place behind it."""
+    last: bytes
+    """Its last bytes."""
+    reader: LineReader
+    pieces: tuple[tuple[int, bytes], ...]
+    """Its records, some at a time and packed, each with the place up to which they go."""
+
+
+class StretchReader:
+    """Reads some of the stretches of a file, in a worker."""
+
+    def __init__(self, cuts: Cuts, numbers: Iterable[int]) -> None:
+        self._cuts = cuts
+        self._numbers = deque(numbers)
+
+    def read(self) -> tuple[tuple[Stretch | None], bool]:
+        """Return the next stretch, None where it has to be read by who knows all that lies before,
+        and whether there are more.
+        """
+        number = self._numbers.popleft()
+        with opened(self._cuts.path) as file:
+            found = self._stretch(partial(_read, file.fileno()), number)
+        return (found,), bool(self._numbers)
+
+    def status(self) -> SourceStatus:
+        """Return nothing but whose stretches they are."""
+        return SourceStatus(str(self._cuts.path), self._cuts.format.name)
+
+    def _stretch(self, read: ReadAt, number: int) -> Stretch | None:
+        start, data = self._lines(read, number)
+        trial, reader = self._cuts.head.apart(), self._cuts.head.apart()
+        at = _next_step(trial, data) if trial is not None else None
+        if reader is None or at is None:
+            return None
+        pieces = []
+        for begin in range(at, len(data), self._cuts.piece):
+            piece = data[begin : begin + self._cuts.piece]
+            records = reader.feed(piece)
+            pieces.append((start + begin + len(piece), packed(records)))
+            if not reader.stands_alone or _unreadable(records) > _MOST_UNREADABLE:
+                return None
+        last = data[max(at, len(data) - _LAST) :]
+        return Stretch(start + at, start + len(data), last, reader, tuple(pieces))
+
+    def _lines(self, read: ReadAt, number: int) -> tuple[int, bytes]:
+        """Return the lines that begin in a stretch, and where; none where one is too long."""
+        cuts, begin, end = self._cuts, self._cuts.begin(number), self._cuts.begin(number + 1)
+        start = cuts.format.parts.begin(read, begin, end)
+        stop = cuts.format.parts.begin(read, end, min(end + cuts.size, cuts.end))
+        if start is None or (stop is None and end < cuts.end):
+            return end, b""
+        data = read(start, (stop or end) - start)
+        return start, data[: data.rfind(b"\n") + 1]
+
+
+def _read(descriptor: int, at: int, count: int) -> bytes:
+    return os.pread(descriptor, count, at)
+
+
+def _next_step(reader: LineReader, lines: bytes) -> int | None:
+    """Return where the first line begins that has another step than those before it."""
+    at, step = 0, None
+    while end := lines.find(b"\n", at) + 1:
+        for item in reader.decoder.decode(lines[at : end - 1], 1):
+            if isinstance(item, MetricRow):
+                if step not in (None, item.step):
+                    return at
+                step = item.step
+        at = end
+    return None
+
+
+def _unreadable(records: Iterable[Record]) -> int:
+    return sum(isinstance(one, Unreadable) for one in records)
+
+
+class StretchedSource:
+    """Stands in a reader for a source whose stretches workers read, until their last one."""
+
+    def __init__(
+        self, reader: SourceReader, source: FileSource, cuts: Cuts, ask: Callable[[int], object]
+    ) -> None:
+        """Begin with a source that has read nothing yet.
+
+        Args:
+            reader: Has the source.
+            source: The source itself.
+            cuts: How its file is cut.
+            ask: Returns a stretch by its number, None where there is none; each once, in their
+                order.
+        """
+        self.path = source.path
+        self._reader = reader
+        self._source = source
+        self._cuts = cuts
+        self._ask = ask
+        self._asked = 0
+        """Stretches that have been asked for."""
+        self._here = cuts.first
+        """The place up to which the source reads itself."""
+        self._stretch: Stretch | None = None
+        """The stretch that comes next."""
+        self._pieces: deque[tuple[int, bytes]] = deque()
+        """What the source has passed over and is still to be handed on."""
+        self._placed: Placed | None = None
+        """Puts these in their place."""
+        self._told = 0
+        """The place up to which they have been handed on."""
+
+    def read(self) -> tuple[tuple[Record, ...], bool]:
+        """Return the next records, and whether more wait."""
+        while not self._pieces:
+            if self._source.offset < self._here:
+                return self._read_here()
+            if self._stretch is not None:
+                self._pass_over(self._stretch)
+            elif self._asked < self._cuts.stretches:
+                self._next()
+            else:
+                self._reader.source = self._source
+                return self._source.read()
+        self._told, data = self._pieces.popleft()
+        assert self._placed is not None
+        return self._source.counted(map(self._placed.of, unpacked(data))), True
+
+    def finish(self) -> tuple[Record, ...]:
+        """Return nothing: more is to come."""
+        return ()
+
+    def status(self) -> SourceStatus:
+        """Return how the source was doing when it gave what was taken last."""
+        status = self._source.status()
+        return replace(status, bytes_read=self._told) if self._pieces else status
+
+    def _read_here(self) -> tuple[tuple[Record, ...], bool]:
+        """Return the next records that the source reads itself; where it gets no further, or has to
+        begin anew, it goes on alone.
+        """
+        before = self._source.offset
+        records, more = self._source.read_until(self._here)
+        if not more or self._source.offset <= before:
+            self._reader.source = self._source
+        return records, more
+
+    def _next(self) -> None:
+        """Ask for the next stretch; where there is none, it is read here."""
+        found = self._ask(self._asked)
+        self._asked += 1
+        self._stretch = found if isinstance(found, Stretch) else None
+        self._here = self._stretch.start if self._stretch else self._cuts.begin(self._asked)
+
+    def _pass_over(self, stretch: Stretch) -> None:
+        """Go on behind a stretch as if it had been read here, or else have it read here."""
+        self._stretch = None
+        if self._source.offset == stretch.start:
+            self._placed = self._source.pass_over(stretch.stop, stretch.last, stretch.reader)
+            if self._placed is not None:
+                self._pieces.extend(stretch.pieces)
+                return
+        debug_log.note("stretch read here", path=self.path, start=stretch.start)
+        self._here = stretch.stop
