@@ -5,6 +5,7 @@ from __future__ import annotations
 from measuring import Part
 
 from parts import (
+    cores,
     first_frame,
     keys,
     live,
@@ -24,6 +25,7 @@ PARTS = (
     Part("tensorboard", tensorboard.measure),
     Part("many-runs", many_runs.small_runs),
     Part("long-runs", many_runs.long_runs, large=True),
+    Part("cores", cores.measure),
     Part("live", live.measure),
     Part("keys", keys.measure),
     Part("start", start.screen),
