@@ -93,7 +93,7 @@ def cuts_of(source: Source, size: int) -> Cuts | None:
     return Cuts(source.path, source.format, head, size) if head.apart() is not None else None
 
 
-class Stretch(NamedTuple):
+class LogStretch(NamedTuple):
     """What a stretch says, and what has read it."""
 
     start: int
@@ -113,7 +113,7 @@ class StretchReader:
         self._cuts = cuts
         self._numbers = deque(numbers)
 
-    def read(self) -> tuple[tuple[Stretch | None], bool]:
+    def read(self) -> tuple[tuple[LogStretch | None], bool]:
         """Return the next stretch, None where it has to be read by who knows all that lies before,
         and whether there are more.
         """
@@ -126,7 +126,7 @@ class StretchReader:
         """Return nothing but whose stretches they are."""
         return SourceStatus(str(self._cuts.path), self._cuts.format.name)
 
-    def _stretch(self, read: ReadAt, number: int) -> Stretch | None:
+    def _stretch(self, read: ReadAt, number: int) -> LogStretch | None:
         start, data = self._lines(read, number)
         trial, reader = self._cuts.head.apart(), self._cuts.head.apart()
         at = _next_step(trial, data) if trial is not None else None
@@ -140,7 +140,7 @@ class StretchReader:
             if not reader.stands_alone or _unreadable(records) > _MOST_UNREADABLE:
                 return None
         last = data[max(at, len(data) - _LAST) :]
-        return Stretch(start + at, start + len(data), last, reader, tuple(pieces))
+        return LogStretch(start + at, start + len(data), last, reader, tuple(pieces))
 
     def _lines(self, read: ReadAt, number: int) -> tuple[int, bytes]:
         """Return the lines that begin in a stretch, and where; none where one is too long."""
@@ -198,7 +198,7 @@ class StretchedSource:
         """Stretches that have been asked for."""
         self._here = cuts.first
         """The place up to which the source reads itself."""
-        self._stretch: Stretch | None = None
+        self._stretch: LogStretch | None = None
         """The stretch that comes next."""
         self._pieces: deque[tuple[int, bytes]] = deque()
         """What the source has passed over and is still to be handed on."""
@@ -246,10 +246,10 @@ class StretchedSource:
         """Ask for the next stretch; where there is none, it is read here."""
         found = self._ask(self._asked)
         self._asked += 1
-        self._stretch = found if isinstance(found, Stretch) else None
+        self._stretch = found if isinstance(found, LogStretch) else None
         self._here = self._stretch.start if self._stretch else self._cuts.begin(self._asked)
 
-    def _pass_over(self, stretch: Stretch) -> None:
+    def _pass_over(self, stretch: LogStretch) -> None:
         """Go on behind a stretch as if it had been read here, or else have it read here."""
         self._stretch = None
         if self._source.offset == stretch.start:

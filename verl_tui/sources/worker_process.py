@@ -53,7 +53,7 @@ class Traveller(Protocol):
         ...
 
 
-class Answer(NamedTuple):
+class WorkerAnswer(NamedTuple):
     """What a traveller gave in its turn."""
 
     found: tuple[Any, ...]
@@ -62,13 +62,13 @@ class Answer(NamedTuple):
     """The traveller itself, once it has no more to give."""
 
 
-class Failure(NamedTuple):
+class WorkerFailure(NamedTuple):
     """Why something cannot be read in a worker."""
 
     why: str
 
 
-class Worker:
+class WorkerProcess:
     """A worker process."""
 
     def __init__(self, travellers: Sequence[bytes]) -> None:
@@ -87,14 +87,14 @@ class Worker:
             start_new_session=True,
             pipesize=_PIPE,
         )
-        self._answers: list[deque[Answer | Failure]] = [deque() for _ in travellers]
+        self._answers: list[deque[WorkerAnswer | WorkerFailure]] = [deque() for _ in travellers]
         """By traveller, what has come and has not been taken."""
-        self._lost: Failure | None = None
+        self._lost: WorkerFailure | None = None
         """Why nothing more is to come."""
         with suppress(OSError), self._process.stdin as pipe:  # type: ignore[union-attr]
             pickle.dump(travellers, pipe)
 
-    def answer(self, number: int) -> Answer | Failure:
+    def answer(self, number: int) -> WorkerAnswer | WorkerFailure:
         """Return what a traveller gives in its next turn."""
         waiting = self._answers[number]
         while not waiting:
@@ -105,7 +105,7 @@ class Worker:
                 answers = cast("IO[bytes]", self._process.stdout)
                 other, answer = pickle.load(answers)  # noqa: S301
             except Exception as error:  # noqa: BLE001 - it ended at any place, or sent nonsense
-                self._lost = Failure(f"its worker has ended: {type(error).__name__}")
+                self._lost = WorkerFailure(f"its worker has ended: {type(error).__name__}")
             else:
                 self._answers[other].append(answer)
         return waiting.popleft()
@@ -145,9 +145,9 @@ def _answer(travellers: dict[int, bytes | Traveller], number: int) -> bytes:
         if isinstance(one, bytes):
             one = cast("Traveller", unpacked(one))
         found, more = one.read()
-        answer = packed((number, Answer(found, one.status(), None if more else one)))
+        answer = packed((number, WorkerAnswer(found, one.status(), None if more else one)))
     except Exception as error:  # noqa: BLE001 - the app reads it itself, and says what is wrong
-        return packed((number, Failure(one_line(f"{type(error).__name__}: {error}", 200))))
+        return packed((number, WorkerFailure(one_line(f"{type(error).__name__}: {error}", 200))))
     if more:
         travellers[number] = one
     return answer

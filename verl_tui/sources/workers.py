@@ -23,7 +23,7 @@ from verl_tui.sources.host.cores import usable_cores
 from verl_tui.sources.packing import packed
 from verl_tui.sources.source import FileSource
 from verl_tui.sources.stretches import StretchedSource, StretchReader, cuts_of
-from verl_tui.sources.worker_process import Failure, Worker
+from verl_tui.sources.worker_process import WorkerFailure, WorkerProcess
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -54,7 +54,7 @@ def away(readers: Sequence[SourceReader], most: int | None) -> Iterator[None]:
         readers: The sources, in the order in which they are asked for.
         most: How many workers there may be, None for what suits the machine.
     """
-    workers: list[Worker] = []
+    workers: list[WorkerProcess] = []
     try:
         _send(readers, most, workers)
     except OSError as error:
@@ -71,7 +71,7 @@ def is_away(reader: SourceReader) -> bool:
     return isinstance(reader.source, _AwaySource | StretchedSource)
 
 
-def _send(readers: Sequence[SourceReader], most: int | None, workers: list[Worker]) -> None:
+def _send(readers: Sequence[SourceReader], most: int | None, workers: list[WorkerProcess]) -> None:
     """Send sources to workers, and add these to a list.
 
     Raises:
@@ -143,7 +143,9 @@ def _size(reader: SourceReader) -> int:
     return size if plain(path) == path else size * _PACKED
 
 
-def _send_stretches(cut: Mapping[SourceReader, Cuts], count: int, workers: list[Worker]) -> None:
+def _send_stretches(
+    cut: Mapping[SourceReader, Cuts], count: int, workers: list[WorkerProcess]
+) -> None:
     """Have files read in stretches, each of them by as many workers.
 
     Raises:
@@ -151,7 +153,7 @@ def _send_stretches(cut: Mapping[SourceReader, Cuts], count: int, workers: list[
     """
     for first in range(count):
         parts = [StretchReader(cuts, range(first, cuts.stretches, count)) for cuts in cut.values()]
-        workers.append(Worker(list(map(packed, parts))))
+        workers.append(WorkerProcess(list(map(packed, parts))))
     started = tuple(workers)
     for at, (reader, cuts) in enumerate(cut.items()):
         source = reader.source
@@ -159,16 +161,16 @@ def _send_stretches(cut: Mapping[SourceReader, Cuts], count: int, workers: list[
         reader.source = StretchedSource(reader, source, cuts, partial(_asked, started, at))
 
 
-def _asked(workers: Sequence[Worker], file: int, number: int) -> object:
+def _asked(workers: Sequence[WorkerProcess], file: int, number: int) -> object:
     """Return a stretch of a file; None where its worker does not have it."""
     answer = workers[number % len(workers)].answer(file)
-    if isinstance(answer, Failure):
+    if isinstance(answer, WorkerFailure):
         debug_log.note("stretch read without a worker", why=answer.why)
         return None
     return answer.found[0]
 
 
-def _send_whole(readers: Sequence[SourceReader], workers: list[Worker]) -> None:
+def _send_whole(readers: Sequence[SourceReader], workers: list[WorkerProcess]) -> None:
     """Have a worker read sources, as far as they can travel.
 
     Raises:
@@ -180,7 +182,7 @@ def _send_whole(readers: Sequence[SourceReader], workers: list[Worker]) -> None:
             travelling[reader] = packed(reader.source)
         except Exception as error:  # noqa: BLE001, PERF203 - it is read here, unpacked
             debug_log.note_error(f"sending {reader.source.path} to a worker", error)
-    worker = Worker(list(travelling.values()))
+    worker = WorkerProcess(list(travelling.values()))
     workers.append(worker)
     for number, reader in enumerate(travelling):
         reader.source = _AwaySource(reader, worker, number)
@@ -189,7 +191,7 @@ def _send_whole(readers: Sequence[SourceReader], workers: list[Worker]) -> None:
 class _AwaySource:
     """Stands in a reader for a source that a worker reads, until it comes home."""
 
-    def __init__(self, reader: SourceReader, worker: Worker, number: int) -> None:
+    def __init__(self, reader: SourceReader, worker: WorkerProcess, number: int) -> None:
         self.path = reader.source.path
         self._reader = reader
         self._source = reader.source
@@ -203,7 +205,7 @@ class _AwaySource:
     def read(self) -> tuple[tuple[Record, ...], bool]:
         """Return the next records, and whether more wait; where the worker has none, read here."""
         answer = self._worker.answer(self._number)
-        if isinstance(answer, Failure):
+        if isinstance(answer, WorkerFailure):
             return self._read_here(answer.why)
         self._taken += 1
         self._status = answer.status
