@@ -187,9 +187,13 @@ def _lines(found: Breakdown, signs: str) -> Iterator[_PartRow]:
         seconds = sum(part.seconds for part in small)
         names = ", ".join(map(_name, small))
         yield _PartRow(" ", f"{len(small)} more", seconds, seconds / whole, None, names, "dim")
-    if found.key and found.parts and not found.overlaps:
+    if not found.overlaps and _is_partly_timed(found):
         rest = max(0.0, found.rest)
         yield _PartRow(" ", "unaccounted", rest, rest / whole, None, "no timer", "dim")
+
+
+def _is_partly_timed(found: Breakdown) -> bool:
+    return bool(found.key and found.parts)
 
 
 def _name(part: StepPart) -> str:

@@ -92,7 +92,18 @@ class DirectoryWalk:
         if (state := trainer_state.in_checkpoints(directory, entries)) is not None:
             here.anchors.append(FoundFile(state, trainer_state))
         self._drop_stepless(here, below)
-        return grouped(here, below, self._copies)
+        runs = grouped(here, below, self._copies)
+        if not runs:
+            self._pass_over_store(directory)
+        return runs
+
+    def _pass_over_store(self, store: Path) -> None:
+        """Say of another program's store why it is not read, and nothing of what it holds."""
+        if store.name not in passed_over.STORES:
+            return
+        for path in [path for path in self.unknown if store in path.parents]:
+            del self.unknown[path]
+        self.unknown[store] = passed_over.STORES[store.name]
 
     def _folder(self, directory: Path) -> Folder:
         """Return a directory with the dumps in it; one with dumps below the top is not walked."""

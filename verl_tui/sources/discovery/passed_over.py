@@ -39,6 +39,9 @@ _PACKED = (b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18", b"PK
 UNSURE = "holds no step, unlike the log beside it"
 NO_STEP = "has no step so far, and no log beside it is said to be of it"
 NO_LOG = "no log in it"
+_INSTEAD = "is not read: `trainer.logger=[console,file]` makes verl write logs that are"
+STORES = {"mlruns": f"MLflow's store {_INSTEAD}", "swanlog": f"SwanLab's store {_INSTEAD}"}
+"""Directories of other programs, and why nothing in them is shown."""
 
 
 class PassedOver(NamedTuple):
