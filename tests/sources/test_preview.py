@@ -167,6 +167,17 @@ def test_a_log_that_cannot_be_previewed_costs_no_other_run_its_preview(
     assert sorted(wholes) == [("another", True), ("readable", True)]
 
 
+def test_of_many_runs_the_shown_one_comes_first_and_few_are_read_at_strides(tmp_path: Path) -> None:
+    file = FoundFile(_file_logger(tmp_path / "run.jsonl"), filelogger)
+    previews = preview.Previews()
+    for number in range(6):
+        previews.add(f"run-{number}", file, 0)
+    found = [(one.run, bool(one.between)) for one in previews.take("run-5")]
+    ends = [run for run, between in found if not between]
+    assert ends == ["run-5", *(f"run-{number}" for number in range(5))]
+    assert [run for run, between in found if between] == ends[:4]
+
+
 def test_a_short_log_and_one_that_only_counts_its_steps_have_no_preview(tmp_path: Path) -> None:
     short, counted = tmp_path / "short.jsonl", tmp_path / "counted.log"
     short.write_text('{"step": 1, "data": {"critic/score/mean": 1.0}}\n')

@@ -258,7 +258,7 @@ class Feed:
         """Deliver which runs are read once more, and the previews of long logs."""
         for again in self.reread:
             deliver(again)
-        for preview in self._previews.take():
+        for preview in self._previews.take(self._first()):
             deliver(preview)
             if stop.is_set():
                 return

@@ -2,8 +2,8 @@
 
 Of each long log its beginning is read and half a megabyte at its end, and shown: the state and the
 last steps are there after the same time for a gigabyte as for a megabyte. Then blocks at strides
-over all of it show the shape of the curves. The exact reading goes on behind it and takes nothing
-from it, so that a run that was previewed comes out as any other.
+over all of it show the shape of the curves, of the first few runs. The exact reading goes on
+behind it and takes nothing from it, so that a run that was previewed comes out as any other.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ LONG = 8 * 2**20
 """Bytes from which on a log is previewed: a shorter one is read in a fraction of a second."""
 _END = 2**19
 """Bytes read at the end of a long log: some hundred steps, a dozen of a wordy one."""
+_SHAPED = 4
+"""Runs of which blocks at strides are read: the exact reading of all runs waits for them."""
 _BLOCKS = 200
 """Most blocks read at strides: about the columns of dots in a chart of the dashboard."""
 _BLOCK_BYTES = 3 * 2**20
@@ -58,17 +60,17 @@ class Previews:
         """Note a file that is about to be read."""
         self._files.setdefault(run, []).append(PreviewedFile(file, ordinal))
 
-    def take(self) -> Iterator[Preview]:
-        """Yield previews of each run with a long log, the one written last first: of all of them
-        their ends, then with what lies between.
+    def take(self, shown: str | None = None) -> Iterator[Preview]:
+        """Yield previews of each run with a long log, the one that is shown first, then those
+        written last: of all of them their ends, then of some also what lies between.
 
         A log that cannot be previewed is read as any other.
         """
         noted, self._files = self._files, {}
         long = [run for run, files in noted.items() if any(_is_long(one.file) for one in files)]
-        long.sort(key=lambda run: max(map(_modified, noted[run])), reverse=True)
+        long.sort(key=lambda run: (run == shown, max(map(_modified, noted[run]))), reverse=True)
         attempts = [_attempted(run, noted[run]) for run in long]
-        for one in chain(attempts, attempts):
+        for one in chain(attempts, attempts[:_SHAPED]):
             yield from islice(one, 1)
 
 
