@@ -101,6 +101,19 @@ def write_file_log(path: Path, megabytes: float) -> int:
     return _write(path, megabytes, _file_text)
 
 
+def write_batch_keys(path: Path, megabytes: float, *, varying: bool) -> None:
+    """Write a log of verl's file logger with a score for each source of a step's data, of which
+    each batch has others; or, to compare, all of them the same.
+    """
+    step = 0
+    with path.open("w", encoding="utf-8") as file:
+        while file.tell() < megabytes * 1e6:
+            step += 1
+            sources = random.Random(step).sample(range(60), 20) if varying else range(20)
+            data = values(step) | {f"source/{n}/score/mean": 0.5 for n in sources}
+            file.write(json.dumps({"step": step, "data": data}) + "\n")
+
+
 def write_console(path: Path, megabytes: float) -> int:
     """Write a console of verl; return its last step."""
     return _write(path, megabytes, _console_text)

@@ -15,7 +15,7 @@ from verl_tui.runs.spelling import Spellings
 from verl_tui.runs.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from verl_tui.distributions import DistributionKeys
     from verl_tui.records import MetricRows
@@ -38,11 +38,17 @@ class LoggedMetrics:
         self.keys_revision = 0
         """Grows with every new key."""
 
-    def add_table(self, rows: MetricRows, path: str) -> Table:
-        """Return a new table for rows of a source, known by the names of its keys."""
+    def add_table(self, rows: MetricRows, beside: Collection[str], path: str) -> Table:
+        """Return a new table, known by the names of its keys.
+
+        Args:
+            rows: The first that it will hold.
+            beside: All keys of their records.
+            path: Of their source.
+        """
         table = Table(rows.keys, mean=rows.mean, estimated=rows.estimated)
         for column, key in enumerate(rows.keys):
-            name = self._spellings.name(key, rows.keys, path)
+            name = self._spellings.name(key, beside, path)
             if name not in self._tables:
                 self._tables[name] = []
                 self.keys_revision += 1

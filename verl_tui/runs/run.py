@@ -272,19 +272,21 @@ class Run(LoggedMetrics):
         if (stated := dated(rows.times)) is not rows.times:
             rows = rows._replace(times=stated)
         times = array("d", rows.times) if rows.times else _arrivals(state, rows, arrival, newest)
-        self._table(state, rows).extend(rows, _precedence(state, estimated=rows.estimated), times)
+        order = _precedence(state, estimated=rows.estimated)
+        for part in state.grouping.parts(rows):
+            self._table(state, part, rows).extend(part, order, times)
         if rows.progress:
             self._note_steps(state, rows, times, arrival)
         elif rows.times:
             state.life.figures(rows.times[-1])
 
-    def _table(self, state: SourceState, rows: MetricRows) -> Table:
-        """Return the table of a source's segment that holds rows with these keys."""
-        kind = rows.keys, rows.mean, rows.estimated
+    def _table(self, state: SourceState, part: MetricRows, rows: MetricRows) -> Table:
+        """Return the table of a source's segment that holds a part of the keys of some rows."""
+        kind = part.keys, part.mean, part.estimated
         table = state.tables.get(kind)
         if table is None:
-            table = state.tables[kind] = self.add_table(rows, state.status.path)
-            state.metrics.update(rows.keys if rows.progress else ())
+            table = state.tables[kind] = self.add_table(part, rows.keys, state.status.path)
+            state.metrics.update(part.keys if rows.progress else ())
         return table
 
     def _note_steps(

@@ -7,6 +7,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from verl_tui.key_groups import KeyGrouping
 from verl_tui.records import Event, EventKind, MetricRows, Progress, SourceStatus, Unreadable
 from verl_tui.runs.life import Life
 from verl_tui.runs.reported_errors import ReportedErrors
@@ -65,6 +66,8 @@ class SourceState:
     """Why the source started anew, until the first row of the new segment tells at which step."""
     tables: dict[tuple[tuple[str, ...], bool, bool], Table] = field(default_factory=dict)
     """Tables of the current segment."""
+    grouping: KeyGrouping = field(default_factory=KeyGrouping)
+    """Which keys of its rows share a table."""
     bar_steps: array[int] = field(default_factory=lambda: array("q"))
     """Steps that the progress bar of the current segment has shown, ascending."""
     bar_elapsed: array[float] = field(default_factory=lambda: array("d"))

@@ -20,6 +20,7 @@ from parts import (
 PARTS = (
     Part("first-frame", first_frame.measure),
     Part("file-logger", loading.file_logger),
+    Part("batch-keys", loading.batch_keys),
     Part("console", loading.console),
     Part("wandb", wandb_run.measure),
     Part("tensorboard", tensorboard.measure),

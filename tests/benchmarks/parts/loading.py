@@ -10,7 +10,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 import orjson
-from made_logs import write_console, write_file_log, write_wordy_console
+from made_logs import write_batch_keys, write_console, write_file_log, write_wordy_console
 from measuring import Cost, Row, in_process, medians
 
 from verl_tui.config import Config
@@ -71,6 +71,24 @@ def file_logger(folder: Path, effort: Effort) -> Iterator[Row]:
     ):
         name = f"FileLogger, {megabytes} MB: {words}"
         yield Row(name, f"CPU {cost.cpu:.2f} s", beside, cost.cpu / alone.cpu, goal)
+
+
+def batch_keys(folder: Path, effort: Effort) -> Iterator[Row]:
+    """Reading a log whose steps ever have other keys, beside one in which they are the same."""
+    megabytes = effort.size(20, 2)
+    logs = {varying: folder / f"{varying}.jsonl" for varying in (True, False)}
+    for varying, log in logs.items():
+        write_batch_keys(log, megabytes, varying=varying)
+    other, same = medians(
+        effort.tries(3),
+        *(lambda log=log: in_process(lambda: judged([log])) for log in logs.values()),
+    )
+    yield Row(
+        f"FileLogger, {megabytes} MB: steps with ever other keys ÷ the same keys, CPU",
+        f"CPU {other.cpu:.2f} s",
+        f"the same keys: CPU {same.cpu:.2f} s",
+        other.cpu / same.cpu,
+    )
 
 
 def console(folder: Path, effort: Effort) -> Iterator[Row]:

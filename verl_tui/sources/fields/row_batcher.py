@@ -9,6 +9,7 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.key_groups import KeyGrouping
 from verl_tui.records import Event, EventKind, Histogram, MetricRows, Progress, Record, Restart
 
 if TYPE_CHECKING:
@@ -69,7 +70,9 @@ class _RowBlock:
 
 
 _Kind = tuple[tuple[str, ...], bool, bool, bool]
-"""Keys of rows, and whether they are means, show progress, and have an estimated step."""
+"""Keys of rows, or those that they have in common, and whether they are means, show progress, and
+have an estimated step.
+"""
 
 
 class RowBatcher:
@@ -95,6 +98,11 @@ class RowBatcher:
         """Blocks by their keys in any order: those of the first order in this segment."""
         self._orders: set[tuple[str, ...]] = set()
         """All orders of keys in the file."""
+        self._grouping = KeyGrouping()
+        self._varying: list[MetricRows] = []
+        """Rows that wait to be passed on, each by itself: they ever have other keys."""
+        self._varies = False
+        """True once there was such a row."""
         self._started = False
         """True from a process's start until its first row."""
         self._order = 0
@@ -151,7 +159,7 @@ class RowBatcher:
         """Return whether rows that another batcher has taken, which ascend and come next in the
         file, mean the same behind the rows that were taken here.
         """
-        if self._held or self._started:
+        if self._held or self._started or self._varies:
             return False
         if self._reached is not None and later._least < self._reached:
             return False
@@ -225,32 +233,49 @@ class RowBatcher:
             self._add_row(row)
 
     def _add_row(self, row: MetricRow) -> None:
-        kind = row.keys, row.mean, row.progress, row.estimated
+        core = self._grouping.of(row.keys).core
+        kind = core, row.mean, row.progress, row.estimated
         block = self._blocks.get(kind)
         if block is None:
-            before = self._in_another_order(row)
+            before = self._in_another_order(row) if core == row.keys else None
             if before is not None:
                 self._begin_anew(row, before[-1])
                 return
             block = self._blocks[kind] = _RowBlock()
-            self._alike.setdefault((frozenset(row.keys), *kind[1:]), block)
-        seen = block.seen
-        if not seen or row.step > seen[-1]:
-            seen.append(row.step)
-        elif not row.mean:
-            self._ascends = False
-            if self._is_restart(seen, row.step):
-                self._begin_anew(row, seen[-1])
-                return
-            if row.step < seen[-1]:
-                seen.insert(bisect_left(seen, row.step), row.step)
+            self._alike.setdefault((frozenset(core), *kind[1:]), block)
+        last = self._trained_again(block.seen, row) if core else None
+        if last is not None:
+            self._begin_anew(row, last)
+            return
         if row.leads:
             self.release()
         if not row.mean:
             self._compare(row)
         self._started = False
-        block.rows.append(row)
-        block.orders.append(self._order)
+        self._keep(block if core == row.keys else None, row)
+
+    def _trained_again(self, seen: array[int], row: MetricRow) -> int | None:
+        """Note the step of a row among those seen; return the last of these where it is trained
+        again, else None.
+        """
+        if not seen or row.step > seen[-1]:
+            seen.append(row.step)
+        elif not row.mean:
+            self._ascends = False
+            if self._is_restart(seen, row.step):
+                return seen[-1]
+            if row.step < seen[-1]:
+                seen.insert(bisect_left(seen, row.step), row.step)
+        return None
+
+    def _keep(self, block: _RowBlock | None, row: MetricRow) -> None:
+        """Have a row wait to be passed on, in a block or by itself."""
+        if block is not None:
+            block.rows.append(row)
+            block.orders.append(self._order)
+        else:
+            self._varies, self._ascends = True, False
+            self._varying.append(_block_of(row.keys, [row], [self._order]))
         self._order += 1
 
     def _is_restart(self, seen: array[int], step: int) -> bool:
@@ -293,20 +318,26 @@ class RowBatcher:
         del self._of_step[:-_KEPT]
 
     def _flush(self) -> None:
-        for (keys, mean, progress, estimated), block in self._blocks.items():
-            rows = block.rows
-            if not rows:
-                continue
-            columns = _columns([row.values for row in rows])
-            stated = [row.time for row in rows]
-            times: tuple[float, ...] = ()
-            if stated.count(None) < len(stated):
-                times = tuple([math.nan if time is None else time for time in stated])
-            steps = array("q", [row.step for row in rows])
-            self._out.append(
-                MetricRows(keys, steps, columns, block.orders, times, mean, progress, estimated)
-            )
-            block.rows, block.orders = [], []
+        for (keys, *_), block in self._blocks.items():
+            if block.rows:
+                self._out.append(_block_of(keys, block.rows, block.orders))
+                block.rows, block.orders = [], []
+        self._out += self._varying
+        self._varying = []
+
+
+def _block_of(keys: tuple[str, ...], rows: Sequence[MetricRow], orders: list[int]) -> MetricRows:
+    """Return rows of one kind as a block."""
+    first = rows[0]
+    columns = _columns([row.values for row in rows])
+    stated = [row.time for row in rows]
+    times: tuple[float, ...] = ()
+    if stated.count(None) < len(stated):
+        times = tuple([math.nan if time is None else time for time in stated])
+    steps = array("q", [row.step for row in rows])
+    return MetricRows(
+        keys, steps, columns, orders, times, first.mean, first.progress, first.estimated
+    )
 
 
 def _contradicts(row: MetricRow, before: MetricRow) -> bool:

@@ -1,0 +1,95 @@
+"""Which keys of a log's rows are kept together, where rows ever have other keys.
+
+Most logs write a few kinds of rows over and over: all rows with the same keys make one table. But
+the keys of a row may depend on its step's batch: there is one for each of the data sources, or
+tools, that it happened to have. Thousands of steps then have thousands of sets of keys, and tables
+of one row each would take some twenty times the memory, and the time of every look at a metric.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from verl_tui.records import MetricRows
+
+_MOST_WHOLE = 128
+"""Kinds of rows that are kept as they are: devices and workers of a large cluster have one each."""
+_MOST_CORES = 64
+"""Cores in all, those that were found to be too large included."""
+
+
+class KeyGroups(NamedTuple):
+    """How the keys of a row are kept."""
+
+    core: tuple[str, ...]
+    """Those that are kept together; empty where the row has little in common with any other."""
+    others: tuple[str, ...] = ()
+    """Those of which each is kept for itself."""
+
+
+class KeyGrouping:
+    """Divides the keys of a log's rows, from some number of kinds on.
+
+    Most rows of further kinds have many keys in common, the core. What that is shows as they come:
+    at first the core is all keys of such a row, then those of them that similar rows have, too.
+    """
+
+    def __init__(self) -> None:
+        self._whole: set[tuple[str, ...]] = set()
+        self._cores: list[tuple[str, ...]] = []
+        self._left = _MOST_CORES
+        """How often a core may still be made or made smaller."""
+
+    def of(self, keys: tuple[str, ...]) -> KeyGroups:
+        """Return how the keys of the next row are kept."""
+        if len(keys) < 2 or keys in self._whole:
+            return KeyGroups(keys)
+        if len(self._whole) < _MOST_WHOLE:
+            self._whole.add(keys)
+            return KeyGroups(keys)
+        core = self._core(keys)
+        together = frozenset(core)
+        return KeyGroups(core, tuple([key for key in keys if key not in together]))
+
+    def parts(self, rows: MetricRows) -> Sequence[MetricRows]:
+        """Return the next rows, which share their keys, with those keys apart that are kept
+        apart.
+        """
+        core, others = self.of(rows.keys)
+        if core == rows.keys:
+            return (rows,)
+        columns = dict(zip(rows.keys, rows.columns, strict=True))
+        groups = [core] if core else []
+        groups += [(key,) for key in others]
+        return [
+            rows._replace(keys=keys, columns=tuple(map(columns.__getitem__, keys)))
+            for keys in groups
+        ]
+
+    def _core(self, keys: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the core that many of these keys belong to, empty where there is none."""
+        own = frozenset(keys)
+        core = max(filter(own.issuperset, self._cores), key=len, default=())
+        if _is_much(core, keys):
+            return core
+        shared = [tuple(filter(own.__contains__, core)) for core in self._cores]
+        at = max(range(len(shared)), key=lambda i: len(shared[i]), default=-1)
+        if at >= 0 and _is_much(shared[at], keys):
+            return shared[at] if self._takes(at, shared[at]) else ()
+        return keys if self._takes(len(self._cores), keys) else ()
+
+    def _takes(self, at: int, core: tuple[str, ...]) -> bool:
+        """Put a core in its place, if there may be one more; return whether it was."""
+        if not self._left:
+            return False
+        self._left -= 1
+        self._cores[at : at + 1] = [core]
+        return True
+
+
+def _is_much(core: tuple[str, ...], keys: tuple[str, ...]) -> bool:
+    """Return whether a core is worth keeping together: it is a third of a row at least."""
+    return 3 * len(core) >= len(keys)
