@@ -93,7 +93,7 @@ class SourceReader:
         return Batch(self.run, self.status, records, live), more
 
     def finish(self) -> Batch | None:
-        """Return the records of a last line without an end."""
+        """Return the records of a last line without an end, or that it was not read."""
         if self._broken or self.finished_at == self.status.bytes_read:
             return None
         self.finished_at = self.status.bytes_read
@@ -102,7 +102,10 @@ class SourceReader:
             self.status = self._written(self.source.status())
         except Exception as error:  # noqa: BLE001 - a net at the border
             return self._down(error)
-        return Batch(self.run, self.status, records, live=False) if records else None
+        if not records and self.status == self.delivered:
+            return None
+        self.delivered = self.status
+        return Batch(self.run, self.status, records, live=False)
 
     def update_writer(self) -> Batch | None:
         """Return a batch if its writer has changed."""

@@ -23,6 +23,7 @@ might.
 """
 _BOM = b"\xef\xbb\xbf"
 """The mark that some programs of Windows begin a text with."""
+_UNREAD = "its last line has no end and is not complete: not read"
 _NOT_FIRST = 1
 """Lines before those that are read apart: any number but none, as the first of a file may begin
 with a mark.
@@ -62,13 +63,18 @@ class LineReader:
         self._partial_size = 0
         self._skipping = False
         """True if the line that is being read has been given up."""
+        self._is_unread = False
+        """True if a last line without an end was not read."""
         self._standing: object = None
         """What its decoder went by when it began apart from what lies before."""
 
     @property
     def note(self) -> str | None:
-        """Return the decoder's note, and what is to be said of replaced records."""
-        return joined_notes(self.decoder.note, self._batcher.note)
+        """Return the decoder's note, what is to be said of replaced records, and whether the end is
+        not read.
+        """
+        unread = _UNREAD if self._is_unread else None
+        return joined_notes(self.decoder.note, self._batcher.note, unread)
 
     @property
     def program(self) -> str | None:
@@ -92,6 +98,7 @@ class LineReader:
 
     def feed(self, data: bytes) -> tuple[Record, ...]:
         """Return the records of the lines that these bytes complete."""
+        self._is_unread = self._is_unread and not data
         if self._skipping:
             data = self._behind_skipped(data)
         patient = self._patient
@@ -107,6 +114,7 @@ class LineReader:
         partial = b"".join(self._partial)
         partial = partial if self._line else partial.removeprefix(_BOM)
         records = self.decoder.last(partial, self._line + 1) if partial.strip() else None
+        self._is_unread = records is None and bool(partial.strip())
         if records is not None:
             # Its content has been taken as it stood, only what comes after it counts.
             self._drop_partial()

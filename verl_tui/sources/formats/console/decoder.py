@@ -168,12 +168,15 @@ class ConsoleDecoder:
         return ()
 
     def last(self, line: bytes, number: int) -> Sequence[MetricRow | Record] | None:
-        """Return the records of a line without an end; a step line only if it has all its keys."""
+        """Return the records of a line without an end; a step line only if it has all the keys of
+        one before, as far as there was any.
+        """
         line = _without_hole(strip_ansi(line))
         found = STEP.search(line)
         if found is not None:
+            known = set(self._step_lines.schemas.values())
             row = self._step_lines.row(found, sure=False)
-            if row is None or row.keys not in self._step_lines.schemas.values():
+            if row is None or (known and row.keys not in known):
                 return None
         elif b"{'" in line and not line.rstrip().endswith(b"}"):
             return None

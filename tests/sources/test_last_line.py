@@ -1,0 +1,62 @@
+"""The last line of a log without an end: read where it is complete by itself, else told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from log_reading import read_run, values
+
+from verl_tui.sources.formats.console.decoder import ConsoleDecoder
+from verl_tui.sources.formats.filelogger import FileLoggerDecoder
+from verl_tui.sources.formats.lines import LineReader
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+STEPS = "".join(
+    f"step:{step} - critic/score/mean:0.5 - actor/pg_loss:0.25 - timing_s/step:1{step}.5\n"
+    for step in (1, 2)
+)
+CUT = "step:3 - critic/score/mean:0.7 - actor/pg_loss:0.4"
+OBJECTS = '{"step": 1, "data": {"a": 1.0}}\n{"step": 2, "data": {"a": 1.'
+SAID = "last line has no end"
+
+
+def test_a_step_line_that_is_cut_gives_no_value_that_may_be_cut(tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text(STEPS + CUT, encoding="utf-8")
+    run = read_run(tmp_path)
+    assert values(run, "actor/pg_loss") == {1: 0.25, 2: 0.25}
+    (note,) = [state.status.note for state in run.sources.values() if state.status.note]
+    assert SAID in note
+
+
+@pytest.mark.parametrize("before", [STEPS, ""], ids=["with all keys", "the only one"])
+def test_a_step_line_without_an_end_is_read_where_nothing_is_missing(before: str) -> None:
+    reader = LineReader(ConsoleDecoder())
+    reader.feed((before + STEPS.splitlines()[0].replace("step:1", "step:3")).encode())
+    rows = [step for found in reader.finish() for step in getattr(found, "steps", ())]
+    assert rows == [3]
+    assert reader.note is None
+
+
+@pytest.mark.parametrize(
+    ("decoder", "text"), [(ConsoleDecoder, STEPS + CUT), (FileLoggerDecoder, OBJECTS)]
+)
+def test_that_a_last_line_is_not_read_is_told_until_it_goes_on(
+    decoder: type[ConsoleDecoder | FileLoggerDecoder], text: str
+) -> None:
+    reader = LineReader(decoder())
+    reader.feed(text.encode())
+    assert reader.note is None, "it may go on any moment"
+    reader.finish()
+    assert SAID in (reader.note or "")
+    reader.feed(b"5")
+    assert reader.note is None
+
+
+def test_an_empty_end_is_no_line() -> None:
+    reader = LineReader(FileLoggerDecoder())
+    reader.feed(b'{"step": 1, "data": {"a": 1.0}}\n  ')
+    reader.finish()
+    assert reader.note is None
