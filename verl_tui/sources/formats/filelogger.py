@@ -26,6 +26,8 @@ rank = 6
 anchor = True
 
 _LONGEST_NUMBER = 40
+_MOST_SCHEMAS = 1000
+"""Remembered sets of keys: a log may have others in every line."""
 
 
 def matches(path: Path, head: bytes) -> bool:
@@ -40,12 +42,15 @@ def reader(path: Path) -> LineReader:
 
 
 class FileLoggerDecoder(JsonDecoder):
-    """Decodes the file logger's lines; keeps the schemas seen, since a run has only two or
-    three.
+    """Decodes the file logger's lines; keeps the names of the metrics seen, which hardly ever
+    change.
     """
 
     def __init__(self) -> None:
         self._schemas: dict[tuple[str, ...], tuple[str, ...]] = {}
+        """Names of the metrics in a line, by its keys: most runs have two or three sets of them."""
+        self._names: dict[str, str] = {}
+        """Names of metrics by their keys, of those that stand for themselves."""
 
     standing = ()
     """Nothing: each line says all of it."""
@@ -56,18 +61,30 @@ class FileLoggerDecoder(JsonDecoder):
         if step is None or not isinstance(data, dict):
             raise ValueError('no "step" with "data"')
         keys = tuple(data)
-        known, values = self._schemas.get(keys), _numbers(data)
+        known, values = self._schemas.get(keys) or self._schema(keys), _numbers(data)
         if known is not None and values is not None:
             return (MetricRow(step, known, values),)
         parts = split({key: _unquoted(value) for key, value in flatten(data).items()})
         kept = {safe(key): value for key, value in parts.numbers().items()}
-        if len(kept) == len(data) == len(parts.rest):
-            self._schemas[keys] = tuple(kept)
+        if values is not None and len(kept) == len(data) == len(parts.rest):
+            self._names.update(zip(data, kept, strict=True))
         return (
             MetricRow(step, tuple(kept), tuple(kept.values())),
             *histograms(parts.found, step),
             *parts.flaws,
         )
+
+    def _schema(self, keys: tuple[str, ...]) -> tuple[str, ...] | None:
+        """Return the names of metrics that have all been seen, None where some have not."""
+        try:
+            names = tuple(map(self._names.__getitem__, keys))
+        except KeyError:
+            return None
+        if len(set(names)) < len(names):
+            return None
+        if len(self._schemas) < _MOST_SCHEMAS:
+            self._schemas[keys] = names
+        return names
 
 
 def _unquoted(value: object) -> object:
