@@ -14,7 +14,7 @@ from verl_tui.commands.topics import TOPICS
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.indicators import INDICATORS
 from verl_tui.pages import as_text, page, table
-from verl_tui.sources.formats import FORMATS
+from verl_tui.sources.formats.catalog import FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

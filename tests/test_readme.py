@@ -18,7 +18,7 @@ from verl_tui.cli import build_parser
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.indicators import INDICATORS
 from verl_tui.runs.views.state import State
-from verl_tui.sources.formats import FORMATS
+from verl_tui.sources.formats.catalog import FORMATS
 from verl_tui.tui.panels.catalog import PANELS
 from verl_tui.tui.screens.catalog import SCREENS
 

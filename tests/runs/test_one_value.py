@@ -86,3 +86,5 @@ def test_it_is_found_as_from_all_values_at_once(batches: list[list[float]]) -> N
 def test_a_run_knows_its_constants() -> None:
     run = make_run(steps=20, columns={"actor/lr": [1e-6] * 20})
     assert run.constants == {"actor/lr"}
+    assert run.is_constant("actor/lr")
+    assert not run.is_constant("critic/score/mean")

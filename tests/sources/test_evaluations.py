@@ -20,7 +20,8 @@ from verl_tui.config import Config
 from verl_tui.monitor import load
 from verl_tui.records import Sample
 from verl_tui.runs.views.state import State, is_evaluation, state
-from verl_tui.sources.formats import FORMATS, sample_records
+from verl_tui.sources.formats import sample_records
+from verl_tui.sources.formats.catalog import FORMATS
 from verl_tui.sources.source import FileSource
 
 LOGS = Path(os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs"))

@@ -19,7 +19,7 @@ from verl_tui.monitor import load
 from verl_tui.records import MetricRows, Unreadable
 from verl_tui.runs.views.devices import logged_devices
 from verl_tui.sources.discovery.finder import Finder
-from verl_tui.sources.formats import FORMATS
+from verl_tui.sources.formats.catalog import FORMATS
 from verl_tui.sources.formats.prometheus_text import reader as exposition
 from verl_tui.sources.formats.prometheus_text.machine_exporters import (
     HostFigures,

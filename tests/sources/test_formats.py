@@ -15,7 +15,8 @@ from log_reading import drain, feed_in_pieces, own_keys, read_run, values
 from verl_tui.records import EventKind, Restart, Sample, Unreadable
 from verl_tui.runs.time.step_clocks import clocks
 from verl_tui.runs.views.state import State, state
-from verl_tui.sources.formats import FORMATS, filelogger, rollouts, sample_records, tutorial
+from verl_tui.sources.formats import filelogger, rollouts, sample_records, tutorial
+from verl_tui.sources.formats.catalog import FORMATS
 from verl_tui.sources.formats.console import decoder as console
 from verl_tui.sources.source import FileSource
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from log_reading import drain, feed_in_pieces, read_run, values
 
 from verl_tui.sources.fields.steps import StepTracker, step_fields
-from verl_tui.sources.formats import FORMATS, tutorial
+from verl_tui.sources.formats import tutorial
+from verl_tui.sources.formats.catalog import FORMATS
 from verl_tui.sources.source import FileSource
 
 LOGS = Path(os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs"))

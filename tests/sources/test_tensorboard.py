@@ -23,7 +23,7 @@ from log_reading import read_run, values
 from verl_tui.records import Histogram, MetricRows, Restart, Sample, Unreadable
 from verl_tui.sources.fields import protobuf
 from verl_tui.sources.fields.protobuf import fields
-from verl_tui.sources.formats import FORMATS
+from verl_tui.sources.formats.catalog import FORMATS
 from verl_tui.sources.formats.tensorboard import frames as tensorboard_frames
 from verl_tui.sources.formats.tensorboard import reader as tensorboard
 from verl_tui.sources.formats.tensorboard.frames import crc32c

@@ -30,7 +30,7 @@ from verl_tui.secrets import Mask
 from verl_tui.sources.feed import Feed
 from verl_tui.sources.files.compressed import plain
 from verl_tui.sources.files.tail import Tail
-from verl_tui.sources.formats import FORMATS
+from verl_tui.sources.formats.catalog import FORMATS
 from verl_tui.sources.host.cores import usable_cores
 from verl_tui.sources.packing import packed, unpacked
 from verl_tui.sources.source import FileSource

@@ -15,7 +15,7 @@ from verl_tui.runs.views.identity import as_data, identity
 from verl_tui.runs.views.losses import losses
 from verl_tui.runs.views.state import silence, state
 from verl_tui.runs.views.targets import targets_of
-from verl_tui.sources.formats import FORMATS
+from verl_tui.sources.formats.catalog import FORMATS
 from verl_tui.sources.http import prometheus_server as prometheus
 
 if TYPE_CHECKING:

@@ -92,6 +92,10 @@ class LoggedMetrics:
         """Keys that have had only one value, in several rows."""
         return frozenset(self._one_value.keys(self._tables))
 
+    def is_constant(self, key: str) -> bool:
+        """Return whether one of the keys is among the `constants`; no other is looked at."""
+        return self._one_value.is_constant(key, self._tables[key])
+
     @property
     def logged_once(self) -> frozenset[str]:
         """Keys that have been logged at one step only."""

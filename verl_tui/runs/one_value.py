@@ -36,10 +36,18 @@ class OneValue:
             tables: The tables of each metric, and the column in them.
         """
         for key, parts in tables.items():
-            if key not in self._varied and self._is_constant(key, parts):
+            if self.is_constant(key, parts):
                 yield key
 
-    def _is_constant(self, key: str, parts: Sequence[tuple[Table, int]]) -> bool:
+    def is_constant(self, key: str, parts: Sequence[tuple[Table, int]]) -> bool:
+        """Return whether a metric has had one value only.
+
+        Args:
+            key: The metric.
+            parts: Its tables, and the column in them.
+        """
+        if key in self._varied:
+            return False
         seen = self._known.get(key, ())
         lengths = tuple([len(table) for table, _ in parts])
         if lengths != seen:

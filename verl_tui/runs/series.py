@@ -189,6 +189,9 @@ class Series:
         behind = self.steps and table.steps[start] <= self.steps[-1]
         if behind or table.mean or not table.ascending:
             return False
+        if not self.steps and start == 0:
+            self._begin_with(table, column)
+            return True
         self._extend(
             table.steps[start:],
             table.orders[start:],
@@ -196,6 +199,13 @@ class Series:
             table.times[start:],
         )
         return True
+
+    def _begin_with(self, table: Table, column: int) -> None:
+        """Take over a table as a whole, and share what it has packed."""
+        self.steps.extend(table.steps)
+        self.values.extend(table.columns[column][:])
+        self._orders = table.orders.first(len(table))
+        self.times = table.times.first(len(table))
 
     def _extend(
         self,

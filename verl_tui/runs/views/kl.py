@@ -20,5 +20,5 @@ def told_kl(run: Run) -> str:
     of 0 to the one that made its samples, however far from the reference it goes.
     """
     logged = [name for name in KL_INDICATORS if name in run.indicators]
-    varied = (name for name in logged if run.indicators[name] not in run.constants)
+    varied = (name for name in logged if not run.is_constant(run.indicators[name]))
     return next(varied, logged[0] if logged else KL_INDICATORS[0])

@@ -11,7 +11,8 @@ from verl_tui.sources.discovery.probing import reason_of
 from verl_tui.sources.files import rotated
 from verl_tui.sources.files.binary import is_binary
 from verl_tui.sources.files.compressed import plain
-from verl_tui.sources.formats import FORMATS, tutorial
+from verl_tui.sources.formats import tutorial
+from verl_tui.sources.formats.catalog import FORMATS
 from verl_tui.sources.formats.console import decoder as console
 
 if TYPE_CHECKING:

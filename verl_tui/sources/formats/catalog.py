@@ -1,0 +1,47 @@
+"""All log formats, in the order of trying."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from verl_tui.sources.formats import (
+    completions,
+    filelogger,
+    llama_factory,
+    metrics_csv,
+    parquet,
+    rollouts,
+    sample_records,
+    swift,
+    trainer_state,
+    tutorial,
+)
+from verl_tui.sources.formats.console import decoder as console
+from verl_tui.sources.formats.prometheus_text import reader as exposition
+from verl_tui.sources.formats.tensorboard import reader as tensorboard
+from verl_tui.sources.formats.trackio import database as trackio
+from verl_tui.sources.formats.wandb import reader as wandb
+from verl_tui.sources.formats.wandb import tables as wandb_tables
+
+if TYPE_CHECKING:
+    from verl_tui.sources.formats.format import Format
+
+FORMATS: tuple[Format, ...] = (
+    tensorboard,
+    trackio,
+    wandb,
+    wandb_tables,
+    exposition,
+    rollouts,
+    filelogger,
+    metrics_csv,
+    trainer_state,
+    swift,
+    llama_factory,
+    completions,
+    parquet,
+    sample_records,
+    tutorial,
+    console,
+)
+"""The first format that recognises a file reads it: the narrow ones come before the broad ones."""
