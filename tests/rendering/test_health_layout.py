@@ -87,6 +87,26 @@ def test_a_message_that_is_cut_fills_its_last_row() -> None:
     ]
 
 
+LONG = "the run crashed while validating: the connection was broken after it had been idle for long"
+
+
+def test_messages_are_cut_rather_than_a_finding_scrolled_out_of_sight() -> None:
+    crash = replace(COLLAPSE, id="crash", message=LONG)
+    shown = listed(crash, replace(KL, message=LONG))
+    layout = laid_out(shown, width=40, height=5)
+    heads = [words(layout)[at].split()[1] for at in layout.starts]
+    assert (heads, list(layout.starts)) == (["crash", "kl-high"], [0, 3])
+    assert words(layout)[1:3] == [
+        "  the run crashed while validating: the",
+        "  connection was broken after it had be…",
+    ], "the worst finding is cut least"
+    assert words(layout)[4] == "  the run crashed while validating: the…"
+    shown.toggle(crash)
+    unfolded = words(laid_out(shown, width=40, height=5))
+    assert len(unfolded) > 5, "what is unfolded is scrolled, and not cut"
+    assert not any(row.endswith("…") for row in unfolded)
+
+
 def test_choosing_goes_round_in_a_circle() -> None:
     shown = listed(COLLAPSE, KL)
     assert [shown.choose_next(1) for _ in range(3)] == [COLLAPSE, KL, COLLAPSE]

@@ -217,10 +217,11 @@ def no_samples(run: Run | None, width: int, *, opens: str, loading: bool = False
     """
     if run is None or loading:
         return [[("Samples: none yet", "dim")]]
+    none = "none yet" if run.step is None and run.outcome is None else "none"
     ways = (
-        f"Samples: none. {_where_samples_are(run)}",
-        f"Samples: none ({opens}: how to have them written)",
-        "Samples: none",
+        f"Samples: {none}. {_where_samples_are(run)}",
+        f"Samples: {none} ({opens}: how to have them written)",
+        f"Samples: {none}",
     )
     return [[(next((one for one in ways if cell_len(one) <= width), fit(ways[-1], width)), "dim")]]
 
