@@ -252,7 +252,7 @@ def test_the_newest_restart_is_told_although_an_earlier_one_was_at_a_later_step(
     found = next(one for one in judge(run).findings if one.id == "restart")
     assert (found.since_step, found.message) == (
         1,
-        "the log started anew at step 1, the second time: second",
+        "the log started over at step 1 for the second time: second",
     )
 
 

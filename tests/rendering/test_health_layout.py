@@ -75,6 +75,38 @@ def test_a_badge_that_is_alone_says_since_when() -> None:
     assert words(laid_out(listed(COLLAPSE), width=12, height=1)) == ["✖ collapse"]
 
 
+def test_a_message_that_is_cut_fills_its_last_row() -> None:
+    message = "the run crashed while validating: requests.exceptions.ChunkedEncodingError"
+    crash = Finding("crash", Severity.CRITICAL, message, 90, 80)
+    assert words(laid_out(listed(crash), width=40, height=3))[1:] == [
+        "  the run crashed while validating:",
+        "  requests.exceptions.ChunkedEncodingEr…",
+    ]
+    assert words(laid_out(listed(crash), width=40, height=2))[1:] == [
+        "  the run crashed while validating: req…"
+    ]
+
+
+LONG = "the run crashed while validating: the connection was broken after it had been idle for long"
+
+
+def test_messages_are_cut_rather_than_a_finding_scrolled_out_of_sight() -> None:
+    crash = replace(COLLAPSE, id="crash", message=LONG)
+    shown = listed(crash, replace(KL, message=LONG))
+    layout = laid_out(shown, width=40, height=5)
+    heads = [words(layout)[at].split()[1] for at in layout.starts]
+    assert (heads, list(layout.starts)) == (["crash", "kl-high"], [0, 3])
+    assert words(layout)[1:3] == [
+        "  the run crashed while validating: the",
+        "  connection was broken after it had be…",
+    ], "the worst finding is cut least"
+    assert words(layout)[4] == "  the run crashed while validating: the…"
+    shown.toggle(crash)
+    unfolded = words(laid_out(shown, width=40, height=5))
+    assert len(unfolded) > 5, "what is unfolded is scrolled, and not cut"
+    assert not any(row.endswith("…") for row in unfolded)
+
+
 def test_choosing_goes_round_in_a_circle() -> None:
     shown = listed(COLLAPSE, KL)
     assert [shown.choose_next(1) for _ in range(3)] == [COLLAPSE, KL, COLLAPSE]
@@ -88,6 +120,11 @@ def test_choosing_goes_round_in_a_circle() -> None:
 def test_a_run_without_findings_says_so() -> None:
     assert "nothing found" in words(laid_out(listed()))[0]
     assert "waiting for a run" in words(FindingList(make_view()).lay_out(make_view(), 60, 9))[0]
+
+
+def test_no_run_is_said_to_be_read_before_one_is_found() -> None:
+    view = make_view(loading=True)
+    assert words(FindingList(view).lay_out(view, 60, 9)) == ["○ waiting for a run"]
 
 
 def test_rules_not_judged_are_counted_in_the_caption_or_in_a_row() -> None:

@@ -17,7 +17,7 @@ def test_each_episode_with_its_steps_and_message() -> None:
     words = ["".join(text for text, _ in row) for row in rows]
     assert words == [
         "▲ kl-high",
-        "  since step 7 · raised at step 9 · lasting",
+        "  since step 7 · raised at step 9 · ongoing",
         "  The KL is high.",
         "✖ collapse",
         "  raised at step 3 · cleared at step 5",
@@ -25,7 +25,7 @@ def test_each_episode_with_its_steps_and_message() -> None:
     ]
     assert starts == [0, 3]
     assert [rows[at][0][1] for at in starts] == ["warning", "dim"]
-    assert caption((LASTING, CLEARED)) == "2 raised, 1 lasting"
+    assert caption((LASTING, CLEARED)) == "2 raised, 1 ongoing"
 
 
 def test_without_episodes_it_says_so() -> None:

@@ -353,10 +353,13 @@ def test_a_run_whose_event_file_has_lost_its_process_has_ended_at_once() -> None
     run = run_of(steps(20), Progress(total=100), status=replace(EVENTS, writer=BEGAN_GONE))
     assert state(run, T + 10) is State.ENDED
     assert found(run, T + 10) == {"crash": Severity.WARNING}
-    assert (
-        "process 4711, which began the event file, is gone"
-        in verdict(run, T + 10).findings[0].message
+    (crash,) = verdict(run, T + 10).findings
+    assert crash.message == (
+        "the run ended at step 20: process 4711, which began the event file, is gone; "
+        "it was killed, or ended without a message"
     )
+    assert crash.evidence == ("no step came after it",), "the message is not repeated"
+    assert "dmesg" in crash.advice, "there is no error to read the log upwards from"
 
 
 def test_a_process_known_by_a_files_name_is_no_evidence_that_it_trains() -> None:
@@ -434,7 +437,7 @@ def test_a_stopped_process_is_said_and_its_time_counts_for_nothing() -> None:
     take(run, status=replace(STATUS, writer=replace(ALIVE, stopped=True)), now=T + 2)
     assert (state(run, T + 3), found(run, T + 3)) == (State.STALLED, {"hang": Severity.WARNING})
     (hang,) = (one for one in verdict(run, T + 180).findings if one.id == "hang")
-    assert hang.message == "no step comes: python train.py (process 4711) is stopped"
+    assert hang.message == "no step is being made: python train.py (process 4711) is stopped"
     assert remaining(run, T + 180) is None
     take(run, status=replace(STATUS, writer=ALIVE), now=T + 182)
     assert (state(run, T + 183), found(run, T + 183)) == (State.RUNNING, {})

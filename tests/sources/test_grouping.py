@@ -133,6 +133,19 @@ def test_each_start_of_a_hugging_face_trainer_has_a_folder_of_events(tree, tmp_p
     )
 
 
+def test_starts_that_state_one_name_are_one_training_before_its_first_checkpoint(tree, tmp_path):
+    named = BEGUN + b'{"run_name": "grpo-7b"}'
+    starts = [f"out/runs/{day}_10-00-00_host/{EVENTS}" for day in ("Nov30", "Dec01")]
+    files = {"train.log": CONSOLE, **dict.fromkeys(starts, named)}
+    assert tree(files) == {"grpo-7b": sorted(files)}
+
+
+def test_starts_of_other_names_in_one_place_are_runs_of_their_own(tree):
+    starts = [f"out/runs/{day}_10-00-00_host/{EVENTS}" for day in ("Nov30", "Dec01")]
+    named = [BEGUN + b'{"run_name": "%s"}' % name for name in (b"grpo-7b", b"grpo-32b")]
+    assert sorted(tree(dict(zip(starts, named, strict=True)))) == ["grpo-32b", "grpo-7b"]
+
+
 def test_programs_that_were_started_in_one_place_are_runs_of_their_own(tree):
     starts = [f"runs/{day}_10-00-00_host/{EVENTS}" for day in ("Nov30", "Dec01")]
     assert sorted(tree(dict.fromkeys(starts, BEGUN)).values()) == [

@@ -36,7 +36,7 @@ from watching import (
 )
 
 from verl_tui.config import Config
-from verl_tui.records import Batch, Preview, SourceStatus
+from verl_tui.records import Batch, GpuReading, Preview, SourceStatus
 from verl_tui.sources.discovery.finder import Discovery
 from verl_tui.tui import monitor_app
 from verl_tui.tui.app import VerlApp
@@ -54,7 +54,7 @@ from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from textual.pilot import Pilot
@@ -513,17 +513,14 @@ async def test_a_failing_source_hides_nothing_of_the_good_one(tmp_path: Path) ->
         assert "2,000" in text(app)
 
 
-class _OnlyPreviewed:
-    """A reading that has come no further than a log's end."""
+class _Brought:
+    """A reading that brings some news and then no more."""
 
-    def __init__(self, notify: Callable[[], object]) -> None:
+    def __init__(self, news: Iterable[News], notify: Callable[[], object]) -> None:
         self._notify = notify
-        self._news: list[News] = []
+        self._news = list(news)
 
     def start(self) -> None:
-        (batch,) = _batches("long", 48_001, 2.5)
-        end = batch._replace(status=replace(batch.status, bytes_read=10, size=10_000), live=False)
-        self._news = [Discovery((), (), ()), Preview("long", (end,))]
         self._notify()
 
     def stop(self) -> None:
@@ -538,13 +535,28 @@ class _OnlyPreviewed:
         return bool(self._news)
 
 
-class _PreviewingApp(VerlApp):
+class _AppWithNews(VerlApp):
+    def __init__(self, *news: News, config: Config) -> None:
+        self._brought = news
+        super().__init__([], config)
+
     def new_reading(self) -> NewsSource:
-        return _OnlyPreviewed(lambda: self.post_message(self.News()))
+        return _Brought(self._brought, lambda: self.post_message(self.News()))
+
+
+async def test_gpus_that_are_read_first_end_no_search_for_logs() -> None:
+    app = _AppWithNews(GpuReading(NOW, problem="no NVIDIA driver here"), config=Config())
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: "no NVIDIA driver here" in text(app))
+        assert "looking for logs" in text(app)
+        assert "no run yet" not in text(app)
 
 
 async def test_the_end_of_a_long_log_is_drawn_without_a_wait() -> None:
-    app = _PreviewingApp([], Config(refresh=3600.0))
+    (batch,) = _batches("long", 48_001, 2.5)
+    end = batch._replace(status=replace(batch.status, bytes_read=10, size=10_000), live=False)
+    news = Discovery((), (), ()), Preview("long", (end,))
+    app = _AppWithNews(*news, config=Config(refresh=3600.0))
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: "step 48001" in text(app))
 

@@ -44,7 +44,7 @@ def answer_options(parser: CommandParser, fields: str) -> None:
 
 def whole_option(parser: CommandParser) -> None:
     """Add the option that reads long logs from their beginning."""
-    help = "read long logs whole, not only as much of their end as the answer takes"
+    help = "read long logs in full, not just as much of the end as the answer needs"
     parser.add_argument("--whole", action="store_true", help=help)
 
 

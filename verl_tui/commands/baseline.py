@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 def baseline_option(parser: CommandParser) -> None:
     """Add the option."""
     help = (
-        "run that the others are held against: its name, a part of it, or its path (the first run)"
+        "run that the others are compared with: its name, a part of it, or its path (default: the "
+        "first run)"
     )
     completes_paths(parser.add_argument("--baseline", metavar="RUN", help=help))
 

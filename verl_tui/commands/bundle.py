@@ -47,11 +47,11 @@ def options(parser: CommandParser) -> None:
     completes_paths(parser.add_argument("--run", dest="named", metavar="RUN", help=which))
     parser.add_argument("--list", action="store_true", help="only list what would be in it")
     parser.add_argument("--yes", action="store_true", help="do not ask before writing it")
-    lines = "last lines of each log (1000)"
+    lines = "include the last N lines of each log (default: 1000)"
     parser.add_argument("--lines", type=count, default=1000, metavar="N", help=lines)
-    stacks = "also what the run's processes are at just now, by py-spy"
+    stacks = "include the present stacks of the run's processes, by py-spy"
     parser.add_argument("--stacks", action="store_true", help=stacks)
-    samples = "also the newest samples, which may be private"
+    samples = "include the newest samples, which may be private"
     parser.add_argument("--samples", action="store_true", help=samples)
     names = "leave the names of users and hosts, mail and IP addresses as they are"
     parser.add_argument("--keep-names", action="store_true", help=names)

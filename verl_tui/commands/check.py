@@ -57,19 +57,19 @@ def options(parser: CommandParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="write JSON for programs")
     by = (
-        "metric of the best checkpoint: an indicator or the log's own key, with :min or :max "
-        "(reward)"
+        "metric that picks the best checkpoint: an indicator or the log's own key, with :min or "
+        ":max (default: reward)"
     )
     best = parser.add_argument("--best-by", metavar="METRIC", default="reward", help=by)
     completes_words(best, indicator_ids)
     against = (
-        "hold the runs against this one, a name or a path: exits 2 where a figure is worse than "
-        "its band, 1 where one is outside it in another way"
+        "compare the runs with this one, a name or a path: exits 2 if a figure is worse than its "
+        "band, 1 if one is outside its band in another way"
     )
     completes_paths(parser.add_argument("--against", metavar="RUN", help=against))
     band = (
         "width of a figure's band on either side, such as final_reward=5%%, throughput=20%% or "
-        "step_time=off; again for others"
+        "step_time=off; may be repeated"
     )
     parser.add_argument("--band", metavar="FIGURE=SHARE", action="append", type=_band, help=band)
     notify = "send what was found (see `verl-tui notify --help`); with --state, what is new"

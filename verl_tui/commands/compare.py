@@ -27,15 +27,15 @@ def options(parser: CommandParser) -> None:
     """Add its options."""
     baseline_option(parser)
     last = (
-        "means are of the last N logged values (a tenth of those of the median run, 10 at least "
-        "and 100 at most)"
+        "average the last N logged values (default: a tenth of the median run's, at least 10 and "
+        "at most 100)"
     )
     parser.add_argument("--last", type=count, metavar="N", help=last)
     align = "compare each run at its end (default), all at the same step, or after the same time"
     parser.add_argument("--align", choices=("end", "step", "time"), default="end", help=align)
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--md", action="store_true", help="write Markdown, for a pull request")
-    form.add_argument("--csv", action="store_true", help="write a table of a row a run")
+    form.add_argument("--csv", action="store_true", help="write a table with one row per run")
     form.add_argument("--json", action="store_true", help="write JSON for programs")
     paths_argument(parser)
     config_option(parser)

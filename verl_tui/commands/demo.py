@@ -30,10 +30,10 @@ def options(parser: CommandParser) -> None:
     where = parser.add_argument("--dir", type=Path, metavar="DIR", help="keep the logs in DIR")
     completes_paths(where, directories=True)
     parser.add_argument(
-        "--pace", type=seconds, metavar="SECONDS", help="time between two steps (default 1)"
+        "--pace", type=seconds, metavar="SECONDS", help="time between two steps (default: 1)"
     )
     parser.add_argument(
-        "--seed", type=int, default=7, metavar="N", help="seed of the simulation (7)"
+        "--seed", type=int, default=7, metavar="N", help="seed of the simulation (default: 7)"
     )
     parser.add_argument("--headless", action="store_true", help="only write the logs, open nothing")
     screen_options(parser)

@@ -64,18 +64,26 @@ def options(parser: CommandParser) -> None:
     )
     completes_words(parser.add_argument("--on-best", metavar="METRIC", help=best), indicator_ids)
     parser.add_argument(
-        "--kl", type=positive, metavar="LIMIT", help="threshold of circuit-breaker-kl (0.2)"
+        "--kl",
+        type=positive,
+        metavar="LIMIT",
+        help="threshold of circuit-breaker-kl (default: 0.2)",
     )
     parser.add_argument(
         "--reward-drop",
         type=share,
         metavar="SHARE",
-        help="threshold of circuit-breaker-reward (0.2)",
+        help="threshold of circuit-breaker-reward (default: 0.2)",
     )
     parser.add_argument(
-        "--count", type=count, metavar="N", help="breaches in a row that trip either (5)"
+        "--count",
+        type=count,
+        metavar="N",
+        help="breaches in a row that trip either of them (default: 5)",
     )
-    parser.add_argument("--dry-run", action="store_true", help="report the command, run nothing")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="report the command, but do not run it"
+    )
     paths_argument(parser)
     config_option(parser)
 

@@ -53,7 +53,7 @@ def unnamed(parser: CommandParser) -> None:
         type=size,
         default=(120, 40),
         metavar="COLSxROWS",
-        help="of the snapshot (120x40)",
+        help="size of the snapshot (default: 120x40)",
     )
     completes_words(drawn, lambda: ("80x24", "120x40", "160x50"))
 

@@ -1,6 +1,6 @@
 """Lays the findings about a run out as the rows of a panel: all of them worst first, and below them
-the rules that were not judged, where the caption does not count those; badges only where so little
-room is left that they do not fit.
+the rules that were not judged, where the caption does not count those; their messages are cut, or
+they are badges, where so little room is left that they do not fit.
 """
 
 from __future__ import annotations
@@ -127,13 +127,14 @@ class FindingList:
                     return layout
         if self._shows_badges(height):
             return HealthLayout(self._badge_rows(view, writer, height))
+        if (shortened := self._shortened(view, writer, height)) is not None:
+            return shortened
         writer.width -= 1  # the scroll bar
         return self._all_rows(view, writer, counted=counted, gap=0)
 
     def _shows_badges(self, height: int) -> bool:
         """Return whether a panel of this height shows badges where not all findings have room."""
-        unfolded = any(name_of(finding) in self.unfolded for finding in self.findings)
-        return height <= (_BADGES_ONLY if self.reasons or unfolded else _BADGE_ROWS)
+        return height <= (_BADGES_ONLY if self.reasons or self._is_unfolded else _BADGE_ROWS)
 
     def _forms(self, view: View, writer: FindingWriter, *, counted: bool) -> Iterator[HealthLayout]:
         """Yield all findings from airy to tight, at last without the number of rules that were not
@@ -144,6 +145,31 @@ class FindingList:
         yield self._all_rows(view, writer, counted=counted, gap=0)
         if self.findings and not self.reasons:
             yield self._finding_rows(view, writer)
+
+    def _shortened(self, view: View, writer: FindingWriter, height: int) -> HealthLayout | None:
+        """Return all findings with their messages cut until they fit, the first ones least; None
+        where not even a row of each message does, or where more than messages is asked for.
+        """
+        if self.reasons or self._is_unfolded:
+            return None
+        messages = [writer.message(one) for one in self.findings]
+        whole = [writer.finding(one, view.verdict.consequences(one)) for one in self.findings]
+        spare = height - sum(len(rows) for rows in whole) + sum(len(one) - 1 for one in messages)
+        if spare < 0:
+            return None
+        rows: list[Pieces] = []
+        starts: list[int] = []
+        for message, (head, *below) in zip(messages, whole, strict=True):
+            kept = 1 + min(spare, len(message) - 1)
+            spare -= kept - 1
+            starts.append(len(rows))
+            rows += [head, *writer.beginning(message, kept), *below[len(message) :]]
+        return HealthLayout(rows, starts)
+
+    @property
+    def _is_unfolded(self) -> bool:
+        """True if the evidence of a finding is shown."""
+        return any(name_of(finding) in self.unfolded for finding in self.findings)
 
     def _writer(self, view: View, width: int) -> FindingWriter:
         acknowledged = {name_of(one) for one in self.findings if _acknowledged(view, one)}

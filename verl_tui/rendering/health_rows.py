@@ -165,19 +165,21 @@ class FindingWriter:
         return [*row, (" " * gap, ""), (since, "dim")] if since and gap > 0 else row
 
     def beginning(self, rows: list[Pieces], count: int) -> list[Pieces]:
-        """Return the first rows, the last with an ellipsis if there are more."""
+        """Return the first rows; if there are more, the last one is filled and ends with an
+        ellipsis.
+        """
         if not 0 < count < len(rows):
             return rows[: max(0, count)]
-        last = cut(rows[count - 1], self.width - 1)
+        last = cut([*rows[count - 1], (" ", ""), rows[count][-1]], self.width - 1)
         return [*rows[: count - 1], [*last, (self.symbols.more, last[-1][1])]]
 
     def quiet(self, view: View) -> list[Pieces]:
         """Say why there is no finding."""
         role, mark, words = "dim", self.symbols.nothing, ""
-        if view.loading:
-            words = _reading(view)
-        elif view.run is None:
+        if view.run is None:
             words = "waiting for a run"
+        elif view.loading:
+            words = _reading(view)
         elif is_evaluation(view.run):
             words = "an evaluation: no training to judge"
         elif state(view.run, view.now) is State.NO_TRAINING:

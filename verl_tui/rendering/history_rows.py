@@ -43,8 +43,8 @@ def history_rows(
 
 def caption(episodes: Sequence[Episode]) -> str:
     """Count the episodes; empty where there is none."""
-    lasting = sum(episode.cleared_step is None for episode in episodes)
-    return f"{len(episodes)} raised, {lasting} lasting" if episodes else ""
+    ongoing = sum(episode.cleared_step is None for episode in episodes)
+    return f"{len(episodes)} raised, {ongoing} ongoing" if episodes else ""
 
 
 def _episode_rows(view: View, episode: Episode, width: int) -> list[Pieces]:
@@ -69,5 +69,5 @@ def _steps(episode: Episode, *, acknowledged: bool) -> list[str]:
     if episode.raised_step is not None:
         steps.append(f"raised at step {episode.raised_step}")
     cleared = episode.cleared_step
-    steps.append("lasting" if cleared is None else f"cleared at step {cleared}")
+    steps.append("ongoing" if cleared is None else f"cleared at step {cleared}")
     return [*steps, "acknowledged"] if acknowledged else steps

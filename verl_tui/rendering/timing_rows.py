@@ -81,7 +81,7 @@ def timing_rows(view: View, width: int, *, solid: bool = False) -> list[Pieces]:
         _where(run, found, view, width, signs),
         _progress(run, view, width),
         _figures(
-            "yield", [*rates(run), *throughput(run, found)], width, ascii_only=view.ascii_only
+            "throughput", [*rates(run), *throughput(run, found)], width, ascii_only=view.ascii_only
         ),
         _figures("generating and waiting", _waits(run, found), width, ascii_only=view.ascii_only),
         _each_step(run, found, width, signs),

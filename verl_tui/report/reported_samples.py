@@ -62,10 +62,10 @@ class _Candidates(NamedTuple):
 def excerpts_of(run: Run) -> ReportedSamples:
     """Return the excerpts of a run; a dump of samples is read for them.
 
-    Of several steps the newest one is taken, and its samples of training before those of a
-    validation.
+    Of several steps the newest one since a restart is taken, and its samples of training before
+    those of a validation.
     """
-    places = run.samples.places
+    places = run.samples.up_to(run.end)
     if not places:
         return ReportedSamples(note="no samples are logged")
     step = places[-1].step

@@ -10,7 +10,7 @@ the higher rank, which does not round scores. Files of one format are parts.
 from __future__ import annotations
 
 import sys
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -78,6 +78,12 @@ class Samples:
     def steps(self) -> list[int]:
         """Steps that have samples in memory, ascending."""
         return list(dict.fromkeys(place.step for place in self._kept_places))
+
+    def up_to(self, end: int | None) -> Sequence[Place]:
+        """Return the places up to a step, all of them where it is None or all lie beyond it."""
+        if end is None:
+            return self.places
+        return self.places[: bisect_right(self.places, Place(end, validation=True))] or self.places
 
     def add(self, sample: Sample, step: int, format_name: str = "", rank: int = 0) -> None:
         """Keep a sample under a step.

@@ -158,7 +158,7 @@ class MonitorApp(TerminalApp):
         if self._reading is None:
             return
         taken = self._take_in(self._reading, monotonic() + _BUDGET)
-        complete = self._complete()
+        complete = self._complete(taken)
         if self._reading.waiting and not self._taking:
             self._taking = True
             self.post_message(self.News())
@@ -187,8 +187,12 @@ class MonitorApp(TerminalApp):
                 break
         return _Taken(logs, gpus, shown_preview)
 
-    def _complete(self) -> bool:
-        """Note how far loading is; return True if it has just ended, with something to show."""
+    def _complete(self, taken: _Taken) -> bool:
+        """Note how far loading is, from the first news of logs on; return True if it has just
+        ended, with something to show.
+        """
+        if not taken.logs:
+            return False
         was_loading, self._loading = self._loading, self.monitor.is_loading
         if was_loading and not self._loading:
             # What was read stays: with many runs, a search for garbage in it delays a key by 50 ms.

@@ -59,6 +59,16 @@ def test_the_end_is_the_last_number():
     assert signs(replace(DATA, lines=(ChartLine(points),)), "●") == ["line"]
 
 
+def test_after_a_restart_the_end_is_that_of_the_present_segment():
+    def at(data: ChartData) -> int:
+        rows = ChartRenderer(ascii_only=False).rows(data, 50, 12)[1:-2]
+        (row,) = ("".join(text for text, _ in row) for row in rows if any("●" in t for t, _ in row))
+        return row.index("●")
+
+    present = ChartData("r", lines=(ChartLine(Column(range(4), VALUES[:4])),), reach=(0, 5))
+    assert at(replace(DATA, end=3)) == at(present) < at(DATA)
+
+
 def test_the_best_value_out_of_sight_is_not_marked():
     assert signs(replace(DATA, best="highest", first_step=3, last_step=5), "★") == []
 

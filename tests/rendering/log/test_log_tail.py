@@ -29,17 +29,24 @@ def logged(path: Path, *records: Record, format_name: str = "verl console") -> R
 
 
 def words(run: Run, width: int = 60, height: int = 16) -> list[str]:
+    return resized(run, (width, height))[0]
+
+
+def resized(run: Run, *sizes: tuple[int, int]) -> list[list[str]]:
+    """Return what one tail shows at each of several sizes in turn."""
     read, view = threading.Event(), make_view(run)
     tail = LogTail(view, read.set)
+    shown = []
     try:
-        while True:
+        for width, height in sizes:
             read.clear()
-            rows = tail.rows(view, width, height)
-            if rows is not None:
-                return ["".join(text for text, _ in row).strip() for row in rows]
-            assert read.wait(5)
+            while (rows := tail.rows(view, width, height)) is None:
+                assert read.wait(5)
+                read.clear()
+            shown.append(["".join(text for text, _ in row).strip() for row in rows])
     finally:
         tail.stop()
+    return shown
 
 
 def test_a_crash_shows_its_error_wherever_in_the_log_it_is(tmp_path: Path) -> None:
@@ -48,6 +55,15 @@ def test_a_crash_shows_its_error_wherever_in_the_log_it_is(tmp_path: Path) -> No
     shown = words(logged(path, Event(EventKind.FATAL, ERROR, line=4)))
     assert shown[0] == "crashed before the first step"
     assert any(ERROR in row for row in shown)
+
+
+def test_the_error_stays_in_sight_while_the_panel_is_resized(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    before = "".join(f"a line of its own{'.' * n}\n" for n in range(40))
+    path.write_text(before + ERROR + "\nRay cleans up\n" * 40, encoding="utf-8")
+    run = logged(path, Event(EventKind.FATAL, ERROR, line=41))
+    for shown in resized(run, (120, 40), (60, 12), (40, 6), (120, 40)):
+        assert any(ERROR in row for row in shown)
 
 
 def test_the_stage_it_was_at_and_the_newest_lines_are_shown(tmp_path: Path) -> None:

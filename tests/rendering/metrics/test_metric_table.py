@@ -80,6 +80,8 @@ def test_movement() -> None:
     assert movement([1.0, 2.0]) == (None, 0.0)
     assert movement([-1.0] * 10 + [1.0] * 10) == (1, 2.0)
     assert movement(range(1000)).turn == 1
+    assert movement([0.0] * 10 + [0.2] * 7 + [0.0] * 3) == (-1, -1.0), "back to where it was"
+    assert movement([0.1] * 10 + [0.2] * 7 + [0.025] * 3) == (-1, -0.75), "below where it was"
 
 
 @given(st.lists(FLOATS, max_size=50))

@@ -164,6 +164,9 @@ def test_the_place_to_show() -> None:
     assert place_of(SampleChoice(), samples_at((5, True))) == (5, True)
     assert place_of(SampleChoice(Place(9, validation=False)), samples_at((5, True))) == (5, True)
     assert place_of(SampleChoice(), Samples()) is None
+    assert place_of(SampleChoice(), samples, 20) == (20, False), "step 30 is of before a restart"
+    assert place_of(SampleChoice(Place(30, validation=False)), samples, 20) == (30, False)
+    assert place_of(SampleChoice(), samples, 5) == (30, False), "there are none since the restart"
     assert next_place(Place(20, validation=True), samples, 1) == (10, True)
     assert next_place(Place(20, validation=True), samples, -1) is None
     assert next_place(Place(15, validation=True), samples, 1) is None

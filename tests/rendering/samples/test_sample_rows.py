@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from verl_tui.on_demand.samples import SampleBrowser
-from verl_tui.records import Sample
+from verl_tui.records import Batch, Event, EventKind, Sample, SourceStatus
 from verl_tui.rendering.samples.body import body_rows
 from verl_tui.rendering.samples.listing import SampleListing
 from verl_tui.rendering.samples.panel_rows import header_height, header_rows, no_samples
@@ -322,6 +322,18 @@ def test_one_row_is_never_too_wide(text: str, width: int) -> None:
     [(15, "Samples: none"), (40, "Samples: none"), (60, "(f6: how to have them written)")],
 )
 def test_that_there_are_no_samples_is_never_cut(width: int, said: str) -> None:
-    (row,) = texts(no_samples(Run("r"), width, opens="f6"))
+    (row,) = texts(no_samples(ended(), width, opens="f6"))
     assert row.endswith(said)
     assert cell_len(row) <= width
+
+
+def test_a_run_that_has_made_no_step_has_no_samples_yet() -> None:
+    assert texts(no_samples(Run("r"), 30, opens="f6")) == ["Samples: none yet"]
+    assert texts(no_samples(ended(), 30, opens="f6")) == ["Samples: none"]
+
+
+def ended() -> Run:
+    run = Run("r")
+    end = Event(EventKind.FATAL, "ValueError: no GPU", line=1)
+    run.apply(Batch("r", SourceStatus("train.log", "verl console"), (end,)), 0.0)
+    return run

@@ -75,7 +75,7 @@ async def test_what_was_cleared_says_when(tmp_path: Path) -> None:
     async with app.run_test(size=(100, 30)) as pilot:
         await press(pilot, "A")
         assert "since step 1 · raised at step 10 · cleared at step 34" in text(app)
-        assert "1 raised, 0 lasting" in text(app)
+        assert "1 raised, 0 ongoing" in text(app)
 
 
 async def test_acknowledged_findings_step_back(tmp_path: Path) -> None:
@@ -105,8 +105,8 @@ async def test_what_is_acknowledged_is_marked_in_the_history(tmp_path: Path) -> 
     app = loaded(write_run(tmp_path, "run", 40, kl_div=0.3))
     async with app.run_test(size=(100, 30), notifications=True) as pilot:
         await press(pilot, "a", "A")
-        assert text(app).count("lasting · acknowledged") == 1
-        above = text(app)[: text(app).index("lasting · acknowledged")]
+        assert text(app).count("ongoing · acknowledged") == 1
+        above = text(app)[: text(app).index("ongoing · acknowledged")]
         assert above.rindex("✖ circuit-breaker-kl") > above.find("▲ kl-high")
         await press(pilot, "A", "a", "A")
         app.clear_notifications()

@@ -120,7 +120,7 @@ def test_progress_with_the_pace_of_each_kind_and_the_end() -> None:
 
 def test_what_it_yields() -> None:
     shown = texts(view_of(validating()), 110)
-    start = shown.index("yield")
+    start = shown.index("throughput")
     assert shown[start + 1 : start + 6] == [
         "steps per minute         1.5 steps/min     timing_s/step",
         "generation latency, p95  20.0 s            timing_s/gen, of the last 43",

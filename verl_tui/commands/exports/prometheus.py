@@ -76,9 +76,9 @@ def options(parser: CommandParser) -> None:
         type=count,
         default=100,
         metavar="N",
-        help="most runs, the newest (default: %(default)d)",
+        help="export at most N runs, the newest (default: %(default)d)",
     )
-    most = "most metrics of a run (default: %(default)d)"
+    most = "export at most N metrics per run (default: %(default)d)"
     parser.add_argument("--metrics", type=count, default=500, metavar="N", help=most)
     paths_argument(parser)
     config_option(parser)

@@ -38,7 +38,7 @@ _FIELDS = f"""{READ}
 
 def options(parser: CommandParser) -> None:
     """Add its options."""
-    severity = "the least severity that is told (info)"
+    severity = "report findings of this severity or worse (default: info)"
     levels = ("info", "warning", "critical")
     parser.add_argument("--severity", choices=levels, default="info", help=severity)
     config_option(parser)

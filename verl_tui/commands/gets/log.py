@@ -41,12 +41,12 @@ as much is read as the lines take; a search goes from the end to the beginning."
 
 def options(parser: CommandParser) -> None:
     """Add its options."""
-    last = f"at most N lines ({_LINES})"
+    last = f"at most N lines (default: {_LINES})"
     parser.add_argument("--last", type=count, metavar="N", help=last)
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--around", type=step, metavar="STEP", help="around the line of a step")
     which.add_argument("--error", action="store_true", help="around the error that ended the run")
-    grep = "the last lines that match a regular expression; case counts if it has a capital"
+    grep = "the last lines that match a regular expression; case matters only if it has a capital"
     which.add_argument("--grep", metavar="REGEX", help=grep)
     parser.add_argument("--full", action="store_true", help="lines in full, up to 16 KiB")
     answer_options(parser, _FIELDS)

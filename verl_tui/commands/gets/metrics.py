@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from verl_tui.commands.arguments import CommandParser
 
 NAME = "metrics"
-HELP = "a line on each metric; with --metric, the values of one"
+HELP = "one line per metric; with --metric, the values of one"
 EXAMPLES = (
     "verl-tui get metrics logs/run_7 --filter 'critic/*'",
     "verl-tui get metrics logs/run_7 --metric reward --last 5 --json",
@@ -54,7 +54,7 @@ def options(parser: CommandParser) -> None:
     parser.add_argument("--metric", metavar="KEY", help=metric)
     keys = "only metrics whose key matches a quoted glob such as 'actor/*'"
     parser.add_argument("--filter", metavar="GLOB", help=keys)
-    last = f"the last N points ({_POINTS}); with --around, how many in all"
+    last = f"the last N points (default: {_POINTS}); with --around, how many in all"
     parser.add_argument("--last", type=count, metavar="N", default=_POINTS, help=last)
     parser.add_argument("--around", type=step, metavar="STEP", help="the points around a step")
     whole_option(parser)

@@ -50,12 +50,12 @@ their end, as far as the samples lie back, and refused if there are none in the 
 def options(parser: CommandParser) -> None:
     """Add its options."""
     which = parser.add_mutually_exclusive_group()
-    last = f"the last N samples ({_SAMPLES})"
+    last = f"the last N samples (default: {_SAMPLES})"
     which.add_argument("--last", type=count, metavar="N", help=last)
     for name, of in (("best", "highest"), ("worst", "lowest")):
         help = f"the N samples with the {of} scores, of one step"
         which.add_argument(f"--{name}", type=count, metavar="N", help=help)
-    around = "of the step nearest to this one that has samples (the newest that has some)"
+    around = "samples of the step nearest to this one (default: the newest step that has some)"
     parser.add_argument("--around", type=step, metavar="STEP", help=around)
     kind = parser.add_mutually_exclusive_group()
     for name, validation in (("training", False), ("validation", True)):

@@ -127,6 +127,11 @@ _OTHERWISE = (
     "from it."
 )
 
+_SILENT_END = (
+    "The log does not say why: ask dmesg, since the kernel kills what takes too much memory, and "
+    "the scheduler (time limit, preemption). A terminal that closes ends its runs, too."
+)
+
 
 class Crash(Diagnosis):
     """A traceback, a fatal message or a signal, and no step after it."""
@@ -180,7 +185,7 @@ class Crash(Diagnosis):
         gone = (
             "nothing shows how it ended"
             if holder is None
-            else f"killed, or ended without a message: {holder.words} is gone"
+            else f"{holder.words} is gone; it was killed, or ended without a message"
         )
         crashed = context.state is State.CRASHED
         return Finding(
@@ -191,12 +196,10 @@ class Crash(Diagnosis):
             step=run.step,
             since_step=run.step,
             evidence=(
-                *(worker.lines if worker is not None else ()),
-                *_phase_shown(phase),
-                gone,
+                *((*worker.lines, *_phase_shown(phase), gone) if worker is not None else ()),
                 "no step came after it",
             ),
-            advice=advice(worker.words if worker is not None else ""),
+            advice=_SILENT_END if worker is None else advice(worker.words),
             source=self.rule.source,
         )
 

@@ -32,8 +32,8 @@ done: heuristic.
 _GENERATES = ("validation generation", "test_gen_batch", "***** Running", "all initialize finished")
 """Beginnings of the stages of generating and validating."""
 _STOPPED = (
-    "Let it go on: `kill -CONT` with its number, or `fg` in its shell. "
-    "Processes that wait for it may give up meanwhile."
+    "Let it go on: `kill -CONT` with its process number, or `fg` in its shell. "
+    "Processes that wait for it may time out meanwhile."
 )
 _START_ADVICE = (
     "Look at the processes' stacks (py-spy dump) and at what the log says last: "
@@ -113,10 +113,12 @@ class Hang(Diagnosis):
         return Finding(
             self.rule.id,
             Severity.WARNING,
-            f"no step comes: {holder} is stopped",
+            f"no step is being made: {holder} is stopped",
             step=step,
             since_step=step,
-            evidence=("it stays stopped until SIGCONT: somebody sent SIGSTOP or pressed Ctrl+Z",),
+            evidence=(
+                "it stays stopped until it gets SIGCONT: somebody sent SIGSTOP or pressed Ctrl+Z",
+            ),
             advice=_STOPPED,
             source=self.rule.source,
         )

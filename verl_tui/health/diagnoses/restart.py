@@ -21,7 +21,7 @@ class RestartNotice(Diagnosis):
         self.breaches = Breaches(cooldown=0)
         for at, mark in enumerate(marks, 1):
             self.breaches.end(mark.step, at)
-            self.breaches.begin(mark.step, mark.step, f"started anew: {mark.reason}", at + 1)
+            self.breaches.begin(mark.step, mark.step, f"started over: {mark.reason}", at + 1)
         if not marks:
             return None
         # They go by step: those beyond the step that the run has reached anew are of segments
@@ -30,11 +30,11 @@ class RestartNotice(Diagnosis):
             (mark for mark in reversed(marks) if context.end is None or mark.step <= context.end),
             marks[-1],
         )
-        often = f", the {_nth(len(marks))} time" if len(marks) > 1 else ""
+        often = f" for the {_nth(len(marks))} time" if len(marks) > 1 else ""
         return Finding(
             self.rule.id,
             self.rule.severity,
-            f"the log started anew at step {newest.step}{often}: {newest.reason}",
+            f"the log started over at step {newest.step}{often}: {newest.reason}",
             step=newest.step,
             since_step=newest.step,
             evidence=tuple(f"step {mark.step}: {mark.reason} ({mark.path})" for mark in marks[-5:]),

@@ -281,6 +281,21 @@ def trend(values: Sequence[float], drawn: tuple[float, float] | None = None) -> 
     """Return 1 where the last values rise, -1 where they fall, 0 where that may be noise or is too
     little to be seen, None if they are too few.
 
+    Args:
+        values: A series.
+        drawn: The least and the greatest value of the chart that the trend is told of, None where
+            the least of changes counts.
+    """
+    told = turn(values, drawn)
+    return None if told is None else (told[1] > told[0]) - (told[1] < told[0])
+
+
+def turn(
+    values: Sequence[float], drawn: tuple[float, float] | None = None
+) -> tuple[float, float] | None:
+    """Return from where to where the last values went, a quarter of each; twice the same where that
+    may be noise or is too little to be seen, None if they are too few.
+
     Compares the medians of the newer and the older half of the last `TREND_POINTS` values with how
     much neighbours differ, so that neither one outlier nor ordinary noise turns the arrow. The very
     last values count instead where they lie clearly on the other side of the older half, or have
@@ -289,10 +304,9 @@ def trend(values: Sequence[float], drawn: tuple[float, float] | None = None) -> 
 
     Args:
         values: A series.
-        drawn: The least and the greatest value of the chart that the trend is told of, None where
-            the least of changes counts.
+        drawn: As of a trend.
     """
-    # Quarters, because sums and differences of the largest numbers would overflow.
+    # Sums and differences of the largest numbers would overflow.
     values = [v / 4 for v in values[-TREND_POINTS:] if isfinite(v)]
     if len(values) < 4:
         return None
@@ -301,22 +315,23 @@ def trend(values: Sequence[float], drawn: tuple[float, float] | None = None) -> 
     change, since = median(values[half:]) - older, median(values[-_NEWEST:]) - older
     noise = median(map(abs, map(sub, values[1:], values)))
     floor = _least_change(values, drawn)
-    change = _told(change, since, values[-1] - older, clear=max(noise * 2, floor))
-    if abs(change) <= max(noise * 0.7, floor):
-        return 0
-    return 1 if change > 0 else -1
+    start, end = _told(change, since, values[-1] - older, clear=max(noise * 2, floor))
+    if abs(end - start) <= max(noise * 0.7, floor):
+        end = start
+    return older + start, older + end
 
 
-def _told(change: float, since: float, last: float, *, clear: float) -> float:
-    """Return the change from the older half to the newer one, or what the very last values say
-    where they clearly tell of something else; none where only the last one does.
+def _told(change: float, since: float, last: float, *, clear: float) -> tuple[float, float]:
+    """Return the two differences from the older half between which the trend is told: to the newer
+    half, or to the very last values where they clearly tell of something else; none where only the
+    last one does.
     """
     if change * since < 0 and abs(since) > clear:
-        return since
+        return 0.0, since
     if abs(since) < abs(change) / 4 and abs(since - change) > clear:
-        return since - change
+        return change, since
     belied = change * last < 0 or abs(last) < abs(change) / 4
-    return 0.0 if belied and abs(last - change) > clear else change
+    return 0.0, (0.0 if belied and abs(last - change) > clear else change)
 
 
 def _least_change(quarters: list[float], drawn: tuple[float, float] | None) -> float:

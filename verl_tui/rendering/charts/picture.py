@@ -291,13 +291,18 @@ class Picture:
             self._put(dot, column, Glyph(text, self._style_at(dot, column) or line.role))
 
     def _end_of(self, line: ChartLine, cache: ChartCache | None) -> tuple[int, float] | None:
-        """Return step and value of the last number in the window, smoothed if a cache is given."""
+        """Return step and value of the last number in the window, smoothed if a cache is given;
+        beyond the present segment of the run there is none.
+        """
         steps, values, window = line.points.steps, line.points.values, self._window
         if cache is not None and 0 < self._data.smoothing < 1:
             average = cache.smoothed(line.points, self._data.smoothing)
             average.pyramid  # noqa: B018 - it reads what has come since
             values = average.values
-        stop = min(bisect_right(steps, window.end), len(values))
+        end, present = window.end, self._data.end
+        if present is not None and line is self._data.main:
+            end = min(end, present)
+        stop = min(bisect_right(steps, end), len(values))
         for i in range(stop - 1, max(0, stop - _LOOK_BACK) - 1, -1):
             if isfinite(values[i]) and steps[i] >= window.start:
                 return steps[i], values[i]

@@ -7,6 +7,7 @@ at most two a dot column.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.rendering.charts.alarms import BEHIND, alarmed_polylines, healthy_rows
@@ -171,9 +172,8 @@ class PlotextChart:
         """Return the letters that stand on a line and at its end, or a dot that can be seen."""
         x, y = drawn.x, drawn.y
         if x and not sign and line.kind == "line":
-            return [
-                Signal(self._role_at_end(line, drawn), self._symbols.single, x[-1:], y[-1:], [])
-            ]
+            end, role = self._end_of(line, x), self._role_at_end(line, drawn)
+            return [Signal(role, self._symbols.single, x[end : end + 1], y[end : end + 1], [])]
         at = self._stamped(line, x)
         if x and sign:
             at.append(len(x) - 1)
@@ -185,6 +185,12 @@ class PlotextChart:
         over = (one for one in reversed(self._signals) if one.role in ALARM_ROLES and one.x)
         found = (one.role for one in over if (one.x[-1], one.y[-1]) == end)
         return next(found, line.role) if line is self._data.main else line.role
+
+    def _end_of(self, line: ChartLine, x: list[int] | list[float]) -> int:
+        """Return the index of the last point of the present segment of the run."""
+        if self._data.end is None or line is not self._data.main:
+            return len(x) - 1
+        return max(0, bisect_right(x, self.window.column(self._data.end)) - 1)
 
     def _stamped(self, line: ChartLine, x: list[int] | list[float]) -> list[int]:
         """Return the first points in the dot columns at which a letter stands on a line."""

@@ -46,6 +46,8 @@ class LogTail:
         target = error_target(run) if run is not None and ended else None
         self._window = LogWindow(view, target, on_read=on_read, say=lambda _: None)
         self._window.wrap = True
+        self._size: tuple[int, int] | None = None
+        """Width and height for which the error was last brought into sight."""
 
     def stop(self) -> None:
         """Read no further."""
@@ -66,11 +68,17 @@ class LogTail:
         return None if rows is None else [*above, *rows][:height]
 
     def _log_rows(self, width: int, height: int) -> list[Pieces] | None:
-        """Return rows of the log; around an error they begin with the beginning of a line."""
+        """Return rows of the log; around an error, which stays in sight at every size, they begin
+        with the beginning of a line.
+        """
         window = self._window
         rows, pager = window.rows(width, height), window.pager
         if rows is None or pager is None or not self.ended:
             return rows
+        if self._size != (width, height) and (error := window.seeker.mark) is not None:
+            self._size = width, height
+            pager.go_to(error)
+            rows = window.rows(width, height)
         if begun := self._begun_above:
             pager.move(begun)
             rows = window.rows(width, height)

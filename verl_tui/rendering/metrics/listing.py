@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from math import inf, isfinite
-from statistics import median
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from verl_tui.metrics import describe, shown
-from verl_tui.rendering.charts.downsample import TREND_POINTS, trend
+from verl_tui.rendering.charts.downsample import TREND_POINTS, turn
 from verl_tui.rendering.metrics.groups import MetricGroup, grouped, natural
 
 if TYPE_CHECKING:
@@ -37,20 +36,18 @@ class Movement(NamedTuple):
     turn: int | None
     """1 up, -1 down, 0 if noise explains it, None for too few values."""
     change: float = 0.0
-    """Newer minus older half, as a share of the larger of the two: -2 .. 2; 0 for noise."""
+    """What the values went by, as a share of the larger end: -2 .. 2; 0 for noise."""
 
 
 def movement(values: Sequence[float]) -> Movement:
     """Return the movement in the last part of a series."""
-    tail = values[-TREND_POINTS:]
-    way = trend(tail)
-    if not way:
-        return Movement(way)
-    halves = [value / 2 for value in tail if isfinite(value)]  # sums of huge numbers would overflow
-    middle = len(halves) // 2
-    before, after = median(halves[:middle]), median(halves[middle:])
+    told = turn(values)
+    if told is None:
+        return Movement(None)
+    before, after = told
     size = max(abs(before), abs(after))
-    return Movement(way, after / size - before / size if size else 0.0)
+    change = after / size - before / size if size else 0.0
+    return Movement((change > 0) - (change < 0), change)
 
 
 def listing(

@@ -72,11 +72,13 @@ class Browse(SamplePosition):
         facts = self.listing.facts
         return facts[self.index] if self.index is not None and self.index < len(facts) else None
 
-    def settle(self, samples: Samples | None, browser: SampleBrowser) -> bool:
+    def settle(
+        self, samples: Samples | None, browser: SampleBrowser, end: int | None = None
+    ) -> bool:
         """Resolve the choice, and read on in a prompt's history."""
         if self.history is not None and samples is not None and samples.places:
             self.history.advance(browser)
-        moved = super().settle(samples, browser)
+        moved = super().settle(samples, browser, end)
         if samples is not None and self.page is not None and self._searches:
             browser.page(samples, self.page.place)  # wake it for the search
         return moved

@@ -24,14 +24,21 @@ class SampleChoice:
     """True to show each new step of the kind."""
 
 
-def place_of(chosen: SampleChoice, samples: Samples) -> Place | None:
-    """Return the place to show, or the nearest if the choice is gone; None without samples."""
+def place_of(chosen: SampleChoice, samples: Samples, end: int | None = None) -> Place | None:
+    """Return the place to show, or the nearest if the choice is gone; None without samples.
+
+    Args:
+        chosen: The user's choice.
+        samples: The run's samples.
+        end: The last step of the run's present segment; None without a restart.
+    """
     places, place = samples.places, chosen.place
     if not places:
         return None
     if place is None or chosen.follow:
         validation = place is not None and place.validation
-        return next((p for p in reversed(places) if p.validation is validation), places[-1])
+        present = samples.up_to(end)
+        return next((p for p in reversed(present) if p.validation is validation), present[-1])
     if place in places:
         return place
     return samples.nearest_place(place.step, place.validation) or samples.nearest_place(place.step)

@@ -217,10 +217,11 @@ def no_samples(run: Run | None, width: int, *, opens: str, loading: bool = False
     """
     if run is None or loading:
         return [[("Samples: none yet", "dim")]]
+    none = "none yet" if run.step is None and run.outcome is None else "none"
     ways = (
-        f"Samples: none. {_where_samples_are(run)}",
-        f"Samples: none ({opens}: how to have them written)",
-        "Samples: none",
+        f"Samples: {none}. {_where_samples_are(run)}",
+        f"Samples: {none} ({opens}: how to have them written)",
+        f"Samples: {none}",
     )
     return [[(next((one for one in ways if cell_len(one) <= width), fit(ways[-1], width)), "dim")]]
 
@@ -230,9 +231,9 @@ def _where_samples_are(run: Run) -> str:
     settings = (run.settings.get(f"trainer.{kind}_data_dir") for kind in ("rollout", "validation"))
     folders = [one_line(folder, 300) for folder in settings if isinstance(folder, str) and folder]
     if folders:
+        where = "that directory" if len(folders) == 1 else "those directories"
         return (
-            f"This run writes them to {' and '.join(folders)}: name that directory too to see them "
-            "here."
+            f"This run writes them to {' and '.join(folders)}: name {where} too to see them here."
         )
     others = "" if run.dialect == "verl" else _OTHERS_WRITE
     return f"{_VERL_WRITES}{others}; a JSONL log may hold them as `sample` records."

@@ -64,15 +64,18 @@ class SamplePosition:
             else self.chosen
         )
 
-    def settle(self, samples: Samples | None, browser: SampleBrowser) -> bool:
+    def settle(
+        self, samples: Samples | None, browser: SampleBrowser, end: int | None = None
+    ) -> bool:
         """Resolve the choice; return True if another sample is shown than before.
 
         Args:
             samples: The run's samples by now, None while there are none.
             browser: Reads them.
+            end: The last step of the run's present segment; None without a restart.
         """
         before, self._samples = self.shown, samples
-        place = place_of(self.chosen, samples) if samples is not None else None
+        place = place_of(self.chosen, samples, end) if samples is not None else None
         if samples is None or place is None:
             self.page = self.index = None
             return False

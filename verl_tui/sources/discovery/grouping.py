@@ -150,14 +150,24 @@ def _join_ranks(runs: list[Folder]) -> list[Folder]:
 
 
 def _join_event_files(here: Folder, runs: list[Folder]) -> list[Folder]:
-    """Join the event files of a Hugging Face trainer: each start has a folder in `runs/`."""
-    if not any(file.format is trainer_state for file in here.anchors):
-        return runs
+    """Join the event files of a Hugging Face trainer: each start has a folder in `runs/`.
+
+    So have programs that have nothing to do with each other: a trainer's state shows that they are
+    one training, and before its first checkpoint that they state the same name.
+    """
     starts = [run for run in runs if _is_start(here, run)]
+    has_state = any(file.format is trainer_state for file in here.anchors)
+    if not starts or not (has_state or _state_one_name(starts)):
+        return runs
     others = [run for run in runs if not _is_start(here, run)]
     for folder in starts:
         _continue_log(folder, folder.directory.parent)
-    return [*others, merge_into(starts[0], starts[1:])] if starts else others
+    return [*others, merge_into(starts[0], starts[1:])]
+
+
+def _state_one_name(starts: Sequence[Folder]) -> bool:
+    names = {file.title for start in starts for file in start.anchors}
+    return len(starts) > 1 and len(names) == 1 and "" not in names
 
 
 def _is_start(here: Folder, run: Folder) -> bool:

@@ -246,7 +246,7 @@ class SamplesPanel(Panel, RoleStyled):
             nearest = samples.nearest_place(step)
             if nearest is not None:
                 position.chosen = SampleChoice(nearest)
-        position.settle(samples, view.browser)
+        position.settle(samples, view.browser, view.run.end if view.run is not None else None)
 
     # -- drawing -----------------------------------------------------------------------------------
 

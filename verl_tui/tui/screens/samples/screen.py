@@ -123,7 +123,8 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
             return  # too early, or the app is ending
         browse, run, ascii_only = self.browse, self._view.run, self._view.ascii_only
         self.set_class(ascii_only, "-ascii")
-        if browse.settle(run.samples if run is not None else None, self._view.browser):
+        samples, end = (run.samples, run.end) if run is not None else (None, None)
+        if browse.settle(samples, self._view.browser, end):
             self._body.scroll_to_top()
         if browse.page is None or run is None:
             self._place.show([("samples", "strong")])
