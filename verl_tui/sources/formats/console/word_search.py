@@ -20,7 +20,7 @@ def any_of(words: Iterable[str]) -> re.Pattern[bytes]:
     """Return a pattern that is found in all texts that contain one of the words, and in no others.
 
     A search pauses at each letter that it looks for, and tries one after the other. So these are
-    few and rare ones, the most common first; what stands before one in its word is looked at from there.
+    few and rare ones, the most common first; from there it looks back at what stands before.
     """
     by_letter: dict[str, set[str]] = {}
     for word in words:
