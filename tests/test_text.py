@@ -30,6 +30,26 @@ def test_signs_whose_width_terminals_disagree_about(text: str, expected: str) ->
     assert cell_len(safe(text)) == sum(map(wcwidth, safe(text)))
 
 
+@pytest.mark.parametrize(
+    "signs",
+    [
+        "\x00\x08\t\x0b\x1f\x7f\x80\x9f\xad\u034f\u061c\u180e\u200b\u200f\u2028\u202e\u2060\u206f",
+        "\ud800\udfff\ufe00\ufe0f\ufeff\ufff9\ufffb\U00013430\U0001343f\U0001bca0\U0001bca3",
+        "\U0001d173\U0001d17a\U0001f1e6\U0001f1ff\U0001f3fb\U0001f3ff\U000e0000\U000e007f",
+        "\U000e0100\U000e01ef",
+    ],
+)
+def test_signs_are_replaced_wherever_they_stand(signs: str) -> None:
+    for sign in signs:
+        for around in ("", "a", "é—“、，😀"):
+            assert sign not in safe(f"{around}{sign}{around}"), hex(ord(sign))
+
+
+@pytest.mark.parametrize("text", ["", "a\nb", "é—“”’…、，。😀𝑥→≤\xa0\u2010\u2027\u2030\ufffd"])
+def test_what_a_terminal_can_show_stays_as_it_is(text: str) -> None:
+    assert safe(text) == text
+
+
 SIGNS_OF_ARABIC_AND_SYRIAC = {*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD}  # fmt: skip
 """Signs for numbers and abbreviations, which Unicode counts as format though they are seen."""
 

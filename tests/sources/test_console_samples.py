@@ -132,16 +132,47 @@ PARTS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(("before", "leads"), [(1, LEADS), (1995, [RAY]), (1996, [RAY])])
+@pytest.mark.parametrize(
+    ("before", "leads"), [(1, LEADS), (1995, [RAY]), (1996, [RAY]), (2100, [RAY])]
+)
 def test_lines_that_come_together_say_what_each_says_by_itself(
     before: int, leads: list[str]
 ) -> None:
-    waiting = "".join(f"(Worker pid=8) [{field}] 1\n" for field in ("prompt", "response", "score"))
+    waiting = COLOURED + "".join(
+        f"(Worker pid=8) [{field}] 1\n" for field in ("prompt", "response", "score")
+    )
     begun = f"{waiting}{RAY}[prompt] q\n{RAY}[response] r\n" + f"{RAY}prose\n" * before
     for lead, part in itertools.product(leads, PARTS):
         rest = f"{lead}{part}\n{RAY}prose\n{RAY}[score] 1\n{RAY}[acc] 2\n{RAY}over\n"
         log = f"{begun}{rest}".encode()
         assert told([log]) == told(log.splitlines(keepends=True)), (lead, part)
+
+
+COLOURED = "\x1b[36ma colour shows\x1b[0m that no terminal wrapped the lines\n"
+STEP = "step:4 - a:1 - b:2 - c:3 - d:4 - e:5"
+BAR = "12%|█   | 3/100 [00:10<05:00,  5.00s/it]"
+AROUND = (
+    "[prompt] q", f"[prompt] {BAR}", "[prompt] 12%| is", "[response] r", "prose", "", "[score] 1.0",
+    "[ground_truth] 4", "[acc] 1.0", "[other] 1", STEP, f"[response] {STEP}",
+)  # fmt: skip
+
+
+def test_samples_that_come_together_say_what_each_says_by_itself() -> None:
+    whole = [f"{RAY}[{field}] 1" for field in ("prompt", "response", "score")]
+    for first, second in itertools.product(AROUND, repeat=2):
+        for lead in (RAY, ""):
+            between = [f"{lead}{first}", f"{RAY}{second}"]
+            lines = [*whole, *between, *whole[1:], *between, *whole]
+            log = (COLOURED + "\n".join(lines) + "\n").encode()
+            assert told([log]) == told(log.splitlines(keepends=True)), between
+
+
+def test_one_that_waits_for_its_values_is_not_kept_back_by_lines_of_another() -> None:
+    fields = "[prompt] q", "[response] r", "[score] 1"
+    first = "".join(f"{RAY}{field}\n" for field in fields)
+    reader = console.reader(Path("a.log"))
+    found = reader.feed(f"{COLOURED}{first}[prompt] other\nprose\nprose\n".encode())
+    assert [record.response for record in found if isinstance(record, Sample)] == ["r"]
 
 
 def told(pieces: list[bytes]) -> list[object]:

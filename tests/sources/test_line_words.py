@@ -30,6 +30,9 @@ def test_other_lines_are_passed_over(line: bytes) -> None:
     assert any_of(WORDS).search(line) is None
 
 
-def test_short_words_are_looked_for_as_a_whole() -> None:
-    assert any_of(["SIG"]).search(b"a SIG") is not None
-    assert any_of(["SIG"]).search(b"GIS") is None
+@pytest.mark.parametrize("word", ["SIG", "not finite", "shutting down", "epoch ", "epo╭ch"])
+def test_only_whole_words_are_found(word: str) -> None:
+    found = any_of([word, "else"])
+    assert found.search(f"a {word}".encode()) is not None
+    assert found.search(word[1:].encode()) is None
+    assert found.search(word[:-1].encode()) is None

@@ -229,21 +229,25 @@ class ConsoleDecoder:
                 continue  # nothing has changed
             out.extend(self._decode(line, number - 1))
             if self._sample.holds(self._prefix) and not self._blank:
-                end = self._take_sample(text, at, line)
+                end = self._take_samples(out, text, at, line)
                 number += text.count(b"\n", at, end)
                 at = end
             idle = self._is_idle(number)
         return out
 
-    def _take_sample(self, text: bytes, at: int, line: bytes) -> int:
-        """Take the lines behind one of a sample that are certain to belong to it; return where they
-        end.
+    def _take_samples(
+        self, out: list[MetricRow | Record], text: bytes, at: int, line: bytes
+    ) -> int:
+        """Take the lines behind one of a sample that are certain to belong to it or to the next
+        ones; return where they end.
         """
-        if self._lead:
-            return at
         found = _LEAD.match(line)
         lead = found.group() if found is not None else b""
-        return self._sample.take(text, at, lead) if strip_ansi(lead) == self._prefix else at
+        if self._lead or strip_ansi(lead) != self._prefix:
+            return at
+        end, samples = self._sample.take(text, at, lead, self._step)
+        out.extend(samples)
+        return end
 
     def decode(self, line: bytes, number: int) -> Sequence[MetricRow | Record]:
         """Return the records of one line, or of the part of it behind a bar."""

@@ -27,6 +27,8 @@ _AT_ONCE = 8192
 _NOT_PLAIN = (b"step:", b"\r", b"\x1b")
 """A line that has one of these may be more than a model's text."""
 _FIELD = pattern(rb"^\[(prompt|response|ground_truth|score)\] ?")
+_NAME = len("[ground_truth]")
+"""The most bytes of a field's name."""
 _VALUE = pattern(rb"^\[(\w{1,60})\] ([^\n]{0,2000})$")
 """A further value of the reward function."""
 BEGIN = "[prompt]"
@@ -111,30 +113,57 @@ class SampleBlock:
             self._continue(part, step)
         return samples
 
-    def take(self, text: bytes, at: int, lead: bytes) -> int:
-        """Take all lines of the open field that follow one another; return where they end.
+    def take(
+        self, text: bytes, at: int, lead: bytes, step: int | None
+    ) -> tuple[int, Sequence[Sample]]:
+        """Take all lines that follow one of a sample and are certain to belong to it, or to others
+        right behind it; return where they end, and the samples that they complete.
 
         Args:
             text: Complete lines.
             at: Where the first of them begins.
             lead: What the lines of the sample's actor begin with.
+            step: Last step seen.
         """
+        samples: list[Sample] = []
+        while True:
+            end = self._take_text(text, at, lead)
+            if end == at and (line := self._field_at(text, at, lead)):
+                samples.extend(self.feed(self._prefix, line, step))
+                end = at + len(lead) + len(line) + 1
+            if end == at:
+                return at, samples
+            at = end
+
+    def _take_text(self, text: bytes, at: int, lead: bytes) -> int:
+        """Take the lines of the open field that follow one another; return where they end."""
         if self.waits or self._field is None:
             return at
-        found = _lines_of(lead).match(text, at, at + _AT_ONCE)
-        lines = found.group()[len(lead) :].replace(b"\n" + lead, b"\n") if found else b""
+        limit = at + _AT_ONCE
+        found = _last_end(lead).search(text, at - 1, limit)
+        end = found.start() if found is not None else text.rfind(b"\n", 0, limit)
+        lines = text[at - 1 : end].replace(b"\n" + lead, b"\n")
         for sign in _NOT_PLAIN:
             if (other := lines.find(sign)) >= 0:
-                lines = lines[: lines[:other].rfind(b"\n") + 1]
-        room = _LONGEST_SAMPLE - self._count
-        if lines.count(b"\n") > room:
-            lines = b"".join(lines.splitlines(keepends=True)[:room])
-        if not lines:
-            return at
+                lines = lines[: lines.rfind(b"\n", 0, other)]
         count = lines.count(b"\n")
+        if not count or self._count + count > _LONGEST_SAMPLE:
+            return at
         self._count += count
-        self._fields.setdefault(self._field, []).append(lines[:-1])
+        self._fields.setdefault(self._field, []).append(lines[1:])
         return at + len(lines) + count * len(lead)
+
+    def _field_at(self, text: bytes, at: int, lead: bytes) -> bytes:
+        """Return a line that begins a field of a sample; nothing where it may be something else."""
+        begin = at + len(lead)
+        if not text.startswith(lead + b"[", at) or not _FIELD.match(text[begin : begin + _NAME]):
+            return b""
+        line = text[begin : text.index(b"\n", begin)]
+        if any(sign in line for sign in _NOT_PLAIN):
+            return b""
+        # Behind a sample only the next one is certain; a bar before it is not the sample's.
+        begins = line.startswith(BEGIN.encode()) and b"%|" not in line
+        return line if self.begun or begins else b""
 
     def _continue(self, part: bytes, step: int | None) -> None:
         """Take a further line of the open field."""
@@ -207,9 +236,11 @@ class SampleBlock:
 
 
 @lru_cache(maxsize=64)
-def _lines_of(lead: bytes) -> re.Pattern[bytes]:
-    """Return what matches lines that begin alike and go on with no bracket."""
-    return re.compile(b"(?:%b(?![^\\S\n]?[(\\[]|\\0).*\n)+" % re.escape(lead))
+def _last_end(lead: bytes) -> re.Pattern[bytes]:
+    """Return what finds the end of the last of the lines that begin alike and go on with no
+    bracket.
+    """
+    return re.compile(b"\n(?!%b(?![^\\S\n]?[(\\[]|\\0))" % re.escape(lead))
 
 
 def _float(text: str) -> float | None:

@@ -10,28 +10,30 @@ from verl_tui.patterns import pattern
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_COMMON = " etaoinsrhl_d:c.ufm,pgwybv/kxjqz"
-"""Characters of English text and logs, the most common first; all others are rarer."""
-_LEAST = 4
-"""Fewest letters of a word that are searched for."""
+_ORDER = "zqjxkvbywgp?mfu,.c:d_lhrsnioate "
+"""Letters by how well they are searched for: those that are rare in English text and in logs, yet
+in many words, then all others (`?`), then the common ones.
+"""
 
 
 def any_of(words: Iterable[str]) -> re.Pattern[bytes]:
-    """Return a pattern that matches all texts that contain one of the words, and few others.
+    """Return a pattern that is found in all texts that contain one of the words, and in no others.
 
-    A search pauses wherever a word might begin, so each word is searched from its rarest letter on.
+    A search pauses at each letter that it looks for, and tries one after the other. So these are
+    few and rare ones, the most common first; from there it looks back at what stands before.
     """
     by_letter: dict[str, set[str]] = {}
     for word in words:
-        part = _from_rarest(word)
-        by_letter.setdefault(part[0], set()).add(re.escape(part[1:]))
+        letter = min(word, key=_place)
+        before, _, behind = word.partition(letter)
+        known = f"(?<={re.escape(before + letter)})" if before else ""
+        by_letter.setdefault(letter, set()).add(known + re.escape(behind))
     parts = (
         f"{re.escape(letter)}(?:{'|'.join(sorted(rest))})"
-        for letter, rest in sorted(by_letter.items())
+        for letter, rest in sorted(by_letter.items(), key=lambda one: -_place(one[0]))
     )
     return pattern("|".join(parts).encode())
 
 
-def _from_rarest(word: str) -> str:
-    starts = range(max(1, len(word) - _LEAST + 1))
-    return word[max(starts, key=lambda at: _COMMON.find(word[at]) % (len(_COMMON) + 1)) :]
+def _place(letter: str) -> int:
+    return _ORDER.find(letter) if letter in _ORDER else _ORDER.index("?")
