@@ -212,7 +212,8 @@ def _login(file: Path | None) -> str | None:
     """Return `user:password`, None where no login is configured."""
     where = LOGIN if file is None else str(file)
     try:
-        text = os.environ.get(LOGIN) if file is None else read_given(file, _LONGEST).decode()
+        content = None if file is None else read_given(file, _LONGEST)
+        text = os.environ.get(LOGIN) if content is None else content.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         why = (
             (error.strerror or str(error)).lower() if isinstance(error, OSError) else "is not text"
