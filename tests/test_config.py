@@ -129,6 +129,12 @@ def test_a_far_away_key_lists_the_known_ones(tmp_path: Path) -> None:
     assert all(item.name in message for item in dataclasses.fields(Config))
 
 
+def test_a_mark_of_the_byte_order_is_no_part_of_a_configuration(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text("refresh = 2.0\n", encoding="utf-8-sig")
+    assert load_config(path).refresh == 2.0
+
+
 def test_broken_toml_says_where(tmp_path: Path) -> None:
     assert re.match(
         r"is not valid TOML: .*line 2", refusal(tmp_path, 'theme = "nord"\nmouse = maybe\n')

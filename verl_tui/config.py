@@ -200,7 +200,7 @@ def _parsed(path: Path) -> Mapping[str, Any]:
     if len(content) > _LONGEST:
         raise ConfigError(f"{path}: is too long for a configuration")
     try:
-        found: dict[str, Any] = tomllib.loads(content.decode("utf-8"))
+        found: dict[str, Any] = tomllib.loads(content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: is not UTF-8 text") from error
     except RecursionError as error:

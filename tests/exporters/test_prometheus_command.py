@@ -117,7 +117,7 @@ def test_what_makes_no_sense_is_refused_with_its_reason(
     assert why in said
 
 
-@pytest.mark.parametrize("text", ["", "ann", ":sesame", "ann:", "ann:se\nsame"])
+@pytest.mark.parametrize("text", ["", "ann", ":sesame", "\ufeff:sesame", "ann:", "ann:se\nsame"])
 def test_a_login_needs_a_user_and_a_password(
     log: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -57,6 +57,17 @@ def test_a_private_file_holds_the_address(tmp_path: Path) -> None:
         path.unlink()
 
 
+def test_a_mark_of_the_byte_order_is_no_part_of_a_private_file(tmp_path: Path) -> None:
+    found = destination({}, file(tmp_path, f'\ufeffurl = "{ADDRESS}"\n'))
+    assert found is not None
+    assert found.preset == "slack"
+
+
+def test_a_private_file_that_is_too_deep_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DestinationError, match="not valid TOML"):
+        destination({}, file(tmp_path, "url = " + "[" * 50_000))
+
+
 def test_it_is_never_shown(tmp_path: Path) -> None:
     found = destination({"VERL_TUI_NOTIFY_URL": ADDRESS, "VERL_TUI_NOTIFY_SECRET": "SEC12345"})
     assert found is not None

@@ -18,6 +18,7 @@ from verl_tui.runs.samples import Place
 from verl_tui.sources.folders import dumps
 from verl_tui.sources.folders.dump_file import DumpFile
 from verl_tui.sources.folders.dumps import DumpSource, plan
+from verl_tui.sources.formats import rollouts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -234,6 +235,37 @@ def test_an_old_dump_written_again_is_found_in_time(home: Path) -> None:
         records += drain(source)
     assert told(records) == [(5, 0.0)]
     assert dumped(records) == [5]
+
+
+class Counted(int):
+    """A step that counts how often steps are compared, or looked up."""
+
+    count = 0
+
+    def __eq__(self, other: object) -> bool:
+        Counted.count += 1
+        return int(self) == other
+
+    def __lt__(self, other: int) -> bool:
+        Counted.count += 1
+        return int(self) < int(other)
+
+    def __hash__(self) -> int:
+        Counted.count += 1
+        return hash(int(self))
+
+
+def test_a_dump_costs_the_same_among_however_many(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dump_step, most = rollouts.dump_step, 500
+    monkeypatch.setattr(rollouts, "dump_step", lambda name: Counted(dump_step(name) or 0))
+    for step in range(1, most + 1):
+        write(home, step, row())
+    source = DumpSource(home)
+    drain(source)
+    assert source.status().records == most
+    assert Counted.count < 100 * most
 
 
 def test_rows_that_cannot_be_read_are_told_with_their_file(home: Path) -> None:

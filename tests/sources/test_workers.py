@@ -276,7 +276,8 @@ for at, batch in enumerate(feed.read()):
 
 @linux
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="waits for another's child")
-def test_no_worker_outlives_the_app(large: Path) -> None:
+@pytest.mark.parametrize("stands_still", [False, True], ids=["reads", "stands still"])
+def test_no_worker_outlives_the_app(stands_still: bool, large: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", _STUCK, large], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as app:
@@ -284,6 +285,8 @@ def test_no_worker_outlives_the_app(large: Path) -> None:
         assert app.stdout.readline() == b"reading\n"
         (worker,) = children(app.pid)
         end = os.pidfd_open(worker)
+        if stands_still:  # as on a file system that does not answer
+            os.kill(worker, signal.SIGSTOP)
         app.kill()
         assert select.select([end], [], [], 20)[0], "it has ended"
         os.close(end)

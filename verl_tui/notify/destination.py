@@ -124,8 +124,8 @@ def read_private(path: Path) -> dict[str, str]:
     except OSError as error:
         raise DestinationError(f"{path}: {(error.strerror or str(error)).lower()}") from None
     try:
-        data = tomllib.loads(text.decode())
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError):
+        data = tomllib.loads(text.decode("utf-8-sig"))
+    except (ValueError, RecursionError):  # no text, no TOML, or too deep
         # The parser's own words could quote the address.
         raise DestinationError(
             f'{path}: is not valid TOML; a file with an address has a line url = "…", and may have '

@@ -212,7 +212,7 @@ def _login(file: Path | None) -> str | None:
     """Return `user:password`, None where no login is configured."""
     where = LOGIN if file is None else str(file)
     try:
-        text = os.environ.get(LOGIN) if file is None else read_given(file, _LONGEST).decode()
+        text = _text(file) if file is not None else os.environ.get(LOGIN)
     except (OSError, UnicodeDecodeError) as error:
         why = (
             (error.strerror or str(error)).lower() if isinstance(error, OSError) else "is not text"
@@ -225,6 +225,10 @@ def _login(file: Path | None) -> str | None:
         raise CommandError(f"{where}: must hold one line user:password")
     _warn_of_readers(file)
     return f"{user}:{password}"
+
+
+def _text(file: Path) -> str:
+    return read_given(file, _LONGEST).decode("utf-8-sig")
 
 
 def _encryption(options: argparse.Namespace) -> ssl.SSLContext | None:

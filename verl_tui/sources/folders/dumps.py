@@ -126,6 +126,8 @@ class DumpSource:
         """
         self._open: dict[int, _DumpFigures] = {}
         """Dumps that are being read, and those that may grow."""
+        self._done: set[int] = set()
+        """Steps of those that have been read so far as they go."""
         self._note: str | None = None
         self._pending = self._read = 0
         """Bytes that wait to be read, and that have been."""
@@ -202,6 +204,7 @@ class DumpSource:
         if dump is None:
             return
         self._pending += dump.expect(size)
+        self._done.discard(step)
         at = bisect_left(self._waiting, step)
         if step not in self._waiting[at : at + 1]:
             self._waiting.insert(at, step)
@@ -210,8 +213,13 @@ class DumpSource:
         """Read no more of a dump."""
         dump = self._open.pop(step, None)
         self._pending -= dump.pending if dump is not None else 0
-        if step in self._waiting:
-            self._waiting.remove(step)
+        self._done.discard(step)
+        self._wait_no_more(step)
+
+    def _wait_no_more(self, step: int) -> None:
+        at = bisect_left(self._waiting, step)
+        if step in self._waiting[at : at + 1]:
+            del self._waiting[at]
 
     def _read_on(self, step: int) -> Iterator[Record]:
         dump = self._open[step]
@@ -236,7 +244,8 @@ class DumpSource:
         self._pending += dump.pending - pending
         self._records += dump.evaluation.count - done
         if dump.caught_up:
-            self._waiting.remove(step)
+            self._wait_no_more(step)
+            self._done.add(step)
             yield from self._figures(step, dump)
             self._close_old()
 
@@ -254,8 +263,7 @@ class DumpSource:
         """Keep what is known of the newest dumps only: that suffices to read them on as they
         grow.
         """
-        done = sorted(self._open.keys() - set(self._waiting), reverse=True)
-        for step in done[NEWEST:]:
+        for step in sorted(self._done, reverse=True)[NEWEST:]:
             self._forget(step)
 
 

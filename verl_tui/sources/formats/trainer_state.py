@@ -30,7 +30,7 @@ anchor = True
 
 FILE = "trainer_state.json"
 LARGEST = 64 * 2**20
-"""Bytes after which a document is given up: a history of a million steps is no larger."""
+"""Bytes after which a document is given up: some 75,000 entries of forty figures each."""
 FROM_ZERO = frozenset({"loss", "reward", "learning_rate", "epoch"})
 """Metrics of an entry that LLaMA-Factory's PPO wrote: it counts from 0 here and on the console,
 from 1 in its `trainer_log.jsonl` and its event files (llamafactory/train/ppo/trainer.py,
@@ -110,7 +110,9 @@ class TrainerStateReader:
         self._held += data
         if len(self._held) > LARGEST:
             self._held.clear()
-            return self._complain(f"larger than {LARGEST >> 20} MiB: not a trainer's state", b"")
+            return self._complain(
+                f"larger than {LARGEST >> 20} MiB: so long a history is not read", b""
+            )
         if not data or not self._held[-64:].rstrip().endswith(b"}"):
             return ()
         try:
