@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
     from verl_tui.runs.views.device_keys import DeviceKey
 
-CLUSTER = "cluster/"
+_CLUSTER = "cluster/"
 """Prefix of the keys of machines that the run may or may not use."""
 COLUMNS = 120
 """Columns of history kept of each device."""
@@ -96,7 +96,7 @@ def utilization_keys(run: Run) -> list[str]:
     """
     found: dict[tuple[str, int], str] = {}
     for key, one in _device_keys(run):
-        if one.field != "gpu" or key.startswith(CLUSTER):
+        if one.field != "gpu" or key.startswith(_CLUSTER):
             continue
         if key.partition("/l:")[0].endswith(".gpu") or _passes_one(run, key):
             found.setdefault((one.node, one.device), key)
@@ -107,6 +107,12 @@ def utilization_keys(run: Run) -> list[str]:
 def _device_keys(run: Run) -> list[tuple[str, DeviceKey]]:
     """Return the metrics that are figures of a device, in the order of the log."""
     return [(key, one) for key in run.keys if (one := device_key(key)) is not None]
+
+
+@cached_by_keys
+def logs_cluster(run: Run) -> bool:
+    """Return whether a run has figures of a cluster's machines, which it may or may not use."""
+    return any(key.startswith(_CLUSTER) for key in run.keys)
 
 
 def _passes_one(run: Run, key: str) -> bool:
