@@ -250,11 +250,9 @@ def state_word(entry: RunEntry, cells: int, *, ascii_only: bool) -> tuple[str, s
 
 def bar_of(entry: RunEntry, cells: int, *, ascii_only: bool) -> tuple[str, str]:
     """Draw the progress bar."""
-    return (
-        (" " * cells, "")
-        if entry.share is None
-        else (gauge(entry.share, cells, ascii_only=ascii_only), "bar")
-    )
+    if entry.share is None:
+        return " " * cells, ""
+    return gauge(entry.share, cells, ascii_only=ascii_only), "bar"
 
 
 def spark_of(entry: RunEntry, cells: int, *, ascii_only: bool) -> Pieces:

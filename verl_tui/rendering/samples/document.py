@@ -153,11 +153,10 @@ class Document:
 
     def part_at(self, row: int) -> str:
         """Return the part that a row belongs to."""
-        return (
-            self._parts[self._lines[min(max(0, row), len(self._lines) - 1)].part][0]
-            if self._lines
-            else PARTS[0]
-        )
+        if not self._lines:
+            return PARTS[0]
+        line = self._lines[min(max(0, row), len(self._lines) - 1)]
+        return self._parts[line.part][0]
 
     def row(self, at: int) -> Pieces:
         """Return a row that is known."""

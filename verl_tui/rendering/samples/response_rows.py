@@ -36,11 +36,10 @@ def row(item: ResponseItem, width: int, *, with_step: bool, ascii_only: bool = F
         ascii_only: Draw in ASCII.
     """
     score, role = item.score
-    head = (
-        [(f"{exact_step(item.place.step):>7} ", "strong")]
-        if with_step
-        else [(f"{item.row + 1:>5} ", "dim")]
-    )
+    if with_step:
+        head = [(f"{exact_step(item.place.step):>7} ", "strong")]
+    else:
+        head = [(f"{item.row + 1:>5} ", "dim")]
     pieces: Pieces = [*head, (f"{score:<9} ", role)]
     if width >= 60:
         pieces.append((f"{compact(item.length):>5} ", "dim"))

@@ -94,11 +94,10 @@ def extreme(series: Series | None, stop: Stop, *, lowest: bool = False) -> Point
 def seconds_per_step(run: Run, stop: Stop, most: int = _RECENT) -> float | None:
     """Return how long the newest steps took by the run's clock, None where unknown."""
     clock = _clock(run)
-    last = (
-        bisect_right(clock.steps, stop.step) - 1
-        if clock is not None and stop.step is not None
-        else 0
-    )
+    if clock is not None and stop.step is not None:
+        last = bisect_right(clock.steps, stop.step) - 1
+    else:
+        last = 0
     if clock is None or last < 1:
         return None
     first = max(0, last - most)

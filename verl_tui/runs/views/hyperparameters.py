@@ -86,11 +86,9 @@ def _positive(label: str, names: Sequence[str]) -> Callable[[RunSettings], Fact 
     def made(settings: RunSettings) -> Fact | None:
         found = stated(settings, names)
         value = number(found[1]) if found is not None else None
-        return (
-            Fact(label, short(found[1]), found[0])
-            if found is not None and value is not None and value > 0
-            else None
-        )
+        if found is not None and value is not None and value > 0:
+            return Fact(label, short(found[1]), found[0])
+        return None
 
     return made
 

@@ -78,11 +78,9 @@ class Entries(Rows):
 
     def entry_at(self, row: int) -> int | None:
         """Return the entry that a row belongs to, None where it belongs to none."""
-        return (
-            bisect_right(self._heads, row) - 1
-            if self._heads and self._heads[0] <= row < self._stop
-            else None
-        )
+        if self._heads and self._heads[0] <= row < self._stop:
+            return bisect_right(self._heads, row) - 1
+        return None
 
     def choose(self, entry: int | None) -> None:
         """Mark an entry as chosen, without a message."""
