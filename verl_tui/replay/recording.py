@@ -7,7 +7,7 @@ from array import array
 from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import replace
-from itertools import chain, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import TYPE_CHECKING
 
 from verl_tui.monitor import Monitor
@@ -295,5 +295,5 @@ def _at_once(runs: Sequence[RecordedRun]) -> bool:
     if any(recorded.pace is not None for recorded in runs):
         return False
     spans = sorted(recorded.span for recorded in runs if recorded.span is not None)
-    ends = [max(span.end for span in spans[: i + 1]) for i in range(len(spans))]
+    ends = accumulate((span.end for span in spans), max)
     return all(after.begin <= end for (_, after), end in zip(pairwise(spans), ends, strict=False))

@@ -20,7 +20,7 @@ from verl_tui.rendering.charts.downsample import (
     value_range,
 )
 from verl_tui.rendering.charts.line_signs import signs
-from verl_tui.rendering.charts.sparkline import BROKEN, spark_column, sparkline
+from verl_tui.rendering.charts.sparkline import spark_column, spark_pieces, sparkline
 from verl_tui.rendering.charts.symbols import ASCII, Symbols, fit
 from verl_tui.rendering.charts.validation import score_beside_curve
 from verl_tui.rendering.text.numbers import compact
@@ -59,7 +59,8 @@ _UNITS = 56
 
 def value_text(value: float, unit: str) -> str:
     """Write a value with its unit."""
-    return compact(value) + ("" if not unit else unit if unit == "%" else f" {unit}")
+    gap = " " if unit and unit != "%" else ""
+    return f"{compact(value)}{gap}{unit}"
 
 
 def title_row(
@@ -305,11 +306,11 @@ def spark_row(data: ChartData, width: int, symbols: Symbols) -> Text:
         return ((" " * width, ""),)
     zoom = spark_reach(data)
     text = sparkline(line.points, width, **zoom, ascii_only=symbols is ASCII).ljust(width)
-    cells = [(c, "odd" if c == BROKEN else line.role) for c in text]
+    cells = spark_pieces(text, line.role)
     for mark in data.marks:
-        column = (
-            spark_column(line.points, width, mark.step, **zoom) if mark.role == "breach" else None
-        )
+        if mark.role != "breach":
+            continue
+        column = spark_column(line.points, width, mark.step, **zoom)
         if column is not None:
             cells[column] = (symbols.breach, mark.style)
     return join(cells)

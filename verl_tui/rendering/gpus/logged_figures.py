@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from verl_tui.metrics import describe, modern
 from verl_tui.patterns import pattern
 from verl_tui.rendering.charts.labels import value_text
-from verl_tui.rendering.charts.sparkline import BROKEN, gauge, sparkline
+from verl_tui.rendering.charts.sparkline import gauge, spark_pieces, sparkline
 from verl_tui.rendering.text.printable import cut, middle
 from verl_tui.rendering.text.wrap import ellipsis
 from verl_tui.runs.cached import cached_by_keys
@@ -151,7 +151,7 @@ def _spark_pieces(series: Series, cells: int, *, ascii_only: bool) -> Pieces:
     if cells < 4:
         return []
     text = sparkline(series, cells, ascii_only=ascii_only)
-    return [("  ", ""), *((c, "odd" if c == BROKEN else "spark") for c in text)]
+    return [("  ", ""), *spark_pieces(text, "spark")]
 
 
 def _gauge_piece(share: float | None, *, ascii_only: bool) -> tuple[str, str]:

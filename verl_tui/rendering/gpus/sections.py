@@ -116,7 +116,7 @@ def _rows(
     else:
         pasts = []
     rows = gpu_rows(gpus, width, ascii_only=ascii_only, past=pasts)
-    return [cut([(text, role) for text, role in row], width, mark) for row in rows]
+    return [cut(list(row), width, mark) for row in rows]
 
 
 def _callouts(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
-from verl_tui.rendering.charts.sparkline import BROKEN, gauge, sparkline
+from verl_tui.rendering.charts.sparkline import gauge, spark_pieces, sparkline
 from verl_tui.rendering.text.numbers import percent_done
 from verl_tui.rendering.text.piece import Pieces
 from verl_tui.rendering.text.run_colours import RUNS
@@ -257,5 +257,6 @@ def bar_of(entry: RunEntry, cells: int, *, ascii_only: bool) -> tuple[str, str]:
 
 def spark_of(entry: RunEntry, cells: int, *, ascii_only: bool) -> Pieces:
     """Draw the sparkline of the reward."""
-    text = sparkline(entry.reward, cells, ascii_only=ascii_only) if entry.reward is not None else ""
-    return [(c, "odd" if c == BROKEN else "reward") for c in text]
+    if entry.reward is None:
+        return []
+    return spark_pieces(sparkline(entry.reward, cells, ascii_only=ascii_only), "reward")

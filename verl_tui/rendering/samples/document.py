@@ -133,12 +133,12 @@ class Document:
     @cached_property
     def hits(self) -> list[Hit]:
         """All hits in prompt and response, in the order of the rows."""
-        return [
-            Hit(at, start, end)
-            for at, (name, text) in enumerate(self._parts)
-            if name in PARTS[:2]
-            for start, end, _ in marks.hits(text, self._searches)
-        ]
+        found: list[Hit] = []
+        for at, (name, text) in enumerate(self._parts):
+            if name in PARTS[:2]:
+                spans = marks.hits(text, self._searches)
+                found += [Hit(at, start, end) for start, end, _ in spans]
+        return found
 
     def name_of(self, hit: Hit) -> str:
         """Return the part that a hit is in."""

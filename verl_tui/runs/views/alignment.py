@@ -61,7 +61,7 @@ def _to_common_time(runs: Sequence[Run]) -> list[int | None]:
     lasted = [_elapsed(run, run.step) for run in runs]
     common = min((seconds for seconds in lasted if seconds is not None), default=0.0)
     return [
-        _step_after(run, common) if seconds is not None else None
+        None if seconds is None else _step_after(run, common)
         for run, seconds in zip(runs, lasted, strict=True)
     ]
 

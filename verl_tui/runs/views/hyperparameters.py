@@ -65,13 +65,11 @@ _LORA = ("actor_rollout_ref.model.lora_rank", "model.lora_rank", "lora_rank", "l
 _KL_LOSS = ("actor.kl_loss_coef", "kl_loss_coef", "beta")
 _KL_REWARD = ("algorithm.kl_ctrl.kl_coef", "kl_ctrl.kl_coef", "init_kl_coef", "kl_coef")
 KNOWN = frozenset(
-    name
-    for names in (
-        *(_LR, PROMPTS, _BATCH, _PER_DEVICE, EACH, _MINI, _LOW, _HIGH, _CLIP, _ENTROPY, _PROMPT),
-        *(_RESPONSE, _TEMPERATURE, _EPOCHS, _STEPS, GPUS, NODES, _ENGINE, _LORA, _KL_LOSS),
-        *(_KL_REWARD, ("use_kl_loss", "use_kl_in_reward")),
+    (
+        *(*_LR, *PROMPTS, *_BATCH, *_PER_DEVICE, *EACH, *_MINI, *_LOW, *_HIGH, *_CLIP, *_ENTROPY),
+        *(*_PROMPT, *_RESPONSE, *_TEMPERATURE, *_EPOCHS, *_STEPS, *GPUS, *NODES, *_ENGINE, *_LORA),
+        *(*_KL_LOSS, *_KL_REWARD, "use_kl_loss", "use_kl_in_reward"),
     )
-    for name in names
 )
 """Settings that hyperparameters are read from."""
 
