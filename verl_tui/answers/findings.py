@@ -1,4 +1,4 @@
-"""What a run's judge finds now."""
+"""The findings about a run as they are now."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from verl_tui.rendering.charts.sparkline import spark_column, spark_pieces, spar
 from verl_tui.rendering.charts.symbols import ASCII, Symbols, fit
 from verl_tui.rendering.charts.validation import score_beside_curve
 from verl_tui.rendering.text.numbers import compact
-from verl_tui.rendering.text.piece import cells_of
+from verl_tui.rendering.text.piece import cells_of, text_of
 from verl_tui.rendering.text.printable import middle, wrapped
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def title_row(
             parts += [(" " * (room - cells_of(aside)), ""), *aside]
             break
     if room < 0:
-        parts = [(fit("".join(text for text, _ in parts), width, symbols), "value")]
+        parts = [(fit(text_of(parts), width, symbols), "value")]
     return tuple([part for part in parts if part[0]])
 
 

@@ -110,7 +110,7 @@ class Picture:
 
     @property
     def _behind_curves(self) -> int:
-        """Where a layer is behind all curves, and before all that is behind these."""
+        """Index at which a layer is behind all curves, and in front of all backdrops."""
         curves = (i for i, one in enumerate(self._layers) if i and not one.backdrop)
         return next(curves, len(self._layers))
 

@@ -10,6 +10,7 @@ from rich.cells import cell_len
 
 from verl_tui.rendering.gpus.logged_figures import figure_rows, figures
 from verl_tui.rendering.gpus.sections import detail_rows, panel_rows
+from verl_tui.rendering.text.piece import text_of
 from verl_tui.rendering.text.printable import middle, wrapped
 from verl_tui.runs.views.devices import (
     Device,
@@ -128,7 +129,7 @@ def _joined(logged: DevicePlace, here: DevicePlace, width: int) -> DevicePlace |
     """
     if len(here.below) != 1:
         return None
-    heading = f"{logged.heading}; {''.join(text for text, _ in here.below[0])}"
+    heading = f"{logged.heading}; {text_of(here.below[0])}"
     return logged._replace(heading=heading) if cell_len(heading) <= width else None
 
 

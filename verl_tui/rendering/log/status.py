@@ -56,7 +56,7 @@ def place(window: LogWindow, width: int) -> tuple[Pieces, Pieces]:
 
 
 def in_sight(lines: Sequence[ScreenRow], expression: str) -> dict[str, Matches] | None:
-    """Count the rows in sight that have what is being typed; None of what is no expression yet."""
+    """Count the rows in sight that match a typed expression; None while it is not valid."""
     try:
         search = Search(expression)
     except ValueError:

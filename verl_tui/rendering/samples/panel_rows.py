@@ -55,7 +55,9 @@ _OTHERS_WRITE = ", TRL and ms-swift with log_completions=True"
 
 def header_height(width: int, height: int) -> int:
     """Return the number of rows that the header takes of a panel's `height`."""
-    return 0 if height < 2 else 1 if width >= _ONE_ROW or height < 6 else 2
+    if height < 2:
+        return 0
+    return 1 if width >= _ONE_ROW or height < 6 else 2
 
 
 def header_rows(

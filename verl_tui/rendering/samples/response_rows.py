@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.rendering.text.numbers import compact, exact_step
+from verl_tui.rendering.text.piece import text_of
 from verl_tui.rendering.text.wrap import fit
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def row(item: ResponseItem, width: int, *, with_step: bool, ascii_only: bool = F
         pieces.append((f"{compact(item.length):>5} ", "dim"))
     room = width - sum(len(text) for text, _ in pieces)
     if room < 4:
-        return [(fit("".join(text for text, _ in pieces), width), role)]
+        return [(fit(text_of(pieces), width), role)]
     if item.excerpt is None:
         return [*pieces, ("..." if ascii_only else "…", "dim")]
     return [*pieces, item.excerpt.piece(room, ascii_only=ascii_only)]

@@ -90,7 +90,7 @@ def _by_word(settings: RunSettings) -> tuple[str, str] | None:
 
 
 def _by_arguments(settings: RunSettings) -> tuple[str, str] | None:
-    """By arguments that only one trainer has."""
+    """Return the algorithm by arguments that only one trainer has, and those arguments."""
     if (
         "num_generations" in settings.values
     ):  # TRL: `GRPOConfig`, and `RLOOConfig`, which alone has the other

@@ -113,8 +113,10 @@ class Entries(Rows):
 
     def action_move(self, by: int) -> None:
         """Choose the next entry; beyond the last one, scroll."""
-        entry = self.entry
-        target = (0 if by > 0 else len(self._heads) - 1) if entry is None else entry + by
+        if self.entry is not None:
+            target = self.entry + by
+        else:
+            target = 0 if by > 0 else len(self._heads) - 1
         if self._heads and 0 <= target < len(self._heads):
             self._choose(self._heads[target])
         else:
