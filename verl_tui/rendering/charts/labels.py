@@ -138,9 +138,8 @@ def _legend_smoothed(
     """Yield the legend of runs over each other and how all of them are smoothed."""
     for how in _smoothed(data)[1:] if _several(data) else ():
         left = room - cells_of(how) - len(_GAP[0])
-        yield from (
-            [*named, _GAP, *how] for named in _named(data, cursor, symbols, _LEAST_LETTERS, left)
-        )
+        for named in _named(data, cursor, symbols, _LEAST_LETTERS, left):
+            yield [*named, _GAP, *how]
 
 
 def _behind(note: tuple[str, str], sides: Iterable[_Parts]) -> Iterator[_Parts]:
