@@ -234,11 +234,9 @@ def _runs(ranked: Sequence[float]) -> list[tuple[float, int]]:
 
 def _bin(value: float, low: float, high: float) -> int:
     width = high / BINS - low / BINS
-    return (
-        min(BINS - 1, max(0, int((value - low) / width)))
-        if width > 0 and isfinite(value - low)
-        else 0
-    )
+    if width > 0 and isfinite(value - low):
+        return min(BINS - 1, max(0, int((value - low) / width)))
+    return 0
 
 
 def _rebinned(

@@ -178,11 +178,10 @@ class Evaluation:
             "score_std": math.sqrt(variance),
         }
         scores = self.scores()
-        quantiles = (
-            {f"score/{name}": scores.figures[name] for name in QUANTILES}
-            if scores is not None
-            else {}
-        )
+        if scores is not None:
+            quantiles = {f"score/{name}": scores.figures[name] for name in QUANTILES}
+        else:
+            quantiles = {}
         return {"score": self._first + mean, **spread, **quantiles}
 
     def scores(self) -> Distribution | None:
@@ -195,11 +194,9 @@ class Evaluation:
         """
         sizes = Counter(many for _, _, many in self._groups.values())
         largest = max(sizes, default=0)
-        return (
-            max(2, largest)
-            if sizes[largest] >= _WHOLE_GROUPS * len(self._groups)
-            else self.count + 1
-        )
+        if sizes[largest] >= _WHOLE_GROUPS * len(self._groups):
+            return max(2, largest)
+        return self.count + 1
 
     def _dead_groups(self, least: int) -> Mapping[str, float]:
         """Return the shares of groups of one score, of those that have so many samples at least.

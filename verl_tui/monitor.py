@@ -84,7 +84,7 @@ class Monitor:
 
     @cached_property
     def _judging(self) -> Judging:
-        """What judges runs, imported for the first of them."""
+        """The module that judges runs, imported for the first of them."""
         from verl_tui.health.judging import Judging
 
         return Judging(self.config.guide)

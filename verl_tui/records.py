@@ -153,7 +153,7 @@ class EventKind(Enum):
 
 
 class Phase(NamedTuple):
-    """What a run was doing when it failed."""
+    """The phase of training in which a run failed."""
 
     words: str
     """For a sentence: `scoring responses`."""

@@ -133,14 +133,14 @@ def _beats(text: str) -> list[tuple[int, int]]:
         end = start + _STRETCH
         if len(set(text[start:end])) > _FEW_DIFFERENT:
             continue
-        places = (
-            [*places[:-1], (places[-1][0], end)]
-            if places and places[-1][1] == start
-            else [*places, (start, end)]
-        )
-    return [
-        one.span()
-        for start, end in places
-        for one in _BEAT.finditer(text, max(0, start - _STRETCH), end + _STRETCH)
-        if one.end() - one.start() >= _LEAST_BEAT and not _ONLY_DRAWN.fullmatch(one[1] or one[2])
-    ]
+        if places and places[-1][1] == start:
+            places[-1] = (places[-1][0], end)
+        else:
+            places.append((start, end))
+    found: list[tuple[int, int]] = []
+    for start, end in places:
+        for beat in _BEAT.finditer(text, max(0, start - _STRETCH), end + _STRETCH):
+            is_long = beat.end() - beat.start() >= _LEAST_BEAT
+            if is_long and not _ONLY_DRAWN.fullmatch(beat[1] or beat[2]):
+                found.append(beat.span())
+    return found

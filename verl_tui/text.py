@@ -119,13 +119,15 @@ def shell_words(words: Iterable[str]) -> str:
 
 
 def _escaped(word: str) -> str:
-    signs = (
-        f"\\{sign}" if sign in "\\'"
-        else sign if sign.isprintable()
-        else "".join(f"\\x{byte:02x}" for byte in fsencode(sign))
-        for sign in word
-    )  # fmt: skip
-    return f"$'{''.join(signs)}'"
+    return f"$'{''.join(map(_escaped_sign, word))}'"
+
+
+def _escaped_sign(sign: str) -> str:
+    if sign in "\\'":
+        return f"\\{sign}"
+    if sign.isprintable():
+        return sign
+    return "".join(f"\\x{byte:02x}" for byte in fsencode(sign))
 
 
 def cell(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What a run's judge finds now."""
+"""The findings about a run as they are now."""
 
 from __future__ import annotations
 
@@ -40,11 +40,10 @@ def findings_of(reading: Reading, guide: Guide, now: float, least: str = "info")
 def findings_lines(found: Mapping[str, Any]) -> Iterator[str]:
     """Yield the answer as lines of text."""
     if not found["findings"]:
-        of = (
-            f" ({counted(found['left_out'], 'finding')} of less weight)"
-            if found["left_out"]
-            else ""
-        )
+        if found["left_out"]:
+            of = f" ({counted(found['left_out'], 'finding')} of less weight)"
+        else:
+            of = ""
         yield f"{one_line(found['run'])}: no findings{of}"
     for one in found["findings"]:
         since = "" if one["since_step"] is None else f" since step {one['since_step']}"

@@ -1,4 +1,4 @@
-"""How a run is, in one line."""
+"""The state of a run, in one line."""
 
 from __future__ import annotations
 

@@ -42,18 +42,15 @@ def masked(
     mask.spare(words)
     for piece in pieces:
         mask.learn(piece.raw)
-    return [
-        BundleFile(
-            mask.text(piece.name),
-            piece.about,
-            as_text(
-                mask.text(piece.content)
-                if isinstance(piece.content, str)
-                else mask.data(piece.content)
-            ).encode("utf-8", "replace"),
-        )
-        for piece in pieces
-    ]
+    return [_masked(piece, mask) for piece in pieces]
+
+
+def _masked(piece: BundledFile, mask: Mask) -> BundleFile:
+    if isinstance(piece.content, str):
+        content = as_text(mask.text(piece.content))
+    else:
+        content = as_text(mask.data(piece.content))
+    return BundleFile(mask.text(piece.name), piece.about, content.encode("utf-8", "replace"))
 
 
 def packed(files: Iterable[BundleFile]) -> bytes:

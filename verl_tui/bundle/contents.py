@@ -1,4 +1,4 @@
-"""What is known of a run, as the files of a bundle."""
+"""The files of a bundle: everything that is known of a run."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _MOST_UNREADABLE = 200
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What goes into a bundle beyond what always does."""
+    """The optional contents of a bundle."""
 
     lines: int = 1000
     """Last lines of each log."""

@@ -11,6 +11,7 @@ from verl_tui.rendering.charts.plan import ChartLook
 from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.session.snapshot import View
+from verl_tui.rendering.text.piece import text_of
 
 if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
@@ -48,5 +49,5 @@ def charts(monitor: Monitor, run: Run, now: float) -> str:
     drawn = []
     for one in found:
         rows = ChartRenderer().rows(chart_data(one, view, ChartLook()), _WIDTH, _HEIGHT)
-        drawn.append("\n".join("".join(text for text, _ in row).rstrip() for row in rows))
+        drawn.append("\n".join(text_of(row).rstrip() for row in rows))
     return "\n\n".join(drawn) + "\n"

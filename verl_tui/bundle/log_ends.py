@@ -42,7 +42,7 @@ _VARIES = pattern(r"0x[0-9a-f]+|\d+", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class LogEnd:
-    """What is kept of a log."""
+    """The part of a log that is kept."""
 
     lines: Sequence[str]
     """Its last ones."""

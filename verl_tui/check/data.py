@@ -87,6 +87,7 @@ def _is_log_with_records(source: Mapping[str, Any]) -> bool:
 
 def _run(run: Run, monitor: Monitor, now: float, by: BestBy) -> dict[str, Any]:
     quiet = silence(run, now)
+    dated_by = "file" if run.dated_by_file else "record"
     verdict = monitor.verdicts.get(run.name, Verdict())
     return {
         "name": run.name,
@@ -96,7 +97,7 @@ def _run(run: Run, monitor: Monitor, now: float, by: BestBy) -> dict[str, Any]:
         "step": run.step,
         "total_steps": run.total_steps,
         "last_record_age_s": None if quiet is None else round(quiet, 3),
-        "last_record_by": None if quiet is None else "file" if run.dated_by_file else "record",
+        "last_record_by": None if quiet is None else dated_by,
         "indicators": _indicators(run),
         "findings": [finding.as_data() for finding in verdict.findings],
         "not_judged": [{"id": rule.id, "reason": rule.reason} for rule in verdict.not_judged],

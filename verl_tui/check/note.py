@@ -148,11 +148,10 @@ _UNITS: Mapping[str, str] = {"percent": "%", "share": ""}
 
 
 def _best_sentences(best: Mapping[str, Any]) -> Iterator[str]:
-    label = (
-        INDICATORS[best["indicator"]].label
-        if best["indicator"] in INDICATORS
-        else best["indicator"]
-    )
+    if best["indicator"] in INDICATORS:
+        label = INDICATORS[best["indicator"]].label
+    else:
+        label = best["indicator"]
     words = f"best {label} {number(best['value'])} at step {best['step']}"
     near, latest = best["nearest_checkpoint"], best["latest_checkpoint"]
     if best["checkpoint"]:

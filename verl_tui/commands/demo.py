@@ -54,11 +54,9 @@ def run(options: argparse.Namespace) -> int:
             )
         simulation.prepare()
         pace = options.pace or PACE_S
-        return (
-            _demo_headless(simulation, pace)
-            if options.headless
-            else _demo_live(simulation, pace, config)
-        )
+        if options.headless:
+            return _demo_headless(simulation, pace)
+        return _demo_live(simulation, pace, config)
 
 
 def _demo_headless(simulation: Simulation, pace: float) -> int:

@@ -37,15 +37,12 @@ def run(options: argparse.Namespace) -> int:
 
     config = _config(options)
     text = _text(options.topic, options.parser.program, config)
-    show(_in_ascii(text) if ascii_only(config) else text)
+    if ascii_only(config):
+        from verl_tui.rendering.text.ascii_table import in_ascii
+
+        text = in_ascii(text)
+    show(text)
     return 0
-
-
-def _in_ascii(text: str) -> str:
-    """Return a text with signs of ASCII for others, or question marks."""
-    from verl_tui.rendering.text.ascii_table import LIKE
-
-    return "".join(sign if sign.isascii() else LIKE.get(sign) or "?" for sign in text)
 
 
 def _config(options: argparse.Namespace) -> Config:

@@ -12,13 +12,14 @@ from verl_tui.runs.views.settings_diff import ABSENT
 from verl_tui.text import cell
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from verl_tui.comparison.compare import ComparedRun, Comparison
     from verl_tui.comparison.correlations import Correlation
     from verl_tui.comparison.differences import Difference
     from verl_tui.comparison.figures import Figure
     from verl_tui.comparison.seeds import RunGroup
+    from verl_tui.comparison.settings import DifferingSetting
 
 VERSION = 1
 """Version of the JSON's schema: grows when a field is removed or changes its meaning."""
@@ -37,17 +38,7 @@ def as_data(comparison: Comparison) -> dict[str, Any]:
         "align": comparison.alignment.name.lower(),
         "last": comparison.last,
         "runs": [_run(one) for one in comparison.runs],
-        "settings": [
-            {
-                "label": setting.label,
-                "values": {
-                    one.name: _stated(value)
-                    for one, value in zip(comparison.runs, setting.values, strict=True)
-                    if value is not ABSENT
-                },
-            }
-            for setting in comparison.settings
-        ],
+        "settings": [_setting(setting, comparison.runs) for setting in comparison.settings],
         "groups": [_group(group) for group in comparison.groups],
         "differences": [_difference(one) for one in comparison.differences],
         "correlations": [_correlation(one) for one in association.found],
@@ -55,6 +46,12 @@ def as_data(comparison: Comparison) -> dict[str, Any]:
         "not_ranked": list(association.unranked),
         "notes": list(comparison.notes),
     }
+
+
+def _setting(setting: DifferingSetting, runs: Sequence[ComparedRun]) -> dict[str, Any]:
+    values = zip(runs, setting.values, strict=True)
+    stated = {run.name: _stated(value) for run, value in values if value is not ABSENT}
+    return {"label": setting.label, "values": stated}
 
 
 def _run(one: ComparedRun) -> dict[str, Any]:

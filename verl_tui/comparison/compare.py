@@ -106,12 +106,13 @@ def compare(
     count = usual_last(runs, ends) if last is None else last
     groups = grouped(measure(runs, ends, count, guide))
     measured = [one for group in groups for one in group.members]
+    compared: list[ComparedRun] = []
+    for group in groups:
+        for one in group.members:
+            verdict = verdicts.get(one.run.name, Verdict())
+            compared.append(_compared(one, verdict, now, group.name))
     return Comparison(
-        runs=tuple(
-            _compared(one, verdicts.get(one.run.name, Verdict()), now, group.name)
-            for group in groups
-            for one in group.members
-        ),
+        runs=tuple(compared),
         alignment=alignment,
         last=count,
         settings=tuple(differing_settings([one.run for one in measured])),
@@ -126,13 +127,12 @@ def compare(
 
 
 def _compared_figures(measured: Sequence[MeasuredRun]) -> dict[str, int]:
-    return {
-        kind.id: direction(kind, measured)
-        for kind in FIGURES
-        if kind.indicator
-        and any(one.figures[kind.id].value is not None for one in measured)
-        and not incomparable(kind, measured)
-    }
+    found: dict[str, int] = {}
+    for kind in FIGURES:
+        known = any(one.figures[kind.id].value is not None for one in measured)
+        if kind.indicator and known and not incomparable(kind, measured):
+            found[kind.id] = direction(kind, measured)
+    return found
 
 
 def _compared(one: MeasuredRun, verdict: Verdict, now: float, group: str) -> ComparedRun:

@@ -41,7 +41,7 @@ _TOGETHER = 0.8
 
 
 class Correlation(NamedTuple):
-    """How a setting goes with an outcome."""
+    """The correlation between a setting and an outcome."""
 
     settings: tuple[str, ...]
     """More than one if they have the same order in all groups."""

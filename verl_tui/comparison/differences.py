@@ -1,4 +1,4 @@
-"""How each group of runs differs from the baseline, with an interval wherever one can be had."""
+"""The differences between each group of runs and the baseline, with intervals where possible."""
 
 from __future__ import annotations
 

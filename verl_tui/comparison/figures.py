@@ -34,7 +34,7 @@ _FEWEST, _MOST = 10, 100
 
 
 class Figure(NamedTuple):
-    """What a run reached in one respect; without a value if the run has none."""
+    """One of the figures that runs are compared by; without a value if the run has none."""
 
     value: float | None = None
     step: int | None = None

@@ -1,4 +1,4 @@
-"""What a comparison cannot say, and what to bear in mind when reading it."""
+"""Notes on a comparison: what it cannot say, and what to bear in mind when reading it."""
 
 from __future__ import annotations
 

@@ -67,11 +67,12 @@ def tables(comparison: Comparison) -> Iterator[TextTable]:
 
 def telling(settings: Iterable[DifferingSetting]) -> list[DifferingSetting]:
     """Return the settings that tell runs apart: seeds, but neither names nor places."""
-    return [
-        one
-        for one in settings
-        if any(is_seed(key) or not is_own(key) for key in one.keys.values()) or not one.keys
-    ]
+    return [one for one in settings if _tells_apart(one)]
+
+
+def _tells_apart(setting: DifferingSetting) -> bool:
+    keys = setting.keys.values()
+    return not keys or any(is_seed(key) or not is_own(key) for key in keys)
 
 
 def _settings(comparison: Comparison) -> TextTable:
@@ -183,15 +184,12 @@ def _groups(comparison: Comparison) -> TextTable:
         if any(group.figures[id].value is not None for group in comparison.groups)
     ]
     units = {id: _unit(id, comparison) for id in ids}
-    rows = [
-        (
-            one_line(group.name),
-            str(len(group.members)),
-            *(_mean(id, group.figures[id], len(group.members)) for id in ids),
-        )
-        for group in comparison.groups
-        if len(group.members) > 1
-    ]
+    rows: list[tuple[str, ...]] = []
+    for group in comparison.groups:
+        runs = len(group.members)
+        if runs > 1:
+            means = [_mean(id, group.figures[id], runs) for id in ids]
+            rows.append((one_line(group.name), str(runs), *means))
     columns = ("group", "runs", *(_heading(id, units[id]) for id in ids))
     note = "mean over the runs of a group ± standard deviation between them"
     return TextTable("seeds together", columns, tuple(rows), note)

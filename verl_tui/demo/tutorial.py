@@ -147,11 +147,10 @@ class TutorialRun:
         """
         records = []
         for reward in rewards[:SAMPLES]:
-            decay = (
-                curves.clipped((step - curves.COLLAPSE_STEP + 250) / 400, 0, 1)
-                if self._collapsing
-                else 0.0
-            )
+            if self._collapsing:
+                decay = curves.clipped((step - curves.COLLAPSE_STEP + 250) / 400, 0, 1)
+            else:
+                decay = 0.0
             prompt, response = texts.gibberish(rng, decay) if decay > 0 else texts.conversation(rng)
             records.append(
                 ("sample", {"step": step, "prompt": prompt, "response": response, "reward": reward})

@@ -1,4 +1,4 @@
-"""By which evidence the format of a file was recognised, down to the line that decided.
+"""The evidence by which the format of a file was recognised, down to the line that decided.
 
 The formats' own tests are asked again with less and less of the file, so that nothing is said here
 that they do not go by.

@@ -39,7 +39,7 @@ class ExportError(Exception):
 
 
 class Exported(NamedTuple):
-    """What was written."""
+    """The files that were written, and the runs that could not be."""
 
     files: Sequence[Path]
     problems: Sequence[str] = ()

@@ -358,11 +358,10 @@ def _findings(out: _Families, label: str, verdict: Verdict | None) -> None:
 
 def _generation_times(run: Run) -> _GenerationTimes:
     series = run.series(_PER_SAMPLE) or run.indicator("generation_time")
-    values = (
-        sorted(value for value in series.values if math.isfinite(value))
-        if series is not None
-        else []
-    )
+    if series is not None:
+        values = sorted(value for value in series.values if math.isfinite(value))
+    else:
+        values = []
     return _GenerationTimes(
         [bisect_right(values, bound) for bound in names.GENERATION_BUCKETS],
         len(values),

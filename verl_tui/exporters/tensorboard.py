@@ -340,11 +340,10 @@ def _settled(run: Run, place: Place, now: float) -> bool:
     if place != run.samples.places[-1]:
         return True
     dump = run.samples.dump(place)
-    changes = (
-        [dump.modified]
-        if dump is not None
-        else [state.status.modified for state in run.sources.values()]
-    )
+    if dump is not None:
+        changes = [dump.modified]
+    else:
+        changes = [state.status.modified for state in run.sources.values()]
     return all(time is None or now - time >= _REST for time in changes)
 
 

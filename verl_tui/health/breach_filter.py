@@ -17,7 +17,7 @@ _OFTEN = 100
 
 @dataclass(slots=True)
 class _ExemptionLog:
-    """When a rule was exempt in the course of one breach."""
+    """The steps of one breach at which its rule was exempt."""
 
     at: int
     """Place of the point that is checked next."""

@@ -106,10 +106,9 @@ def _clip(run: Run) -> Cause | None:
 
 
 def _setting(run: Run, key: str, value: object) -> str:
-    words = (
-        number(value)
-        if isinstance(value, int | float) and not isinstance(value, bool)
-        else str(value)
-    )
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        words = number(value)
+    else:
+        words = str(value)
     origin = PurePath(run.settings_origin.get(key, "")).name
     return f"{key} {words}" + (f" ({origin})" if origin and origin != "console" else "")

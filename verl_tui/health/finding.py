@@ -160,11 +160,9 @@ class Verdict(NamedTuple):
             return ()
         first = next((one for one in self.findings if one.id == cause.id), None)
         # Of several findings of one rule the first one carries them.
-        return (
-            tuple(one for one in self.findings if one.consequence_of == cause.id)
-            if first == cause
-            else ()
-        )
+        if first == cause:
+            return tuple(one for one in self.findings if one.consequence_of == cause.id)
+        return ()
 
     @property
     def severity(self) -> Severity | None:

@@ -129,7 +129,7 @@ def _all_parts(context: RuleContext, reward: Series) -> str | None:
 
 
 class RewardPart(NamedTuple):
-    """What a part adds to a reward."""
+    """The contribution of a part to a reward."""
 
     level: float
     """Its present mean."""

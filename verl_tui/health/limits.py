@@ -213,11 +213,9 @@ def kl_band(run: Run, _guide: Guide) -> Limit:
     twice its 0.05.
     """
     stated = stated_target(run)
-    return (
-        Limit(2 * stated.value, f"twice {stated.words}")
-        if stated is not None
-        else target_kl(run, _guide)
-    )
+    if stated is not None:
+        return Limit(2 * stated.value, f"twice {stated.words}")
+    return target_kl(run, _guide)
 
 
 LIMITS = {

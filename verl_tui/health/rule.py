@@ -263,10 +263,10 @@ def _scale(rule: Rule, series: Sequence[Series]) -> float:
 def _parts(context: RuleContext) -> list[str]:
     """Return the keys of the reward's parts; a single one is the reward itself."""
     found = components(context.run.keys, context.indicators.get("reward"))
+    if len(found) < 2:
+        return []
     known = weights(context.run, found)
-    return (
-        [key for key in found if known.get(key, 0.0) >= 0][:_MOST_PARTS] if len(found) > 1 else []
-    )
+    return [key for key in found if known.get(key, 0.0) >= 0][:_MOST_PARTS]
 
 
 def _keys(context: RuleContext, rule: Rule) -> Sequence[str]:
@@ -308,12 +308,11 @@ def _gate(context: RuleContext, rule: Rule) -> float:
 def _note(rule: Rule, limit: Limit | None) -> str:
     if limit is None:
         return ""
-    share = f"{rule.threshold:.0%}" if rule.threshold < 2 else f"{number(rule.threshold)} ×"
-    return (
-        limit.words
-        if rule.threshold == 1
-        else f"{share} {'of ' if '%' in share else ''}{limit.words}"
-    )
+    if rule.threshold == 1:
+        return limit.words
+    if rule.threshold < 2:
+        return f"{rule.threshold:.0%} of {limit.words}"
+    return f"{number(rule.threshold)} × {limit.words}"
 
 
 def _names(indicator: str, metrics: tuple[str, ...]) -> str:

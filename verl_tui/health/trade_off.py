@@ -112,11 +112,9 @@ def _over_windows(
         least: Fall that is beyond noise.
         reached: The figure's lowest and highest level over all blocks.
     """
-    means = [
-        fmean(point.level for point in points[at : at + size])
-        for at in range(len(points) - 2 * size + 1)
-    ]
-    now, best = fmean(point.level for point in points[-size:]), max(means)
+    levels = [point.level for point in points]
+    means = [fmean(levels[at : at + size]) for at in range(len(levels) - 2 * size + 1)]
+    now, best = fmean(levels[-size:]), max(means)
     at = means.index(best)
     has_fallen = best - now >= least and _is_low(now, best, min(means[: at + 1]), reached)
     rewards = _against_reward(blocks, points[at : at + size], size) if has_fallen else None

@@ -30,7 +30,7 @@ _SEVERITIES = {State.CRASHED: Severity.CRITICAL, State.STALLED: Severity.WARNING
 
 @dataclass(slots=True)
 class _Told:
-    """What was told of a finding last."""
+    """The last notification about a finding."""
 
     since: int | None
     severity: Severity

@@ -56,7 +56,7 @@ class Notifier:
 
     @property
     def greeting(self) -> str:
-        """Sentence for the beginning, where only what is new is told."""
+        """The first sentence, which says that only new findings are sent."""
         return "notifications are on, for what is new from now"
 
     def look(

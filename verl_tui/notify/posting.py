@@ -49,7 +49,7 @@ class NotSentError(Exception):
 
 
 class Reply(NamedTuple):
-    """What a server answered."""
+    """The answer of a server."""
 
     status: int
     body: bytes

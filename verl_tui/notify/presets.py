@@ -1,4 +1,4 @@
-"""What each service wants to be sent, and how it says that it took a message.
+"""The request that each service expects, and how its answer says that it accepted a message.
 
 Sources of the forms:
 
@@ -36,7 +36,7 @@ _NTFY_LONGEST = 3500
 
 
 class Request(NamedTuple):
-    """What is posted, and where."""
+    """The data of a request, and the address it goes to."""
 
     url: str
     body: bytes

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from rich.cells import cell_len, set_cell_size
 
 from verl_tui.indicators import factor
-from verl_tui.rendering.charts.sparkline import BROKEN, sparkline
+from verl_tui.rendering.charts.sparkline import spark_pieces, sparkline
 from verl_tui.rendering.compare_figures import UNKNOWN
 from verl_tui.rendering.session.selection import LETTERS, without_shared_start
 from verl_tui.rendering.text.numbers import compact
@@ -135,7 +135,7 @@ def spark_row(
         role = RUNS[place] if place is not None else "spark"
         line = _spark(runs[at], ends[at].step, min(room - 1, _WIDEST), ascii_only=view.ascii_only)
         row.append((" " * _GAP, ""))
-        row += [(glyph, "worse" if glyph == BROKEN else role) for glyph in line]
+        row += spark_pieces(line, role, broken="worse")
         row.append((" " * (room - len(line)), ""))
     return row if any(text.strip() for text, _ in row[1:]) else []
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class Matches(NamedTuple):
-    """How many things of a kind a filter leaves."""
+    """The numbers of things of one kind: those that a filter leaves, and all."""
 
     found: int
     """Those that match; 0 too where all are shown because none does."""

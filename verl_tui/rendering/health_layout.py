@@ -105,9 +105,10 @@ class FindingList:
         """Return the rows that the findings take, with the reasons where those are shown; one where
         nothing was found and nothing more is asked for.
         """
-        if not self.findings and not self.reasons:
+        written = _WrittenFindings(self, view, width, counted=True)
+        if not written.findings and not self.reasons:
             return 1
-        return len(self._all_rows(view, self._writer(view, width), counted=True).rows)
+        return len(written.all_rows().rows)
 
     def lay_out(
         self, view: View, width: int, height: int, *, counted: bool = False
@@ -120,107 +121,116 @@ class FindingList:
             height: Rows of the panel.
             counted: Whether a caption counts the rules that were not judged: no row says so again.
         """
-        writer = self._writer(view, width)
-        if height > 1 or self.findings:
-            for layout in self._forms(view, writer, counted=counted):
+        written = _WrittenFindings(self, view, width, counted=counted)
+        if height > 1 or written.findings:
+            for layout in written.forms():
                 if len(layout.rows) <= height:
                     return layout
         if self._shows_badges(height):
-            return HealthLayout(self._badge_rows(view, writer, height))
-        if (shortened := self._shortened(view, writer, height)) is not None:
+            return HealthLayout(written.badge_rows(height, self.chosen_name))
+        if not self._is_detailed and (shortened := written.shortened(height)) is not None:
             return shortened
-        writer.width -= 1  # the scroll bar
-        return self._all_rows(view, writer, counted=counted, gap=0)
+        beside_scroll_bar = _WrittenFindings(self, view, width - 1, counted=counted)
+        return beside_scroll_bar.all_rows(gap=0)
 
     def _shows_badges(self, height: int) -> bool:
         """Return whether a panel of this height shows badges where not all findings have room."""
-        return height <= (_BADGES_ONLY if self.reasons or self._is_unfolded else _BADGE_ROWS)
+        return height <= (_BADGES_ONLY if self._is_detailed else _BADGE_ROWS)
 
-    def _forms(self, view: View, writer: FindingWriter, *, counted: bool) -> Iterator[HealthLayout]:
+    @property
+    def _is_detailed(self) -> bool:
+        """True if more than messages is shown: reasons, or the evidence of a finding."""
+        return self.reasons or any(name_of(finding) in self.unfolded for finding in self.findings)
+
+
+class _WrittenFindings:
+    """The findings of a list, each written once, in rows of one width; they are put together in
+    several ways until they fit.
+    """
+
+    def __init__(self, shown: FindingList, view: View, width: int, *, counted: bool) -> None:
+        self.findings = shown.findings
+        acknowledged = {name_of(one) for one in self.findings if _acknowledged(view, one)}
+        self._view = view
+        self._reasons = shown.reasons
+        self._writer = FindingWriter(
+            width, shown.unfolded, acknowledged, ascii_only=view.ascii_only
+        )
+        self._blocks = [self._block(finding) for finding in self.findings]
+        """The rows of each finding."""
+        self._not_judged = [] if counted and not shown.reasons else self._rules_not_judged()
+        """The rows of the rules that were not judged."""
+
+    def _block(self, finding: Finding) -> list[Pieces]:
+        if finding.consequence_of is not None:
+            return self._writer.consequence(finding)
+        return self._writer.finding(finding, self._view.verdict.consequences(finding))
+
+    def _rules_not_judged(self) -> list[Pieces]:
+        view = self._view
+        if view.run is None or not view.verdict.not_judged:
+            return []
+        return self._writer.not_judged(view, reasons=self._reasons)
+
+    def forms(self) -> Iterator[HealthLayout]:
         """Yield all findings from airy to tight, at last without the number of rules that were not
         judged.
         """
-        yield self._all_rows(view, writer, counted=counted, spaced=True)
-        yield self._all_rows(view, writer, counted=counted)
-        yield self._all_rows(view, writer, counted=counted, gap=0)
-        if self.findings and not self.reasons:
-            yield self._finding_rows(view, writer)
+        yield self.all_rows(spaced=True)
+        yield self.all_rows()
+        yield self.all_rows(gap=0)
+        if self.findings and not self._reasons:
+            yield self._finding_rows()
 
-    def _shortened(self, view: View, writer: FindingWriter, height: int) -> HealthLayout | None:
+    def shortened(self, height: int) -> HealthLayout | None:
         """Return all findings with their messages cut until they fit, the first ones least; None
-        where not even a row of each message does, or where more than messages is asked for.
+        where not even a row of each message does.
         """
-        if self.reasons or self._is_unfolded:
-            return None
-        messages = [writer.message(one) for one in self.findings]
-        whole = [writer.finding(one, view.verdict.consequences(one)) for one in self.findings]
-        spare = height - sum(len(rows) for rows in whole) + sum(len(one) - 1 for one in messages)
+        messages = [self._writer.message(one) for one in self.findings]
+        spare = height - sum(map(len, self._blocks)) + sum(len(one) - 1 for one in messages)
         if spare < 0:
             return None
         rows: list[Pieces] = []
         starts: list[int] = []
-        for message, (head, *below) in zip(messages, whole, strict=True):
+        for message, (head, *below) in zip(messages, self._blocks, strict=True):
             kept = 1 + min(spare, len(message) - 1)
             spare -= kept - 1
             starts.append(len(rows))
-            rows += [head, *writer.beginning(message, kept), *below[len(message) :]]
+            rows += [head, *self._writer.beginning(message, kept), *below[len(message) :]]
         return HealthLayout(rows, starts)
 
-    @property
-    def _is_unfolded(self) -> bool:
-        """True if the evidence of a finding is shown."""
-        return any(name_of(finding) in self.unfolded for finding in self.findings)
+    def all_rows(self, *, spaced: bool = False, gap: int = 1) -> HealthLayout:
+        """Return the rows of every finding, with empty ones between them if spaced, and below a gap
+        those of the rules that were not judged.
+        """
+        rows, starts, _ = layout = self._finding_rows(spaced=spaced)
+        if not self._not_judged:
+            return layout
+        between: list[Pieces] = [[] for _ in range(gap)]
+        return HealthLayout([*rows, *between, *self._not_judged], starts, len(rows) + gap)
 
-    def _writer(self, view: View, width: int) -> FindingWriter:
-        acknowledged = {name_of(one) for one in self.findings if _acknowledged(view, one)}
-        return FindingWriter(width, self.unfolded, acknowledged, ascii_only=view.ascii_only)
+    def _finding_rows(self, *, spaced: bool = False) -> HealthLayout:
+        rows: list[Pieces] = []
+        starts: list[int] = []
+        for block in self._blocks:
+            if spaced and rows:
+                rows.append([])
+            starts.append(len(rows))
+            rows += block
+        return HealthLayout(rows or self._writer.quiet(self._view), starts)
 
-    def _badge_rows(self, view: View, writer: FindingWriter, height: int) -> list[Pieces]:
+    def badge_rows(self, height: int, chosen: FindingName | None) -> list[Pieces]:
         """Return a row of badges, the chosen one first, and as many messages as fit below them."""
-        findings = sorted(self.findings, key=lambda one: name_of(one) != self.chosen_name)
+        writer = self._writer
+        findings = sorted(self.findings, key=lambda one: name_of(one) != chosen)
         if not findings:
-            return [writer.quiet_row(view)]
+            return [writer.quiet_row(self._view)]
         rows = [writer.badges(findings)]
         several = len(findings) > 1 and height > len(writer.message(findings[0])) + 1
         for finding in findings:
             message = writer.message(finding, with_state=True, marked=several)
             rows += writer.beginning(message, height - len(rows))
         return rows
-
-    def _all_rows(
-        self,
-        view: View,
-        writer: FindingWriter,
-        *,
-        counted: bool,
-        spaced: bool = False,
-        gap: int = 1,
-    ) -> HealthLayout:
-        """Return the rows of every finding, with empty ones between them if spaced, and below a gap
-        those of the rules that were not judged, unless a caption counts them.
-        """
-        rows, starts, _ = self._finding_rows(view, writer, spaced=spaced)
-        said = counted and not self.reasons
-        if said or not view.run or not view.verdict.not_judged:
-            return HealthLayout(rows, starts)
-        not_judged = writer.not_judged(view, reasons=self.reasons)
-        between: list[Pieces] = [[] for _ in range(gap)]
-        return HealthLayout([*rows, *between, *not_judged], starts, len(rows) + gap)
-
-    def _finding_rows(
-        self, view: View, writer: FindingWriter, *, spaced: bool = False
-    ) -> HealthLayout:
-        rows: list[Pieces] = []
-        starts: list[int] = []
-        for finding in self.findings:
-            if spaced and rows:
-                rows.append([])
-            starts.append(len(rows))
-            if finding.consequence_of is None:
-                rows += writer.finding(finding, view.verdict.consequences(finding))
-            else:
-                rows += writer.consequence(finding)
-        return HealthLayout(rows or writer.quiet(view), starts)
 
 
 def caption(view: View, width: int, *, reasons: bool = False) -> str:

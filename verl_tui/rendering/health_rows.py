@@ -249,14 +249,15 @@ class FindingWriter:
         hang: int = 0,
     ) -> list[Pieces]:
         """Write indented text; rows after the first are indented by `hang` cells more."""
-        space, further = (" " * indent, " " * hang) if self.width > _NARROW else ("", "")
-        lines = wrapped(
-            text, self.width - len(space) - len(mark) - len(further), ascii_only=self._ascii
-        )
-        return [
-            [(space + (" " * len(mark) + further if i else mark), mark_role or role), (line, role)]
-            for i, line in enumerate(lines)
-        ]
+        if self.width <= _NARROW:
+            indent = hang = 0
+        room = self.width - indent - len(mark) - hang
+        before = " " * indent + mark
+        rows: list[Pieces] = []
+        for line in wrapped(text, room, ascii_only=self._ascii):
+            rows.append([(before, mark_role or role), (line, role)])
+            before = " " * (indent + len(mark) + hang)
+        return rows
 
 
 def name_of(finding: Finding) -> tuple[str, str | None]:

@@ -76,7 +76,9 @@ def timing_rows(view: View, width: int, *, solid: bool = False) -> list[Pieces]:
             [(line, "dim")] for line in wrapped("No run yet, so nothing has taken any time.", width)
         ]
     found = breakdown(run)
-    signs = _ASCII_SIGNS if view.ascii_only else _SOLID * len(_SIGNS) if solid else _SIGNS
+    signs = _SOLID * len(_SIGNS) if solid else _SIGNS
+    if view.ascii_only:
+        signs = _ASCII_SIGNS
     parts = (
         _where(run, found, view, width, signs),
         _progress(run, view, width),
@@ -86,13 +88,13 @@ def timing_rows(view: View, width: int, *, solid: bool = False) -> list[Pieces]:
         _figures("generating and waiting", _waits(run, found), width, ascii_only=view.ascii_only),
         _each_step(run, found, width, signs),
     )
-    filled = [part for part in map(list, parts) if part]
+    rows: list[Pieces] = []
+    for part in filter(None, map(list, parts)):
+        if rows:
+            rows.append([])
+        rows += part
     mark = ellipsis(ascii_only=view.ascii_only)
-    return [
-        cut(row, width, mark)
-        for at, part in enumerate(filled)
-        for row in ([[], *part] if at else part)
-    ]
+    return [cut(row, width, mark) for row in rows]
 
 
 def _heading(words: str) -> Pieces:
@@ -250,8 +252,8 @@ def _each_step(run: Run, found: Breakdown | None, width: int, signs: str) -> Ite
     yield _heading("step by step")
     small = (_SOLID if signs[0] == _SOLID else ".", "dim")
     drawn = [
-        (sign, PARTS[at]) if part.share >= _SMALL else small
-        for at, (sign, part) in enumerate(zip(signs, found.parts, strict=False))
+        (sign, role) if part.share >= _SMALL else small
+        for sign, role, part in zip(signs, PARTS, found.parts, strict=False)
     ]
     size = len(str(steps[-1][0]))
     room = width - size - 11
@@ -380,11 +382,10 @@ def _figures(
             (_value(figure).ljust(value), "value"),
         ]
         if width >= _WIDE:
-            note = (
-                "0: unknown model or GPU"
-                if figure.label.startswith("MFU") and figure.value == 0
-                else printable(figure.key)
-            )
+            if figure.label.startswith("MFU") and figure.value == 0:
+                note = "0: unknown model or GPU"
+            else:
+                note = printable(figure.key)
             left = width - cells_of(row) - 2
             row.append((f"  {fit(note, left, '~' if ascii_only else '…')}", "dim"))
         yield row
@@ -404,5 +405,6 @@ def _seconds(seconds: float) -> str:
         return duration(seconds)
     if seconds >= 1000:
         return f"{seconds / 60:.1f} min"
-    digits = 0 if seconds >= 100 else 1 if seconds >= 10 else 2
-    return f"{seconds:.{digits}f} s"
+    if seconds >= 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds:.1f} s" if seconds >= 10 else f"{seconds:.2f} s"

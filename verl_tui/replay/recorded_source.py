@@ -272,12 +272,11 @@ class TimedSource:
         end = max(moments, default=math.inf)
         if self._written is not None and 0 < self._written - end <= AFTERMATH:
             end = self._written
-        return [
-            one._replace(moment=end)
-            if one.record > self._last and not isinstance(records[one.record], _BEFORE_END)
-            else one
-            for one in timed
-        ]
+
+        def at_end(one: TimedRecord) -> bool:
+            return one.record > self._last and not isinstance(records[one.record], _BEFORE_END)
+
+        return [one._replace(moment=end) if at_end(one) else one for one in timed]
 
 
 def _moment(timed: TimedRecord) -> float:

@@ -7,7 +7,7 @@ from array import array
 from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import replace
-from itertools import chain, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import TYPE_CHECKING
 
 from verl_tui.monitor import Monitor
@@ -235,21 +235,19 @@ class Recording:
             count: Negative to go back.
         """
         recorded = self.runs.get(run or "")
-        moments = (
-            recorded.moments
-            if recorded is not None and len(recorded.moments)
-            else self._all_moments()
-        )
+        moments: Sequence[float]
+        if recorded is not None and len(recorded.moments):
+            moments = recorded.moments
+        else:
+            moments = self._all_moments()
         at = bisect_right(moments, moment) - 1 + count
         return moments[at] if 0 <= at < len(moments) else None
 
     def share(self, moment: float) -> float:
         """Return the share of the recording before a moment, 0..1."""
-        return (
-            min(1.0, max(0.0, (moment - self.start) / (self.end - self.start)))
-            if self.end > self.start
-            else 1.0
-        )
+        if self.end > self.start:
+            return min(1.0, max(0.0, (moment - self.start) / (self.end - self.start)))
+        return 1.0
 
     def at_share(self, share: float) -> float:
         """Return the moment at a share of the recording."""
@@ -297,5 +295,5 @@ def _at_once(runs: Sequence[RecordedRun]) -> bool:
     if any(recorded.pace is not None for recorded in runs):
         return False
     spans = sorted(recorded.span for recorded in runs if recorded.span is not None)
-    ends = [max(span.end for span in spans[: i + 1]) for i in range(len(spans))]
+    ends = accumulate((span.end for span in spans), max)
     return all(after.begin <= end for (_, after), end in zip(pairwise(spans), ends, strict=False))

@@ -11,6 +11,7 @@ from verl_tui.comparison.table import TextTable
 from verl_tui.patterns import pattern
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.session.selection import LETTERS
+from verl_tui.rendering.text.piece import text_of
 from verl_tui.report.masked import masked
 from verl_tui.report.words import (
     NO_CURVES,
@@ -139,7 +140,7 @@ def _in_text(chart: ReportChart) -> str:
     lettered = tuple(one for one in chart.curves if one.place is not None) or chart.curves[:1]
     data = replace(replace(chart, curves=lettered).overlaid, envelope=None, spread=())
     rows = ChartRenderer().rows(data, *_SIZE)
-    return masked("\n".join("".join(text for text, _ in row).rstrip() for row in rows))
+    return masked("\n".join(text_of(row).rstrip() for row in rows))
 
 
 def _fenced(text: str) -> str:

@@ -49,7 +49,7 @@ class Stroke(NamedTuple):
 
 
 class Area(NamedTuple):
-    """What lies between two curves."""
+    """The area between two curves."""
 
     role: str
     x: Sequence[float]
@@ -65,7 +65,7 @@ class Label(NamedTuple):
 
 
 class LineEnd(NamedTuple):
-    """Where a run's curve ends, with its letter."""
+    """The end of a run's curve, with its letter."""
 
     role: str
     sign: str

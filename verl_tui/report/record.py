@@ -44,7 +44,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class BestStep:
-    """Where a run was best by one metric, and what was saved there."""
+    """The step at which a run was best by one metric, and the checkpoint saved there."""
 
     label: str
     best: Best

@@ -42,7 +42,7 @@ class ReportedSample:
 
 @dataclass(frozen=True, slots=True)
 class ReportedSamples:
-    """What is shown of a run's samples."""
+    """The samples of a run that are shown."""
 
     step: int | None = None
     validation: bool = False

@@ -32,7 +32,7 @@ class Histograms:
 
     @property
     def keys(self) -> Collection[str]:
-        """Of what there are histograms, in the order of first appearance."""
+        """The metrics that have histograms, in the order of first appearance."""
         return self._columns.keys()
 
     def add(self, found: Histogram, precedence: int) -> None:

@@ -5,6 +5,7 @@ metrics.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -28,15 +29,11 @@ def newest(
         return [] if count < 1 else None
     # Each table holds a step once: before its last `count` rows none of its steps is among the last
     # `count`.
-    found: dict[int, tuple[int, float]] = {}
+    merged = _Merged()
     for table, column in tables:
         stop = len(table) if end is None else bisect_right(table.steps, end)
-        part = slice(max(0, stop - count), stop)
-        rows = zip(table.steps[part], table.orders[part], table.columns[column][part], strict=True)
-        for step, order, value in rows:
-            if step not in found or order >= found[step][0]:
-                found[step] = (order, value)
-    return [found[step][1] for step in sorted(found)[-count:]]
+        merged.add(table, column, slice(max(0, stop - count), stop))
+    return list(merged.by_step().values())[-count:]
 
 
 def since(tables: Sequence[tuple[Table, int]], first: int) -> dict[int, float] | None:
@@ -49,14 +46,28 @@ def since(tables: Sequence[tuple[Table, int]], first: int) -> dict[int, float] |
     """
     if not _plain(tables):
         return None
-    found: dict[int, tuple[int, float]] = {}
+    merged = _Merged()
     for table, column in tables:
-        part = slice(bisect_left(table.steps, first), None)
+        merged.add(table, column, slice(bisect_left(table.steps, first), None))
+    return merged.by_step()
+
+
+class _Merged:
+    """Values of several tables: of each step the one that was logged last."""
+
+    def __init__(self) -> None:
+        self._found: dict[int, tuple[int, float]] = {}
+
+    def add(self, table: Table, column: int, part: slice) -> None:
+        """Take in some rows of a table."""
         rows = zip(table.steps[part], table.orders[part], table.columns[column][part], strict=True)
         for step, order, value in rows:
-            if step not in found or order >= found[step][0]:
-                found[step] = (order, value)
-    return {step: found[step][1] for step in sorted(found)}
+            if step not in self._found or order >= self._found[step][0]:
+                self._found[step] = (order, value)
+
+    def by_step(self) -> dict[int, float]:
+        """Return the values by step, ascending."""
+        return {step: self._found[step][1] for step in sorted(self._found)}
 
 
 def _plain(tables: Sequence[tuple[Table, int]]) -> bool:
@@ -69,11 +80,11 @@ def measured(tables: Sequence[tuple[Table, int]], count: int) -> list[float]:
     """Return the last `count` values as they were measured, oldest first, none of them averaged or
     replaced.
     """
+    if count < 1:
+        return []
     stated = [one for one in tables if not one[0].estimated]
-    rows = [
-        row
-        for table, column in stated or tables
-        for row in zip(table.orders[-count:], table.columns[column][-count:], strict=True)
-        if count > 0
-    ]
-    return [value for _, value in sorted(rows, key=lambda row: row[0])[-count:]]
+    rows: list[tuple[int, float]] = []
+    for table, column in stated or tables:
+        rows += zip(table.orders[-count:], table.columns[column][-count:], strict=True)
+    rows.sort(key=itemgetter(0))
+    return [value for _, value in rows[-count:]]

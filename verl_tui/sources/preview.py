@@ -238,12 +238,13 @@ def _placed(log: LogParts, records: Iterable[Record], start: int) -> Iterable[Re
     """
     if log.by_time:
         return records
-    return [
-        record._replace(orders=[order + start for order in record.orders])
-        if isinstance(record, MetricRows)
-        else record
-        for record in records
-    ]
+    return [_ordered_from(record, start) for record in records]
+
+
+def _ordered_from(record: Record, start: int) -> Record:
+    if not isinstance(record, MetricRows):
+        return record
+    return record._replace(orders=[order + start for order in record.orders])
 
 
 def _is_long(file: FoundFile) -> bool:

@@ -47,11 +47,10 @@ def clipping(text: str) -> Clipping:
     copied = data[:_MOST].decode("utf-8", "ignore")
     whole = "" if len(data) <= _MOST else f" of {len(text):,}, terminals take no more"
     tmux = "; tmux needs set-clipboard on" if os.environ.get("TMUX") else ""
-    what = (
-        copied
-        if len(copied) <= _SHORT and "\n" not in copied
-        else f"{len(copied):,} characters{whole}"
-    )
+    if len(copied) <= _SHORT and "\n" not in copied:
+        what = copied
+    else:
+        what = f"{len(copied):,} characters{whole}"
     return Clipping(copied, f"copied {what}{tmux}")
 
 

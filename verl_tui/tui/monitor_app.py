@@ -245,9 +245,8 @@ class MonitorApp(TerminalApp):
         """Draw now if the last drawing is long enough ago, else as soon as it is."""
         if self._paint_later is not None or self._paused:
             return
-        wait = (
-            self._painted + self.config.refresh * (_LOADING if self._loading else 1) - monotonic()
-        )
+        distance = self.config.refresh * (_LOADING if self._loading else 1)
+        wait = self._painted + distance - monotonic()
         if wait <= 0:
             self.paint()
         else:

@@ -52,7 +52,7 @@ def notices(
 
 
 def _texts(news: Sequence[Occurrence]) -> Sequence[str]:
-    texts = [": ".join(part for part in (one.run, one.what, one.message) if part) for one in news]
+    texts = [": ".join(filter(None, (one.run, one.what, one.message))) for one in news]
     if len(texts) > _MOST:
         texts[_MOST - 1 :] = [
             f"{len(texts) - _MOST + 1} more, the first of them {texts[_MOST - 1]}"

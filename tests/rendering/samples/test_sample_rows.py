@@ -16,10 +16,16 @@ from verl_tui.on_demand.samples import SampleBrowser
 from verl_tui.records import Batch, Event, EventKind, Sample, SourceStatus
 from verl_tui.rendering.samples.body import body_rows
 from verl_tui.rendering.samples.listing import SampleListing
-from verl_tui.rendering.samples.panel_rows import header_height, header_rows, no_samples
+from verl_tui.rendering.samples.panel_rows import (
+    caption,
+    header_height,
+    header_rows,
+    no_samples,
+)
 from verl_tui.rendering.samples.query import SampleQuery
 from verl_tui.rendering.samples.sample_order import SampleOrder
 from verl_tui.rendering.samples.short_row import short_row
+from verl_tui.rendering.session.hint_keys import HINT_KEYS
 from verl_tui.runs.run import Run
 from verl_tui.runs.samples import Place, Samples
 from verl_tui.text import safe
@@ -337,3 +343,14 @@ def ended() -> Run:
     end = Event(EventKind.FATAL, "ValueError: no GPU", line=1)
     run.apply(Batch("r", SourceStatus("train.log", "verl console"), (end,)), 0.0)
     return run
+
+
+def test_the_caption_says_the_step_and_the_way_to_others() -> None:
+    samples = Samples()
+    for step in (1, 2, 3, 10):
+        samples.add(Sample(step=step, prompt="", response="yes"), step, "jsonl", 0)
+    first, *_, last = samples.places
+    assert caption(last, samples, HINT_KEYS, following=True) == "following · o opens"
+    assert caption(first, samples, HINT_KEYS, following=False) == (
+        "step 1 · 1 of 4 with samples · f follows · o opens"
+    )

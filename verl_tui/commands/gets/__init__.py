@@ -1,1 +1,1 @@
-"""What `verl-tui get` answers, one module each with its name, help, options and run."""
+"""The answers of `verl-tui get`, one module each with its name, help, options and run."""

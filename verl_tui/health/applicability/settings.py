@@ -24,11 +24,9 @@ def v1(context: RuleContext, key: str) -> str | None:
     batch.
     """
     evidence = v1_trainer(context.run)
-    return (
-        f"from verl v0.9 on {key} is not the share of truncated ones ({evidence})"
-        if evidence
-        else None
-    )
+    if evidence:
+        return f"from verl v0.9 on {key} is not the share of truncated ones ({evidence})"
+    return None
 
 
 def not_v1(context: RuleContext, _key: str) -> str | None:

@@ -109,10 +109,9 @@ class Slide(Condition):
     def _fall(self, stretch: Sequence[_BlockMean]) -> tuple[float, float] | None:
         """Return the level before a fall over a stretch and how deep it is, None without a fall."""
         third = len(stretch) // 3
-        first, middle, last = (
-            fmean([block.mean for block in stretch[at * third : (at + 1) * third]])
-            for at in range(3)
-        )
+        means = [block.mean for block in stretch]
+        first, middle = fmean(means[:third]), fmean(means[third : 2 * third])
+        last = fmean(means[2 * third : 3 * third])
         fall = first - last
         size = self._share * max(abs(first), first - self._lowest)
         if fall <= max(0.0, _LESS * size):

@@ -148,11 +148,9 @@ class Crash(Diagnosis):
             finding = self._without_a_word(context)
         else:
             self.remember(None, run.step)
-            return (
-                None
-                if run.events
-                else NotJudged(self.rule.id, "no source reports how the run started or ended")
-            )
+            if run.events:
+                return None
+            return NotJudged(self.rule.id, "no source reports how the run started or ended")
         self.remember(finding if context.state is State.CRASHED else None, finding.step)
         return finding
 
@@ -182,11 +180,10 @@ class Crash(Diagnosis):
         worker = _most(run)
         phase = worker.phase if worker is not None else None
         holder = writer(run)
-        gone = (
-            "nothing shows how it ended"
-            if holder is None
-            else f"{holder.words} is gone; it was killed, or ended without a message"
-        )
+        if holder is None:
+            gone = "nothing shows how it ended"
+        else:
+            gone = f"{holder.words} is gone; it was killed, or ended without a message"
         crashed = context.state is State.CRASHED
         return Finding(
             self.rule.id,
@@ -281,11 +278,9 @@ def _most(run: Run) -> Blamed | None:
 
 def _line(path: str, event: Event) -> str:
     name = one_line(PurePath(path).name, 60)
-    return (
-        f"{name}:{event.line}: {one_line(event.text, 160)}"
-        if name
-        else f"line {event.line}: {one_line(event.text)}"
-    )
+    if name:
+        return f"{name}:{event.line}: {one_line(event.text, 160)}"
+    return f"line {event.line}: {one_line(event.text)}"
 
 
 def _while(phase: Phase | None) -> str:

@@ -180,10 +180,9 @@ class BlockDiagnosis(Diagnosis):
         if not self._reach:
             self._reach = [(math.inf, -math.inf)] * len(block.levels)
         # A comparison with nan is false: what a block lacks changes nothing.
-        self._reach = [
-            (level if level < low else low, level if level > high else high)
-            for level, (low, high) in zip(block.levels, self._reach, strict=True)
-        ]
+        for at, level in enumerate(block.levels):
+            low, high = self._reach[at]
+            self._reach[at] = (level if level < low else low, level if level > high else high)
 
     def _note(self, finding: BlockFinding | None, step: int) -> None:
         at = len(self._history)

@@ -204,17 +204,15 @@ class NotFinite(Diagnosis):
 
     def _finding(self, broken: list[_BrokenPoints]) -> Finding:
         rule, worst = self.rule, broken[0]
-        others = (
-            f"; the same holds for {len(broken) - 1} other metric{'s' * (len(broken) > 2)}"
-            if len(broken) > 1
-            else ""
-        )
+        if len(broken) > 1:
+            others = f"; the same holds for {len(broken) - 1} other metric{'s' * (len(broken) > 2)}"
+        else:
+            others = ""
         state = "was not finite" if math.isfinite(worst.last[1]) else "is not finite"
-        since = (
-            f", first at step {worst.since}"
-            if worst.since not in worst.recent()[:_MOST_STEPS]
-            else ""
-        )
+        if worst.since not in worst.recent()[:_MOST_STEPS]:
+            since = f", first at step {worst.since}"
+        else:
+            since = ""
         evidence = [
             f"{one.key}: {_count(one)}; newest {one.last[1]:.3g} at step {one.last[0]}"
             for one in broken[:_MOST_NAMED]

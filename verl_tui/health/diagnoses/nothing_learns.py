@@ -338,8 +338,6 @@ def _reason(blocks: BlockHistory, inputs: BlockInputs) -> str:
             f"costs {number(stated.value * far)} beside advantages of size 1, "
             f"the guide's coefficients are {number(KL_COEF[0])}–{number(KL_COEF[1])}"
         )
-    return (
-        f"; yet the policy has moved {number(far)} nats per token from the reference"
-        if _moved(blocks)
-        else ""
-    )
+    if _moved(blocks):
+        return f"; yet the policy has moved {number(far)} nats per token from the reference"
+    return ""

@@ -75,11 +75,13 @@ class Repetition(Diagnosis):
     def episodes(self) -> Sequence[Episode]:
         """All findings so far, oldest first; information where answers had become better."""
         return [
-            one._replace(severity=Severity.INFO, message=f"{one.message}, {_LEARNT}")
-            if self._calm.get(one.raised_step or 0, False)
-            else one
+            self._calmed(one) if self._calm.get(one.raised_step or 0, False) else one
             for one in super().episodes
         ]
+
+    def _calmed(self, episode: Episode) -> Episode:
+        message = f"{episode.message}, {_LEARNT}"
+        return episode._replace(severity=Severity.INFO, message=message)
 
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
         """Judge repetition and n-gram entropy of the samples."""

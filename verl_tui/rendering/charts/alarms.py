@@ -132,7 +132,7 @@ def _outside(
     healthy: Healthy,
     band: tuple[float | None, float | None],
 ) -> Iterator[tuple[int, DotSpan | None, list[DotSpan]]]:
-    """Yield the dot columns that reach out of the band: column, what is within, what is outside."""
+    """Yield the dot columns that leave the band: column, the part within, the parts outside."""
     least, most = _ends(band)
     for x in stretch:
         run = runs[x]

@@ -121,14 +121,10 @@ class ChartCache:
     ) -> bool:
         """Return whether an envelope says something between two steps, and leaves room."""
         pyramids = [points.pyramid for points in envelope]
-        subject = (
-            first,
-            last,
-            *((pyramid, pyramid.revision, pyramid.seen) for pyramid in pyramids),
-        )
-        if (
-            subject != self._mute[0]
-        ):  # to look at thousands of points takes a third of a millisecond
+        revisions = [(pyramid, pyramid.revision, pyramid.seen) for pyramid in pyramids]
+        subject = (first, last, *revisions)
+        # To look at thousands of points takes a third of a millisecond.
+        if subject != self._mute[0]:
             self._mute = (subject, all(_uniform(points, first, last) for points in envelope))
         return not self._mute[1] and not _presses_flat(data, first, last)
 

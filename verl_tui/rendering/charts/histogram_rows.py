@@ -44,10 +44,13 @@ def bars(counts: Sequence[float], width: int, height: int, *, ascii_only: bool) 
     shown = counts if len(counts) <= width else _fewer(counts, width)
     levels, cells, top = len(blocks) - 1, _cells(len(shown), width), max(shown)
     tall = [max(1, round(count / top * height * levels)) if count > 0 else 0 for count in shown]
-    return [
-        "".join(blocks[min(levels, max(0, high - row * levels))] * cells for high in tall).rstrip()
-        for row in reversed(range(height))
-    ]
+
+    def drawn(row: int) -> str:
+        below = row * levels
+        filled = [min(levels, max(0, high - below)) for high in tall]
+        return "".join(blocks[level] * cells for level in filled).rstrip()
+
+    return [drawn(row) for row in reversed(range(height))]
 
 
 def _cells(count: int, width: int) -> int:

@@ -20,11 +20,11 @@ from verl_tui.rendering.charts.downsample import (
     value_range,
 )
 from verl_tui.rendering.charts.line_signs import signs
-from verl_tui.rendering.charts.sparkline import BROKEN, spark_column, sparkline
+from verl_tui.rendering.charts.sparkline import spark_column, spark_pieces, sparkline
 from verl_tui.rendering.charts.symbols import ASCII, Symbols, fit
 from verl_tui.rendering.charts.validation import score_beside_curve
 from verl_tui.rendering.text.numbers import compact
-from verl_tui.rendering.text.piece import cells_of
+from verl_tui.rendering.text.piece import cells_of, text_of
 from verl_tui.rendering.text.printable import middle, wrapped
 
 if TYPE_CHECKING:
@@ -59,7 +59,8 @@ _UNITS = 56
 
 def value_text(value: float, unit: str) -> str:
     """Write a value with its unit."""
-    return compact(value) + ("" if not unit else unit if unit == "%" else f" {unit}")
+    gap = " " if unit and unit != "%" else ""
+    return f"{compact(value)}{gap}{unit}"
 
 
 def title_row(
@@ -79,7 +80,7 @@ def title_row(
             parts += [(" " * (room - cells_of(aside)), ""), *aside]
             break
     if room < 0:
-        parts = [(fit("".join(text for text, _ in parts), width, symbols), "value")]
+        parts = [(fit(text_of(parts), width, symbols), "value")]
     return tuple([part for part in parts if part[0]])
 
 
@@ -137,9 +138,8 @@ def _legend_smoothed(
     """Yield the legend of runs over each other and how all of them are smoothed."""
     for how in _smoothed(data)[1:] if _several(data) else ():
         left = room - cells_of(how) - len(_GAP[0])
-        yield from (
-            [*named, _GAP, *how] for named in _named(data, cursor, symbols, _LEAST_LETTERS, left)
-        )
+        for named in _named(data, cursor, symbols, _LEAST_LETTERS, left):
+            yield [*named, _GAP, *how]
 
 
 def _behind(note: tuple[str, str], sides: Iterable[_Parts]) -> Iterator[_Parts]:
@@ -305,11 +305,11 @@ def spark_row(data: ChartData, width: int, symbols: Symbols) -> Text:
         return ((" " * width, ""),)
     zoom = spark_reach(data)
     text = sparkline(line.points, width, **zoom, ascii_only=symbols is ASCII).ljust(width)
-    cells = [(c, "odd" if c == BROKEN else line.role) for c in text]
+    cells = spark_pieces(text, line.role)
     for mark in data.marks:
-        column = (
-            spark_column(line.points, width, mark.step, **zoom) if mark.role == "breach" else None
-        )
+        if mark.role != "breach":
+            continue
+        column = spark_column(line.points, width, mark.step, **zoom)
         if column is not None:
             cells[column] = (symbols.breach, mark.style)
     return join(cells)

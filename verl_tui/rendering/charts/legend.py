@@ -8,6 +8,7 @@ from verl_tui.rendering.charts.braille import DotLayer, compose
 from verl_tui.rendering.charts.line_styles import LINE_STYLES, straight_lines
 from verl_tui.rendering.charts.symbols import ASCII, UNICODE
 from verl_tui.rendering.session.selection import LETTERS
+from verl_tui.rendering.text.piece import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -89,4 +90,4 @@ def legend(*, ascii_only: bool) -> Iterator[LegendEntry]:
 def _row(layer: DotLayer, *, ascii_only: bool) -> str:
     """Return the only row of a picture."""
     (row,) = compose([layer], ascii_only=ascii_only)
-    return "".join(text for text, _ in row)
+    return text_of(row)

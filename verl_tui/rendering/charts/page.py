@@ -158,9 +158,7 @@ class ChartPage(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """What is equal for pages whose charts stand in the same places, as far as there are any,
-        in the same room.
-        """
+        """The arrangement of the page: equal where the charts stand in the same places."""
         in_rows = sum(one.in_row for one in self.charts)
         used = len(self.charts) - in_rows if in_rows else 0
         return *self.grid, self.rows, used, in_rows, self.across
@@ -214,14 +212,11 @@ class ChartPage(NamedTuple):
     def caption(self, look: ChartLook, view: View, filter_: str) -> str:
         """Write how the charts are drawn, the filter, and which charts of how many these are."""
         words = [*look.words(view.run)]
-        if filter_:
-            left = any(one.matches(filter_) for one in self.listed)
+        if filter_ and any(one.matches(filter_) for one in self.listed):
             total = len(list_charts(view, ChartFilter()))
-            words.append(
-                f"filter “{filter_}”: {len(self.listed)} of {total}"
-                if left
-                else f"no metric matches “{filter_}”"
-            )
+            words.append(f"filter “{filter_}”: {len(self.listed)} of {total}")
+        elif filter_:
+            words.append(f"no metric matches “{filter_}”")
         shown = len(self.charts)
         if len(self.listed) > shown:
             last = self.first + shown

@@ -96,9 +96,8 @@ class Picture:
             row = self._glyphs.setdefault(y, {})
             row[cell] = row[cell]._replace(style="cursor") if cell in row else self._cursor
         if self._size[1] and not 0 <= cell < self._size[0]:
-            self._glyphs = {
-                y: {x: g for x, g in row.items() if x != cell} for y, row in self._glyphs.items()
-            }
+            for row in self._glyphs.values():
+                row.pop(cell, None)
 
     @property
     def _cursor(self) -> Glyph:
@@ -111,7 +110,7 @@ class Picture:
 
     @property
     def _behind_curves(self) -> int:
-        """Where a layer is behind all curves, and before all that is behind these."""
+        """Index at which a layer is behind all curves, and in front of all backdrops."""
         curves = (i for i, one in enumerate(self._layers) if i and not one.backdrop)
         return next(curves, len(self._layers))
 
@@ -126,7 +125,8 @@ class Picture:
             return [None] * len(lows)
         tops, bottoms = scale.dots(highs, self._dots), scale.dots(lows, self._dots)
         return [
-            None if a is None or b is None else (a, b) for a, b in zip(tops, bottoms, strict=True)
+            None if top is None or bottom is None else (top, bottom)
+            for top, bottom in zip(tops, bottoms, strict=True)
         ]
 
     def _envelope(self, cache: ChartCache) -> None:

@@ -177,7 +177,9 @@ class PlotextChart:
         at = self._stamped(line, x)
         if x and sign:
             at.append(len(x) - 1)
-        return [Signal(line.role, sign, [x[i] for i in at], [y[i] for i in at], [])] if at else []
+        if not at:
+            return []
+        return [Signal(line.role, sign, [x[i] for i in at], [y[i] for i in at], [])]
 
     def _role_at_end(self, line: ChartLine, drawn: Signal) -> str:
         """Return the role that colours the end of a line: that of a finding about it, if any."""
@@ -223,12 +225,12 @@ class PlotextChart:
     def _shade(self, role: str, low: DotColumns, high: DotColumns, apart: int) -> None:
         """Fill a band with dots so far apart."""
         dots, fraction = self._plot_size[1] * 4, self._scale.fraction
-        runs: list[DotSpan | None] = [
-            None
-            if one is None or other is None
-            else (int(fraction(one) * dots), int(fraction(other) * dots))
-            for one, other in zip(low.lows, high.highs, strict=True)
-        ]
+        runs: list[DotSpan | None] = []
+        for least, most in zip(low.lows, high.highs, strict=True):
+            if least is None or most is None:
+                runs.append(None)
+            else:
+                runs.append((int(fraction(least) * dots), int(fraction(most) * dots)))
         trace = Signal(role, _DOTS, [], [], [], joined=False)
         for x, run in enumerate(fill_gaps(runs)):
             if run is None or x & 1:
@@ -240,10 +242,13 @@ class PlotextChart:
 
     def _arrows(self, role: str, columns: DotColumns, scale: Scale) -> list[Signal]:
         """Return the signs of what lies beyond the y axis, at its edge."""
-        found = list(beyond_edge(columns, scale))
-        sides = ((self._symbols.rising, 1), (self._symbols.falling, -1))
-        traces = [(glyph, way, [x for x, side in found if side == way]) for glyph, way in sides]
-        return [Signal(role, glyph, x, [float(way > 0)] * len(x), []) for glyph, way, x in traces]
+        above = Signal(role, self._symbols.rising, [], [], [])
+        below = Signal(role, self._symbols.falling, [], [], [])
+        for x, way in beyond_edge(columns, scale):
+            signs, height = (above, 1.0) if way > 0 else (below, 0.0)
+            signs.x.append(x)
+            signs.y.append(height)
+        return [above, below]
 
     def _add(
         self, role: str, columns: DotColumns, glyph: str = _DOTS, *, scale: Scale | None = None
@@ -351,23 +356,18 @@ class PlotextChart:
             (LINE_STYLES["band"].large, "band", [] if self.shades else self._heights(data.band)),
             ("dotted", "key", [*self._labels]),
         ):
-            free = [
-                h
-                for h in heights
-                if all(abs(h - other) * self._plot_size[1] > 1 for other in nearer)
-            ]
+            free = [height for height in heights if self._is_free(height, nearer)]
             for height in free:
                 line(height, orientation=0, style=style, pixel=pixel(plotext, role))
             nearer += free
-        for mark in self._data.marks:
+        style, dot = LINE_STYLES["restart"].large, pixel(plotext, "restart")
+        for mark in data.marks:
             if mark.role == "restart" and window.start <= mark.step <= window.end:
-                style = LINE_STYLES["restart"].large
-                line(
-                    window.column(mark.step),
-                    orientation=1,
-                    style=style,
-                    pixel=pixel(plotext, "restart"),
-                )
+                line(window.column(mark.step), orientation=1, style=style, pixel=dot)
+
+    def _is_free(self, height: float, lines: list[float]) -> bool:
+        """Return whether no line is in the row of a height."""
+        return all(abs(height - other) * self._plot_size[1] > 1 for other in lines)
 
     def _heights(self, values: Iterable[float | None]) -> list[float]:
         """Return how high values lie, those that the y axis reaches."""

@@ -84,7 +84,7 @@ class ChartRenderer:
         """Return what is drawn of a chart in so many rows below its title, the rows of its plot,
         and those of its x axis.
         """
-        axes = 0 if height < 3 else 1 if height < 6 else 2
+        axes = _axis_height(height)
         height -= axes
         # In ASCII the shading cannot be told from the curve.
         if height < _ENVELOPE_FROM or self.symbols is ASCII:
@@ -129,3 +129,10 @@ class ChartRenderer:
             corner = ("" if rows else self.symbols.corner).rjust(self.left)[: self.left]
             rows.append(((corner, "rule"), *row))
         return rows
+
+
+def _axis_height(height: int) -> int:
+    """Return the rows of the x axis below a plot, of so many for both."""
+    if height < 3:
+        return 0
+    return 1 if height < 6 else 2

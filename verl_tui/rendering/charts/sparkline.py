@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from verl_tui.rendering.charts.chart_data import Points
+    from verl_tui.rendering.text.piece import Pieces
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _ASCII_BLOCKS = "_.-~=+*#"
@@ -55,6 +56,11 @@ def sparkline(
     if shared:
         _repeat(middles, odds, -(-_apart(points) // per))
     return "".join(_glyphs(middles, odds, _ASCII_BLOCKS if ascii_only else _BLOCKS))
+
+
+def spark_pieces(blocks: str, role: str, *, broken: str = "odd") -> Pieces:
+    """Return the blocks of a sparkline in a role each, another one where a value is no number."""
+    return [(block, broken if block == BROKEN else role) for block in blocks]
 
 
 def spark_column(
@@ -134,8 +140,8 @@ def _repeat(middles: list[float | None], odds: Sequence[bool], most: int) -> Non
 
 def _middles(lows: list[float | None], highs: list[float | None]) -> list[float | None]:
     """Return the middle of each column, None where it has no number."""
-    # Halves: the sum and the difference of huge numbers would overflow.
     return [
+        # Halves: the sum and the difference of huge numbers would overflow.
         None if low is None or high is None else low / 2 + high / 2
         for low, high in zip(lows, highs, strict=True)
     ]

@@ -85,10 +85,10 @@ def listed(keys: Iterable[str], view: View, look: ChartLook) -> list[CsvColumn]:
     assert run is not None
     whole = run.reach
     ends = look.span.shown(whole) if look.span is not None and whole is not None else (None, None)
-    spreads = run.spreads
-    parts = [
-        part for key in keys for part in (key, *(spreads[key].quantiles if key in spreads else ()))
-    ]
+    parts: list[str] = []
+    for key in keys:
+        spread = run.spreads.get(key)
+        parts += [key, *(spread.quantiles if spread is not None else ())]
     traces = [
         _PlottedSeries(run, series, series)
         for key in dict.fromkeys(parts)

@@ -133,7 +133,11 @@ def gpu_rows(
 
 def _widths(rows: Sequence[Mapping[str, _Field]]) -> dict[str, int]:
     """Return the width of each column in cells."""
-    return {key: max(max(row[key].width, row[key].reserve) for row in rows) for key in rows[0]}
+    widths = dict.fromkeys(rows[0], 0)
+    for row in rows:
+        for key, field in row.items():
+            widths[key] = max(widths[key], field.width, field.reserve)
+    return widths
 
 
 def _layout(widths: Mapping[str, int], width: int) -> tuple[tuple[str, ...], int]:

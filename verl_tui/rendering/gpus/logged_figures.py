@@ -10,9 +10,10 @@ from rich.cells import cell_len
 from verl_tui.metrics import describe, modern
 from verl_tui.patterns import pattern
 from verl_tui.rendering.charts.labels import value_text
-from verl_tui.rendering.charts.sparkline import BROKEN, gauge, sparkline
+from verl_tui.rendering.charts.sparkline import gauge, spark_pieces, sparkline
 from verl_tui.rendering.text.printable import cut, middle
 from verl_tui.rendering.text.wrap import ellipsis
+from verl_tui.runs.cached import cached_by_keys
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -55,7 +56,7 @@ def figures(run: Run, used: Collection[str]) -> tuple[list[LoggedFigure], int]:
         run: The run.
         used: Keys that are shown elsewhere.
     """
-    keys = [key for key in run.keys if key not in used and _wanted(key)]
+    keys = [key for key in _wanted_keys(run) if key not in used]
     labels = [describe(key).label for key in keys]
     found = []
     for key, label in zip(keys[:_MOST], labels, strict=False):
@@ -76,6 +77,11 @@ def _short(label: str) -> str:
     """Shorten a label by words that are obvious in this panel."""
     label = label.removeprefix("system/").replace("peak GPU memory ", "peak ")
     return label.replace("CPU of the process", "process CPU")
+
+
+@cached_by_keys
+def _wanted_keys(run: Run) -> list[str]:
+    return [key for key in run.keys if _wanted(key)]
 
 
 def _wanted(key: str) -> bool:
@@ -145,7 +151,7 @@ def _spark_pieces(series: Series, cells: int, *, ascii_only: bool) -> Pieces:
     if cells < 4:
         return []
     text = sparkline(series, cells, ascii_only=ascii_only)
-    return [("  ", ""), *((c, "odd" if c == BROKEN else "spark") for c in text)]
+    return [("  ", ""), *spark_pieces(text, "spark")]
 
 
 def _gauge_piece(share: float | None, *, ascii_only: bool) -> tuple[str, str]:

@@ -10,8 +10,16 @@ from rich.cells import cell_len
 
 from verl_tui.rendering.gpus.logged_figures import figure_rows, figures
 from verl_tui.rendering.gpus.sections import detail_rows, panel_rows
+from verl_tui.rendering.text.piece import text_of
 from verl_tui.rendering.text.printable import middle, wrapped
-from verl_tui.runs.views.devices import CLUSTER, Device, host, logged_devices, owns, same_host
+from verl_tui.runs.views.devices import (
+    Device,
+    host,
+    logged_devices,
+    logs_cluster,
+    owns,
+    same_host,
+)
 from verl_tui.runs.views.state import State, state
 
 if TYPE_CHECKING:
@@ -121,7 +129,7 @@ def _joined(logged: DevicePlace, here: DevicePlace, width: int) -> DevicePlace |
     """
     if len(here.below) != 1:
         return None
-    heading = f"{logged.heading}; {''.join(text for text, _ in here.below[0])}"
+    heading = f"{logged.heading}; {text_of(here.below[0])}"
     return logged._replace(heading=heading) if cell_len(heading) <= width else None
 
 
@@ -180,6 +188,6 @@ def _figure_rows(run: Run, used: set[str], view: View, width: int) -> list[Piece
 
 def _heading(run: Run, run_host: str) -> str:
     """Return the source of devices that are not read here."""
-    if any(key.startswith(CLUSTER) for key in run.keys):
+    if logs_cluster(run):
         return f"of the cluster, {run_host}" if run_host else "of the cluster"
     return f"as logged on {run_host}" if run_host else "as logged by the run"

@@ -111,13 +111,12 @@ def _rows(
 ) -> list[Pieces]:
     longest, mark = max(4, width // 3), ellipsis(ascii_only=ascii_only)
     gpus = [replace(device.gpu, index=fit_left(name(device), longest, mark)) for device in devices]
-    pasts = (
-        [device.history for device in devices]
-        if past and any(device.history for device in devices)
-        else []
-    )
+    if past and any(device.history for device in devices):
+        pasts = [device.history for device in devices]
+    else:
+        pasts = []
     rows = gpu_rows(gpus, width, ascii_only=ascii_only, past=pasts)
-    return [cut([(text, role) for text, role in row], width, mark) for row in rows]
+    return [cut(list(row), width, mark) for row in rows]
 
 
 def _callouts(

@@ -49,11 +49,9 @@ def whole(line: str) -> str:
         found = objects(line.encode("utf-8", "replace")) if line.startswith("{") else []
     except ValueError:
         found = []
-    return (
-        safe("\n".join(json.dumps(one, indent=2, ensure_ascii=False) for one in found))
-        if found
-        else line
-    )
+    if found:
+        return safe("\n".join(json.dumps(one, indent=2, ensure_ascii=False) for one in found))
+    return line
 
 
 def _row(record: dict[str, Any]) -> str:

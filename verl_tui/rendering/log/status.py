@@ -56,7 +56,7 @@ def place(window: LogWindow, width: int) -> tuple[Pieces, Pieces]:
 
 
 def in_sight(lines: Sequence[ScreenRow], expression: str) -> dict[str, Matches] | None:
-    """Count the rows in sight that have what is being typed; None of what is no expression yet."""
+    """Count the rows in sight that match a typed expression; None while it is not valid."""
     try:
         search = Search(expression)
     except ValueError:
@@ -77,10 +77,11 @@ def keys(query: TextQuery | None, named: Mapping[str, str] = HINT_KEYS) -> Piece
         query: The search, None without one.
         named: Names of actions -> their keys.
     """
-    pieces: Pieces = [
-        (f"{' · ' if at else ''}{' '.join(named[one] for one in names.split())} {does}", "dim")
-        for at, (names, does) in enumerate(_KEYS)
-    ]
+    pieces: Pieces = []
+    for names, does in _KEYS:
+        keys = " ".join(named[name] for name in names.split())
+        gap = " · " if pieces else ""
+        pieces.append((f"{gap}{keys} {does}", "dim"))
     if query is None:
         return pieces
     if query.search.given_up:

@@ -157,12 +157,12 @@ def shelves(groups: Sequence[MetricGroup], columns: int, lines: int = 1) -> tupl
         lines: Rows of text that there is room for in place of a chart.
     """
     columns = max(1, columns)
-    return tuple(
-        Shelf(group, at, group.keys[at : at + size], columns)
-        for group in groups
-        for size in (columns * max(1, lines) if group.in_rows else columns,)
-        for at in range(0, len(group.keys), size)
-    )
+    found: list[Shelf] = []
+    for group in groups:
+        size = columns * max(1, lines) if group.in_rows else columns
+        starts = range(0, len(group.keys), size)
+        found += [Shelf(group, at, group.keys[at : at + size], columns) for at in starts]
+    return tuple(found)
 
 
 def grid_shape(width: int, height: int, columns: int, rows: int) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
-from verl_tui.rendering.charts.sparkline import BROKEN, gauge, sparkline
+from verl_tui.rendering.charts.sparkline import gauge, spark_pieces, sparkline
 from verl_tui.rendering.text.numbers import percent_done
 from verl_tui.rendering.text.piece import Pieces
 from verl_tui.rendering.text.run_colours import RUNS
@@ -250,14 +250,13 @@ def state_word(entry: RunEntry, cells: int, *, ascii_only: bool) -> tuple[str, s
 
 def bar_of(entry: RunEntry, cells: int, *, ascii_only: bool) -> tuple[str, str]:
     """Draw the progress bar."""
-    return (
-        (" " * cells, "")
-        if entry.share is None
-        else (gauge(entry.share, cells, ascii_only=ascii_only), "bar")
-    )
+    if entry.share is None:
+        return " " * cells, ""
+    return gauge(entry.share, cells, ascii_only=ascii_only), "bar"
 
 
 def spark_of(entry: RunEntry, cells: int, *, ascii_only: bool) -> Pieces:
     """Draw the sparkline of the reward."""
-    text = sparkline(entry.reward, cells, ascii_only=ascii_only) if entry.reward is not None else ""
-    return [(c, "odd" if c == BROKEN else "reward") for c in text]
+    if entry.reward is None:
+        return []
+    return spark_pieces(sparkline(entry.reward, cells, ascii_only=ascii_only), "reward")

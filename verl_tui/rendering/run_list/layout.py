@@ -249,12 +249,12 @@ def _no_runs(view: View, width: int) -> list[Pieces]:
     quiet += [*(address.sentence for address in monitor.unreached), *monitor.waiting]
     warning = glyph("warning", ascii_only=view.ascii_only)
     problems = [f"{warning} {one}" for one in (*monitor.problems, *sentences(monitor.passed))]
-    return [
-        [(part, role)]
-        for role, lines in (("dim", quiet), ("warning", problems))
-        for line in lines
-        for part in wrapped(line, width, ascii_only=view.ascii_only)
-    ]
+    rows: list[Pieces] = []
+    for role, lines in (("dim", quiet), ("warning", problems)):
+        for line in lines:
+            parts = wrapped(line, width, ascii_only=view.ascii_only)
+            rows += [[(part, role)] for part in parts]
+    return rows
 
 
 def _loading(view: View, width: int) -> Pieces:

@@ -111,7 +111,7 @@ def _truth(sample: Sample, width: int, *, ascii_only: bool) -> Iterator[Pieces]:
 
 
 class _Note(NamedTuple):
-    """How a folded text says so."""
+    """The way in which a folded text says how to unfold it."""
 
     key: str
     """The key that unfolds."""

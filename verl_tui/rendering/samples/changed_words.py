@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.patterns import pattern
 from verl_tui.rendering.samples import marks
-from verl_tui.rendering.text.piece import cells_of
+from verl_tui.rendering.text.piece import cells_of, text_of
 from verl_tui.rendering.text.wrap import fit, spans
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _column(side: Side, changed: Sequence[tuple[int, int]], width: int) -> list[
     offset = side.text.find(text)
     found = [(start - offset, end - offset, role) for start, end, role in found]
     found = marks.over(marks.special(text), found)
-    title = fit("".join(words for words, _ in side.title), width)
+    title = fit(text_of(side.title), width)
     roles = side.title[-1][1] if side.title else ""
     rows: list[Pieces] = [[(title, roles)]]
     if not text.strip():

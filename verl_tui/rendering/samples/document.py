@@ -133,12 +133,12 @@ class Document:
     @cached_property
     def hits(self) -> list[Hit]:
         """All hits in prompt and response, in the order of the rows."""
-        return [
-            Hit(at, start, end)
-            for at, (name, text) in enumerate(self._parts)
-            if name in PARTS[:2]
-            for start, end, _ in marks.hits(text, self._searches)
-        ]
+        found: list[Hit] = []
+        for at, (name, text) in enumerate(self._parts):
+            if name in PARTS[:2]:
+                spans = marks.hits(text, self._searches)
+                found += [Hit(at, start, end) for start, end, _ in spans]
+        return found
 
     def name_of(self, hit: Hit) -> str:
         """Return the part that a hit is in."""
@@ -153,11 +153,10 @@ class Document:
 
     def part_at(self, row: int) -> str:
         """Return the part that a row belongs to."""
-        return (
-            self._parts[self._lines[min(max(0, row), len(self._lines) - 1)].part][0]
-            if self._lines
-            else PARTS[0]
-        )
+        if not self._lines:
+            return PARTS[0]
+        line = self._lines[min(max(0, row), len(self._lines) - 1)]
+        return self._parts[line.part][0]
 
     def row(self, at: int) -> Pieces:
         """Return a row that is known."""

@@ -16,13 +16,13 @@ from verl_tui.rendering.text.wrap import ellipsis, fit, wrap
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from verl_tui.records import SampleFacts
     from verl_tui.rendering.samples.listing import SampleListing
     from verl_tui.rendering.text.piece import Piece, Pieces
     from verl_tui.runs.run import Run
-    from verl_tui.runs.samples import Place
+    from verl_tui.runs.samples import Place, Samples
 
 ROLES = (
     "strong",
@@ -55,7 +55,9 @@ _OTHERS_WRITE = ", TRL and ms-swift with log_completions=True"
 
 def header_height(width: int, height: int) -> int:
     """Return the number of rows that the header takes of a panel's `height`."""
-    return 0 if height < 2 else 1 if width >= _ONE_ROW or height < 6 else 2
+    if height < 2:
+        return 0
+    return 1 if width >= _ONE_ROW or height < 6 else 2
 
 
 def header_rows(
@@ -198,6 +200,32 @@ def _group_starts(facts: Sequence[SampleFacts]) -> set[int]:
 
 def _dot(*, ascii_only: bool) -> str:
     return " | " if ascii_only else " · "
+
+
+def caption(place: Place, samples: Samples, keys: Mapping[str, str], *, following: bool) -> str:
+    """Return the words below a sample: which step it is of, and the keys that lead to others.
+
+    Args:
+        place: The step, and whether it is of validations.
+        samples: All samples of the run.
+        keys: Names of actions -> their keys.
+        following: Whether the newest step is followed.
+    """
+    words = ["following"]
+    if not following:
+        steps = [one.step for one in samples.places if one.validation is place.validation]
+        words = [*_step_of(place.step, steps), f"{keys['samples.follow']} follows"]
+    if samples.dropped:
+        words.insert(0, f"{samples.dropped:,} older samples dropped")
+    return " · ".join((*words, f"{keys['samples.open']} opens"))
+
+
+def _step_of(step: int, steps: Sequence[int]) -> list[str]:
+    """Return the step, and its number among those with samples where that differs."""
+    at, count = steps.index(step) + 1, len(steps)
+    if (at, count) == (step, steps[-1]):
+        return [f"step {at} of {count}"]
+    return [f"step {step}", f"{at} of {count} with samples"]
 
 
 def empty_rows(run: Run | None, width: int, *, loading: bool = False) -> list[Pieces]:

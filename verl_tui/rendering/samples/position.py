@@ -40,29 +40,23 @@ class SamplePosition:
     @property
     def shown(self) -> tuple[Place, int] | None:
         """Place and index of the shown sample, None without one."""
-        return (
-            (self.page.place, self.index)
-            if self.page is not None and self.index is not None
-            else None
-        )
+        if self.page is not None and self.index is not None:
+            return self.page.place, self.index
+        return None
 
     @property
     def sample(self) -> Sample | None:
         """The shown sample, None while it is being read."""
-        return (
-            self.page.sample(self.index)
-            if self.page is not None and self.index is not None
-            else None
-        )
+        if self.page is not None and self.index is not None:
+            return self.page.sample(self.index)
+        return None
 
     @property
     def leaving(self) -> SampleChoice:
         """The choice to continue with on another screen."""
-        return (
-            SampleChoice(*self.shown)
-            if self.shown is not None and not self.chosen.follow
-            else self.chosen
-        )
+        if self.shown is not None and not self.chosen.follow:
+            return SampleChoice(*self.shown)
+        return self.chosen
 
     def settle(
         self, samples: Samples | None, browser: SampleBrowser, end: int | None = None

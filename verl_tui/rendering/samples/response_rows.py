@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.rendering.text.numbers import compact, exact_step
+from verl_tui.rendering.text.piece import text_of
 from verl_tui.rendering.text.wrap import fit
 
 if TYPE_CHECKING:
@@ -36,17 +37,16 @@ def row(item: ResponseItem, width: int, *, with_step: bool, ascii_only: bool = F
         ascii_only: Draw in ASCII.
     """
     score, role = item.score
-    head = (
-        [(f"{exact_step(item.place.step):>7} ", "strong")]
-        if with_step
-        else [(f"{item.row + 1:>5} ", "dim")]
-    )
+    if with_step:
+        head = [(f"{exact_step(item.place.step):>7} ", "strong")]
+    else:
+        head = [(f"{item.row + 1:>5} ", "dim")]
     pieces: Pieces = [*head, (f"{score:<9} ", role)]
     if width >= 60:
         pieces.append((f"{compact(item.length):>5} ", "dim"))
     room = width - sum(len(text) for text, _ in pieces)
     if room < 4:
-        return [(fit("".join(text for text, _ in pieces), width), role)]
+        return [(fit(text_of(pieces), width), role)]
     if item.excerpt is None:
         return [*pieces, ("..." if ascii_only else "…", "dim")]
     return [*pieces, item.excerpt.piece(room, ascii_only=ascii_only)]

@@ -140,17 +140,12 @@ def _several(scored: Sequence[tuple[str | None, float]]) -> dict[str, GroupScore
     for group, score in scored:
         if group is not None:
             groups.setdefault(group, []).append(score)
-    return {
-        group: GroupScores(
-            min(scores),
-            max(scores),
-            len(scores),
-            mean(scores),
-            sum(score > 0 for score in scores),
-        )
-        for group, scores in groups.items()
-        if len(scores) > 1
-    }
+    return {group: _of_group(scores) for group, scores in groups.items() if len(scores) > 1}
+
+
+def _of_group(scores: Sequence[float]) -> GroupScores:
+    solved = sum(score > 0 for score in scores)
+    return GroupScores(min(scores), max(scores), len(scores), mean(scores), solved)
 
 
 def _std(scores: Sequence[float], centre: float) -> float:

@@ -78,8 +78,9 @@ class View:
         runs = self.listed
         if not runs or self.run is None:
             return None
-        at = runs.index(self.run) if self.run in runs else -1 if way > 0 else 0
-        return runs[(at + way) % len(runs)]
+        if self.run in runs:
+            return runs[(runs.index(self.run) + way) % len(runs)]
+        return runs[0 if way > 0 else -1]
 
     @property
     def verdict(self) -> Verdict:

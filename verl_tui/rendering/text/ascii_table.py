@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from rich.cells import cell_len
+
 WORDS = {
     **dict.fromkeys("·•", "*"),
     **dict.fromkeys("–—−", "-"),
@@ -37,3 +39,12 @@ LIKE = {
     "\u00a0": " ",
 }
 """All signs, with those of frames and bars."""
+
+
+def in_ascii(text: str) -> str:
+    """Return a text in ASCII, as wide as before: others than those signs become question marks."""
+    return "".join(sign if sign.isascii() else _in_ascii(sign) for sign in text)
+
+
+def _in_ascii(sign: str) -> str:
+    return LIKE.get(sign) or "?" * cell_len(sign)

@@ -15,6 +15,11 @@ Pieces = list[Piece]
 """One row: its pieces from left to right."""
 
 
+def text_of(row: Iterable[tuple[str, object]]) -> str:
+    """Return the text of a row, without roles or styles."""
+    return "".join([text for text, _ in row])
+
+
 def cells_of(row: Iterable[Piece]) -> int:
     """Return the cells that a row takes."""
     return sum([cell_len(text) for text, _ in row])

@@ -9,6 +9,7 @@ from rich.cells import cell_len, set_cell_size
 
 from verl_tui.patterns import pattern
 from verl_tui.rendering.text.ascii_table import WORDS
+from verl_tui.rendering.text.piece import text_of
 from verl_tui.rendering.text.wrap import ellipsis, fit, wrap
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def wrapped(text: str, cells: int, *, ascii_only: bool = False) -> tuple[str, ..
 
 def cut(pieces: Pieces, cells: int, mark: str = "") -> Pieces:
     """Return a row cut to `cells` cells, with a mark at its end if text is lost."""
-    words = "".join(text for text, _ in pieces).rstrip()
+    words = text_of(pieces).rstrip()
     room = max(0, cells)
     mark = mark[:room] if cell_len(words) > room else ""
     room -= len(mark)

@@ -132,8 +132,6 @@ def _cut(text: str, cells: int, *, ascii_only: bool) -> str:
     """Cut the middle out of a part of a name, or all of it if little room is left."""
     if not text or cell_len(text) <= cells:
         return text
-    return (
-        middle(text, cells, ascii_only=ascii_only)
-        if cells >= 5
-        else ellipsis(ascii_only=ascii_only)
-    )
+    if cells >= 5:
+        return middle(text, cells, ascii_only=ascii_only)
+    return ellipsis(ascii_only=ascii_only)

@@ -61,11 +61,8 @@ class _StepSeconds(NamedTuple):
         seconds = self.occasional[name]
         occasions = [step for step in seconds if step in self.own]
         # Steps with this part alone are the clearer case.
-        alone = [
-            step
-            for step in occasions
-            if not any(step in self.occasional[other] for other in others)
-        ]
+        with_others = set[int]().union(*[self.occasional[other] for other in others])
+        alone = [step for step in occasions if step not in with_others]
         compared = (alone or occasions)[-COMPARED:]
         if not compared:
             return True

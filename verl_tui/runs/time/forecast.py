@@ -97,7 +97,9 @@ def next_occasions(run: Run) -> NextOccasions:
     if run.step is None or (last is not None and run.step >= last):
         return NextOccasions(None, None)
     upcoming = [schedule.next_after(run.step) for schedule in _schedules(run)]
-    return NextOccasions(*(at if at is None or last is None else min(at, last) for at in upcoming))
+    if last is not None:
+        upcoming = [None if at is None else min(at, last) for at in upcoming]
+    return NextOccasions(*upcoming)
 
 
 @cached_by_revision

@@ -20,7 +20,7 @@ _HELD = 2
 
 
 class Schedule(NamedTuple):
-    """How often something beside training is due."""
+    """The schedule of something beside training, such as validations."""
 
     every: float
     """Steps from one time to the next, `inf` for never."""

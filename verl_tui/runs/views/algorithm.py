@@ -90,16 +90,14 @@ def _by_word(settings: RunSettings) -> tuple[str, str] | None:
 
 
 def _by_arguments(settings: RunSettings) -> tuple[str, str] | None:
-    """By arguments that only one trainer has."""
+    """Return the algorithm by arguments that only one trainer has, and those arguments."""
     if (
         "num_generations" in settings.values
     ):  # TRL: `GRPOConfig`, and `RLOOConfig`, which alone has the other
         key = "normalize_advantages"
-        return (
-            ("RLOO", f"num_generations, {key}")
-            if key in settings.values
-            else ("GRPO", "num_generations")
-        )
+        if key in settings.values:
+            return "RLOO", f"num_generations, {key}"
+        return "GRPO", "num_generations"
     if "model.partial_pretrain" in settings.values:
         return "SFT", "model.partial_pretrain"
     named = next((key for key in settings.values if key.startswith("grpo.")), None)  # NeMo-RL

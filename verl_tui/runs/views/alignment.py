@@ -61,7 +61,7 @@ def _to_common_time(runs: Sequence[Run]) -> list[int | None]:
     lasted = [_elapsed(run, run.step) for run in runs]
     common = min((seconds for seconds in lasted if seconds is not None), default=0.0)
     return [
-        _step_after(run, common) if seconds is not None else None
+        None if seconds is None else _step_after(run, common)
         for run, seconds in zip(runs, lasted, strict=True)
     ]
 
@@ -94,11 +94,10 @@ def extreme(series: Series | None, stop: Stop, *, lowest: bool = False) -> Point
 def seconds_per_step(run: Run, stop: Stop, most: int = _RECENT) -> float | None:
     """Return how long the newest steps took by the run's clock, None where unknown."""
     clock = _clock(run)
-    last = (
-        bisect_right(clock.steps, stop.step) - 1
-        if clock is not None and stop.step is not None
-        else 0
-    )
+    if clock is not None and stop.step is not None:
+        last = bisect_right(clock.steps, stop.step) - 1
+    else:
+        last = 0
     if clock is None or last < 1:
         return None
     first = max(0, last - most)

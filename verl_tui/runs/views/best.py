@@ -126,10 +126,9 @@ def is_better_low(metric: str, key: str) -> bool:
 
 def _checkpoint(run: Run, series: Series, sign: float, step: int) -> Checkpoint:
     point = series.at(step)
-    value = (
-        sign * point.value
-        if point is not None and point.step == step and math.isfinite(point.value)
-        else None
-    )
+    if point is not None and point.step == step and math.isfinite(point.value):
+        value = sign * point.value
+    else:
+        value = None
     complete = None if run.saved_step is None else step <= run.saved_step
     return Checkpoint(step, usable(run)[step], value, complete)

@@ -94,6 +94,14 @@ def bytes_of(value: float, factor: int | None, total: float | None) -> int:
         total: The device's whole memory in the same unit, where that is known.
     """
     if factor is None:
-        whole = total if total is not None else value
-        factor = 1 if whole >= 2**30 else 2**20 if whole >= 1024 else 2**30
+        factor = _usual_factor(total if total is not None else value)
     return int(value * factor)
+
+
+def _usual_factor(whole: float) -> int:
+    """Return the bytes of the unit in which so much is a device's whole memory: bytes, MiB or
+    GiB.
+    """
+    if whole >= 2**30:
+        return 1
+    return 2**20 if whole >= 1024 else 2**30

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
     from verl_tui.runs.views.device_keys import DeviceKey
 
-CLUSTER = "cluster/"
+_CLUSTER = "cluster/"
 """Prefix of the keys of machines that the run may or may not use."""
 COLUMNS = 120
 """Columns of history kept of each device."""
@@ -96,9 +96,9 @@ def utilization_keys(run: Run) -> list[str]:
     """
     found: dict[tuple[str, int], str] = {}
     for key, one in _device_keys(run):
-        if one.field != "gpu" or key.startswith(CLUSTER):
+        if one.field != "gpu" or key.startswith(_CLUSTER):
             continue
-        if key.partition("/l:")[0].endswith(".gpu") or _passes_one(run, key):
+        if _is_of_wandb(key) or _passes_one(run, key):
             found.setdefault((one.node, one.device), key)
     return [found[place] for place in sorted(found)]
 
@@ -107,6 +107,17 @@ def utilization_keys(run: Run) -> list[str]:
 def _device_keys(run: Run) -> list[tuple[str, DeviceKey]]:
     """Return the metrics that are figures of a device, in the order of the log."""
     return [(key, one) for key in run.keys if (one := device_key(key)) is not None]
+
+
+@cached_by_keys
+def logs_cluster(run: Run) -> bool:
+    """Return whether a run has figures of a cluster's machines, which it may or may not use."""
+    return any(key.startswith(_CLUSTER) for key in run.keys)
+
+
+def _is_of_wandb(key: str) -> bool:
+    """Return whether a device's utilisation was measured by W&B: in percent, however small."""
+    return key.partition("/l:")[0].endswith(".gpu")
 
 
 def _passes_one(run: Run, key: str) -> bool:
@@ -150,9 +161,7 @@ def _logged(
         return values[-1] if values and math.isfinite(values[-1]) else None
 
     history = run.measured(keys["gpu"][0], COLUMNS) if "gpu" in keys else ()
-    if history and not keys["gpu"][0].partition("/l:")[0].endswith(
-        ".gpu"
-    ):  # W&B's are percentages, however small
+    if history and not _is_of_wandb(keys["gpu"][0]):
         history = _in_percent(history)
     used, total = _memory(last, {field: factor for field, (_, factor) in keys.items()})
     gpu = Gpu(

@@ -65,13 +65,11 @@ _LORA = ("actor_rollout_ref.model.lora_rank", "model.lora_rank", "lora_rank", "l
 _KL_LOSS = ("actor.kl_loss_coef", "kl_loss_coef", "beta")
 _KL_REWARD = ("algorithm.kl_ctrl.kl_coef", "kl_ctrl.kl_coef", "init_kl_coef", "kl_coef")
 KNOWN = frozenset(
-    name
-    for names in (
-        *(_LR, PROMPTS, _BATCH, _PER_DEVICE, EACH, _MINI, _LOW, _HIGH, _CLIP, _ENTROPY, _PROMPT),
-        *(_RESPONSE, _TEMPERATURE, _EPOCHS, _STEPS, GPUS, NODES, _ENGINE, _LORA, _KL_LOSS),
-        *(_KL_REWARD, ("use_kl_loss", "use_kl_in_reward")),
+    (
+        *(*_LR, *PROMPTS, *_BATCH, *_PER_DEVICE, *EACH, *_MINI, *_LOW, *_HIGH, *_CLIP, *_ENTROPY),
+        *(*_PROMPT, *_RESPONSE, *_TEMPERATURE, *_EPOCHS, *_STEPS, *GPUS, *NODES, *_ENGINE, *_LORA),
+        *(*_KL_LOSS, *_KL_REWARD, "use_kl_loss", "use_kl_in_reward"),
     )
-    for name in names
 )
 """Settings that hyperparameters are read from."""
 
@@ -86,11 +84,9 @@ def _positive(label: str, names: Sequence[str]) -> Callable[[RunSettings], Fact 
     def made(settings: RunSettings) -> Fact | None:
         found = stated(settings, names)
         value = number(found[1]) if found is not None else None
-        return (
-            Fact(label, short(found[1]), found[0])
-            if found is not None and value is not None and value > 0
-            else None
-        )
+        if found is not None and value is not None and value > 0:
+            return Fact(label, short(found[1]), found[0])
+        return None
 
     return made
 

@@ -96,11 +96,9 @@ def is_known(key: str) -> bool:
 
 def _model(settings: RunSettings) -> Fact | None:
     found = stated(settings, _MODEL)
-    return (
-        None
-        if found is None or not isinstance(found[1], str)
-        else Fact("model", model_name(found[1]), found[0])
-    )
+    if found is None or not isinstance(found[1], str):
+        return None
+    return Fact("model", model_name(found[1]), found[0])
 
 
 def model_name(path: str) -> str:

@@ -1,4 +1,4 @@
-"""The KL that is told of a run where there is room for one."""
+"""The one KL that is shown of a run where there is no room for several."""
 
 from __future__ import annotations
 

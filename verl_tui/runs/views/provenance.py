@@ -60,11 +60,11 @@ def words(run: Run, key: str) -> tuple[str, ...]:
     """
     found = shares(run, key)
     total = sum(share.points for share in found)
-    return tuple(
-        f"{share.status.title} {_short(share.status.path)}"
-        + (f" ({share.points} of {total})" if len(found) > 1 else "")
-        for share in found
-    )
+    names = [f"{share.status.title} {_short(share.status.path)}" for share in found]
+    if len(found) < 2:
+        return tuple(names)
+    counts = [f"({share.points} of {total})" for share in found]
+    return tuple(map("{} {}".format, names, counts))
 
 
 def _short(path: str) -> str:

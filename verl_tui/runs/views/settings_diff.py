@@ -1,4 +1,4 @@
-"""In which settings runs differ."""
+"""The settings in which runs differ."""
 
 from __future__ import annotations
 

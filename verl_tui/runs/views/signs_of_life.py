@@ -95,11 +95,10 @@ def gpus_work(run: Run, now: float) -> bool | None:
     Held memory proves nothing and is not looked at.
     """
     reading = run.gpus
-    known = (
-        [gpu.utilization for gpu in reading.gpus if gpu.utilization is not None]
-        if reading is not None
-        else []
-    )
+    if reading is not None:
+        known = [gpu.utilization for gpu in reading.gpus if gpu.utilization is not None]
+    else:
+        known = []
     if reading is None or not known or now - reading.time > _FRESH_GPUS:
         return None
     return max(known) > _IDLE
@@ -155,11 +154,9 @@ def _timer(run: Run) -> str | None:
         if key.startswith("timing_s/") and key != "timing_s/step" and (newest := run.tail(key, 1))
     ]
     seconds, key = max(parts, default=(0.0, ""))
-    return (
-        f"the longest timed part of the last step: {key.partition('/')[2]}, {seconds:.2g} s"
-        if seconds > 0
-        else None
-    )
+    if seconds > 0:
+        return f"the longest timed part of the last step: {key.partition('/')[2]}, {seconds:.2g} s"
+    return None
 
 
 def _heartbeat(state: SourceState) -> str:

@@ -35,7 +35,7 @@ _QUOTES = {
 
 
 class Named(NamedTuple):
-    """What came of a file that the user named."""
+    """The outcome for a file that the user named."""
 
     file: FoundFile | None
     reason: str = ""
@@ -45,7 +45,7 @@ class Named(NamedTuple):
 
 
 class _Look(NamedTuple):
-    """What a file was taken for, and how much of it was there."""
+    """The state of a file when it was last examined, and its format then."""
 
     status: os.stat_result
     first: bytes

@@ -1,4 +1,4 @@
-"""What is no text."""
+"""Recognises bytes that are not text."""
 
 from __future__ import annotations
 

@@ -127,11 +127,9 @@ class RotatedTail:
         """Say how many older parts of the log there were."""
         if not self._older:
             return None
-        return (
-            f"read with its {self._older} older parts"
-            if self._older > 1
-            else "read with its older part"
-        )
+        if self._older > 1:
+            return f"read with its {self._older} older parts"
+        return "read with its older part"
 
     def read(self, limit: int = CHUNK) -> Chunk:
         """Read at most `limit` new bytes.

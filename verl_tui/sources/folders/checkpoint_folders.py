@@ -162,11 +162,9 @@ def _checkpoint(path: Path, *, is_folder: bool) -> _FoundCheckpoint | None:
     if (step := checkpoint_step(name)) is not None:
         return _FoundCheckpoint(path, step, best=False)
     best = _BEST.match(name)
-    return (
-        None
-        if best is None
-        else _FoundCheckpoint(path, int(best[1]) if best[1] else None, best=True)
-    )
+    if best is None:
+        return None
+    return _FoundCheckpoint(path, int(best[1]) if best[1] else None, best=True)
 
 
 def _below(directory: Path, depth: int) -> tuple[list[_FoundCheckpoint], list[Path]]:

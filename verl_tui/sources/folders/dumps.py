@@ -300,11 +300,9 @@ def _reading_note(sizes: Mapping[int, int], limits: Mapping[int, int]) -> str | 
     whole = sum(sizes[step] <= limit for step, limit in limits.items())
     none = sum(not limit and sizes[step] > 0 for step, limit in limits.items())
     part = len(limits) - whole - none
-    return (
-        f"read for figures: {whole:,} whole, {part:,} in part, {none:,} not"
-        if part or none
-        else None
-    )
+    if part or none:
+        return f"read for figures: {whole:,} whole, {part:,} in part, {none:,} not"
+    return None
 
 
 def _reason(error: OSError) -> str:

@@ -32,11 +32,9 @@ class Unreached(NamedTuple):
 
 def asked_again(since: float | None) -> str:
     """Return what is added to a reason for which nothing comes."""
-    return (
-        ""
-        if since is None
-        else f" (since {strftime('%H:%M:%S', localtime(since))}; it is asked again)"
-    )
+    if since is None:
+        return ""
+    return f" (since {strftime('%H:%M:%S', localtime(since))}; it is asked again)"
 
 
 class Address(NamedTuple):

@@ -117,11 +117,10 @@ def of_run(labels: Mapping[str, str]) -> str:
     stated = ",".join(f"{name}={text(value)}" for name, value in labels.items())
     if "job" in labels:
         stated += ',run="",experiment_name=""'
-    names = (
-        ""
-        if "experiment_name" in labels
-        else f',__name__=~"verl_.+",__name__!="{prometheus_names.INFO}"'
-    )
+    if "experiment_name" in labels:
+        names = ""
+    else:
+        names = f',__name__=~"verl_.+",__name__!="{prometheus_names.INFO}"'
     return f"{{{stated}{names}}}"
 
 

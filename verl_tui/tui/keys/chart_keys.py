@@ -168,11 +168,9 @@ def step_at(run: Run | None, key: str, look: ChartLook, position: int) -> int | 
     not known.
     """
     series = run.series(key) if run is not None else None
-    return (
-        on_axis(run, look.axis).step(series, position)
-        if run is not None and series is not None
-        else None
-    )
+    if run is not None and series is not None:
+        return on_axis(run, look.axis).step(series, position)
+    return None
 
 
 def _least(run: Run, whole: tuple[int, int]) -> int:

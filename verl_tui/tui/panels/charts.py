@@ -113,10 +113,8 @@ class ChartsPanel(Panel):
 
     def show(self, view: View) -> None:
         """Draw the page's charts, if any has changed."""
-        before, content = (
-            self._content,
-            PageContent.of(view, self.look, self._filter, self._revealed),
-        )
+        before = self._content
+        content = PageContent.of(view, self.look, self._filter, self._revealed)
         self._show_log(view)
         if content == before and view.run is not None:
             return  # a reading of the GPUs, or the clock, changes no chart

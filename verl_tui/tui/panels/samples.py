@@ -14,6 +14,7 @@ from verl_tui.rendering.samples.export import whole
 from verl_tui.rendering.samples.panel_rows import (
     HERE,
     ROLES,
+    caption,
     empty_rows,
     header_height,
     header_rows,
@@ -21,7 +22,6 @@ from verl_tui.rendering.samples.panel_rows import (
 )
 from verl_tui.rendering.samples.position import SamplePosition
 from verl_tui.rendering.samples.short_row import short_row
-from verl_tui.rendering.session.hint_keys import HINT_KEYS
 from verl_tui.runs.views.state import is_evaluation
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.keys.tasks import SAMPLES
@@ -32,8 +32,6 @@ from verl_tui.tui.widgets.rows import Rows
 from verl_tui.tui.widgets.unfolding_rows import UnfoldingRows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rich.style import Style
     from textual.app import ComposeResult
     from textual.binding import BindingType
@@ -336,19 +334,11 @@ class SamplesPanel(Panel, RoleStyled):
         return tuple(self.role_styles.values())
 
     def _caption(self) -> None:
-        samples, shown = self._samples, self.shown
-        if samples is None or shown is None:
+        view, samples, shown = self._view, self._samples, self.shown
+        if view is None or samples is None or shown is None:
             self.subtitle("")
-            return
-        kind = [place for place in samples.places if place.validation is shown[0].validation]
-        keys = self._view.keys if self._view is not None else HINT_KEYS
-        words = ["following"]
-        if not self.following:
-            at = _whereabouts(shown[0].step, [place.step for place in kind])
-            words = [*at, f"{keys['samples.follow']} follows"]
-        if samples.dropped:
-            words.insert(0, f"{samples.dropped:,} older samples dropped")
-        self.subtitle(" · ".join((*words, f"{keys['samples.open']} opens")))
+        else:
+            self.subtitle(caption(shown[0], samples, view.keys, following=self.following))
 
     # -- keys --------------------------------------------------------------------------------------
 
@@ -413,11 +403,3 @@ class SamplesPanel(Panel, RoleStyled):
     def action_open(self) -> None:
         """Show all samples of the step over the full screen."""
         self.post_message(self.Opened())
-
-
-def _whereabouts(step: int, steps: Sequence[int]) -> list[str]:
-    """Return the step, and its number among those with samples where that differs."""
-    at, count = steps.index(step) + 1, len(steps)
-    if (at, count) == (step, steps[-1]):
-        return [f"step {at} of {count}"]
-    return [f"step {step}", f"{at} of {count} with samples"]

@@ -170,10 +170,10 @@ class Dashboard(DashboardLayout):
     def action_look(self, what: str) -> None:
         """Change how charts are drawn."""
         charts, view = self.query_one(ChartsPanel), self.view
-        if view is not None and (
-            words := chart_keys.why_unchanged(charts.look, what, view.run, view.keys)
-        ):
-            self._say(words)
+        if view is not None:
+            reason = chart_keys.why_unchanged(charts.look, what, view.run, view.keys)
+            if reason:
+                self._say(reason)
         charts.change_look(what)
 
     def action_write_table(self) -> None:
@@ -241,18 +241,16 @@ class Dashboard(DashboardLayout):
         """Notify in one line, in place of earlier notifications: keys may be pressed fast."""
         self.app.clear_notifications()
         mark = "~" if self.view is not None and self.view.ascii_only else "…"
-        self.notify(
-            fit(printable(sentence), max(12, self.size.width - 8), mark), timeout=4, markup=False
-        )
+        words = fit(printable(sentence), max(12, self.size.width - 8), mark)
+        self.notify(words, timeout=4, markup=False)
 
     @on(HealthPanel.Followed)
     def _followed(self, event: HealthPanel.Followed) -> None:
         self._follow(event.finding)
 
     def _follow(self, finding: Finding) -> None:
-        self._look_at(
-            finding.key, finding.since_step if finding.since_step is not None else finding.step
-        )
+        step = finding.since_step if finding.since_step is not None else finding.step
+        self._look_at(finding.key, step)
 
     def action_acknowledge(self) -> None:
         """Acknowledge the chosen finding, else the first one, or take that back; wherever the focus
@@ -287,9 +285,8 @@ class Dashboard(DashboardLayout):
     def _key(self, episode: Episode) -> str | None:
         """Return the metric of an episode; that of a diagnosis is known while it lasts."""
         found = self.view.verdict.findings if self.view is not None else ()
-        same = (
-            one.key for one in found if (one.id, one.since_step) == (episode.id, episode.since_step)
-        )
+        begun = episode.id, episode.since_step
+        same = (one.key for one in found if (one.id, one.since_step) == begun)
         return episode.key or next(same, None)
 
     def _look_at(self, key: str | None, step: int | None) -> None:
@@ -298,9 +295,8 @@ class Dashboard(DashboardLayout):
         """
         charts, view = self.query_one(ChartsPanel), self.view
         if key is not None and view is not None:
-            moves = (
-                charts.display and step is not None and step != view.cursor
-            )  # then all charts are drawn anyway
+            # Then all charts are drawn anyway.
+            moves = charts.display and step is not None and step != view.cursor
             if not charts.display:
                 charts.show(view)
             if not charts.reveal(key, soon=moves) and charts.filter:
@@ -326,13 +322,12 @@ class Dashboard(DashboardLayout):
         """
         bar, panel = self.query_one(FilterBar), self.focused_panel
         charts, runs = self.query_one(ChartsPanel), self.query_one(RunsPanel)
-        self._filtered = (
-            (panel.id,) if panel is not None and panel.id in _FILTERED else tuple(_FILTERED)
-        )
-        bar.open(
-            filter_label([_FILTERED[name] for name in self._filtered]),
-            runs.filter if self._filtered == ("runs",) else charts.filter,
-        )
+        if panel is not None and panel.id in _FILTERED:
+            self._filtered = (panel.id,)
+        else:
+            self._filtered = tuple(_FILTERED)
+        text = runs.filter if self._filtered == ("runs",) else charts.filter
+        bar.open(filter_label([_FILTERED[name] for name in self._filtered]), text)
         self._say_matches()
         self._arrange("-filtering", on=True)
 

@@ -234,19 +234,16 @@ class DashboardLayout(BufferedScreen[None]):
     @property
     def focused_panel(self) -> Panel | None:
         """The panel that has the focus, or something in it."""
-        return next(
-            (p for p in (self.focused.ancestors if self.focused else ()) if isinstance(p, Panel)),
-            None,
-        )
+        around = self.focused.ancestors if self.focused is not None else ()
+        return next((node for node in around if isinstance(node, Panel)), None)
 
     def action_next_panel(self, way: int) -> None:
         """Focus the next panel; one that is out of sight fills the screen."""
         current = self.zoomed or self.focused_panel
-        at = (
-            self.ORDER.index(current.id)
-            if current is not None and current.id in self.ORDER
-            else (-1 if way > 0 else 0)
-        )
+        if current is not None and current.id in self.ORDER:
+            at = self.ORDER.index(current.id)
+        else:
+            at = -1 if way > 0 else 0
         self.action_show_panel(self.ORDER[(at + way) % len(self.ORDER)])
 
     def action_show_panel(self, name: str) -> None:

@@ -143,11 +143,9 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         if run is not None and run.series(self._plan.key) is None:
             data = replace(data, empty=f"{run.name} has no {self._plan.key}")
         data = replace(data, run=self._whose())
-        return (
-            data
-            if self._right is None
-            else with_right(data, chart_data(self._right, self._view, self._look))
-        )
+        if self._right is None:
+            return data
+        return with_right(data, chart_data(self._right, self._view, self._look))
 
     def _whose(self) -> str:
         """Return the name of the run, short in what it shares with the others."""
@@ -164,11 +162,10 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         self._write_origin()
         height, mark = self.size.height, "~" if self._view.ascii_only else "…"
         position = self._chart.cursor
-        at = (
-            step_at(self._view.run, self._plan.key, self._look, position)
-            if position is not None
-            else None
-        )
+        if position is not None:
+            at = step_at(self._view.run, self._plan.key, self._look, position)
+        else:
+            at = None
         told = self._chart.cursor_values(at)
         self._reading.show(told, height // 3 if height >= _READ_FROM else 0, ellipsis=mark)
         self._show_histogram(at)
@@ -229,11 +226,10 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         """Read all charts at the same step."""
         self._write_below()
         position = event.step
-        step = (
-            None
-            if position is None
-            else step_at(self._view.run, self._plan.key, self._look, position)
-        )
+        if position is None:
+            step = None
+        else:
+            step = step_at(self._view.run, self._plan.key, self._look, position)
         if step is not None or position is None:
             self.post_message(MoveCursor(step))
 

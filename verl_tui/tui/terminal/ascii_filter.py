@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.cells import cell_len
 from rich.segment import Segment
 from textual.filter import LineFilter
 
-from verl_tui.rendering.text.ascii_table import LIKE
+from verl_tui.rendering.text.ascii_table import in_ascii
 
 if TYPE_CHECKING:
     from textual.color import Color
@@ -20,11 +19,8 @@ class AsciiOnly(LineFilter):
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         """Return the line in ASCII, as wide as before."""
         return [
-            s if s.text.isascii() else Segment(_ascii(s.text), s.style, s.control) for s in segments
+            segment
+            if segment.text.isascii()
+            else Segment(in_ascii(segment.text), segment.style, segment.control)
+            for segment in segments
         ]
-
-
-def _ascii(text: str) -> str:
-    return "".join(
-        sign if sign.isascii() else LIKE.get(sign) or "?" * cell_len(sign) for sign in text
-    )

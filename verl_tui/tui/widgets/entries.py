@@ -78,11 +78,9 @@ class Entries(Rows):
 
     def entry_at(self, row: int) -> int | None:
         """Return the entry that a row belongs to, None where it belongs to none."""
-        return (
-            bisect_right(self._heads, row) - 1
-            if self._heads and self._heads[0] <= row < self._stop
-            else None
-        )
+        if self._heads and self._heads[0] <= row < self._stop:
+            return bisect_right(self._heads, row) - 1
+        return None
 
     def choose(self, entry: int | None) -> None:
         """Mark an entry as chosen, without a message."""
@@ -115,8 +113,10 @@ class Entries(Rows):
 
     def action_move(self, by: int) -> None:
         """Choose the next entry; beyond the last one, scroll."""
-        entry = self.entry
-        target = (0 if by > 0 else len(self._heads) - 1) if entry is None else entry + by
+        if self.entry is not None:
+            target = self.entry + by
+        else:
+            target = 0 if by > 0 else len(self._heads) - 1
         if self._heads and 0 <= target < len(self._heads):
             self._choose(self._heads[target])
         else:

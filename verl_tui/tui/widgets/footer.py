@@ -163,10 +163,10 @@ def _named(ids: str, does: str, active: dict[str, ActiveBinding], ascii_only: bo
     """Return keys by their names in the configuration as one entry; None where none of them holds
     now.
     """
-    found = [
-        next((one for one in active.items() if one[1].binding.id == id), None) for id in ids.split()
-    ]
-    keys = [one for one in found if one is not None]
+    first_keys: dict[str | None, tuple[str, ActiveBinding]] = {}
+    for one in active.items():
+        first_keys.setdefault(one[1].binding.id, one)
+    keys = [first_keys[id] for id in ids.split() if id in first_keys]
     if not keys:
         return None
     display = " ".join(key_name(key, ascii_only=ascii_only) for key, _ in keys)

@@ -292,11 +292,9 @@ class SideBySide(Horizontal, RoleStyled):
     @property
     def part(self) -> str | None:
         """The part of the sample at the top."""
-        return (
-            self.text.document.part_at(self.text.scroll_offset.y)
-            if self.text.document is not None
-            else None
-        )
+        if self.text.document is not None:
+            return self.text.document.part_at(self.text.scroll_offset.y)
+        return None
 
     def scroll_to_top(self) -> None:
         """Show the sample from its beginning."""

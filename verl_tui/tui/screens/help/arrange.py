@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
+from verl_tui.rendering.text.piece import text_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
@@ -60,4 +62,4 @@ def in_columns(
 
 
 def _text(row: HelpRow) -> str:
-    return "".join(words for words, _ in row)
+    return text_of(row)

@@ -141,12 +141,17 @@ class HelpScreen(BufferedScreen[None], ModalScreen[None]):
         found = with_words(every, wanted) if wanted else every
         if wanted:
             bar = self.query_one(FilterBar)
-            counts = Matches(*(sum(len(one) - 1 for one in ones) for ones in (found, every)))
+            counts = Matches(_lines(found), _lines(every))
             ascii_only = bool(getattr(self.app, "ascii_only", False))
             bar.say({"lines": counts}, ascii_only=ascii_only, escape=self._key("help.back"))
         _fill(rows, [*in_columns(found, columns, width)])
         if wanted:
             rows.scroll_home(animate=False)
+
+
+def _lines(sections: Sequence[Sequence[HelpRow]]) -> int:
+    """Return the number of lines in sections, without their headings."""
+    return sum(len(section) - 1 for section in sections)
 
 
 def _fill(rows: Rows, lines: Sequence[HelpRow]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -230,11 +231,9 @@ class MetricGrid(ContainedWidget, Container):
     def _fill_row(self, row: _ShelfRow, shelf: Shelf | None, shown: ListedMetrics) -> None:
         """Give the metrics of a shelf their tiles; those to spare are empty."""
         row.heading.show(shelf_words(shelf, self.size.width, ascii_only=shown.view.ascii_only))
-        tiles = (
-            row.have(self._shape[0], shelf.text_rows if shelf else None)
-            if row.display
-            else row.tiles
-        )
+        tiles = row.tiles
+        if row.display:
+            tiles = row.have(self._shape[0], shelf.text_rows if shelf else None)
         keys = shelf.keys if shelf is not None else ()
         for place, tile in enumerate(tiles):
             if shelf is not None and place < len(keys):
@@ -286,18 +285,16 @@ class MetricGrid(ContainedWidget, Container):
 
     def _tile_sizes(self) -> dict[Tile, _TileSize]:
         """Return the sizes that the layout gives to the charts, which it may not have done yet."""
-        (columns, rows), (width, height) = self._shape, self.size
-        return {
-            tile: _TileSize(
-                at % columns,
-                (at % columns + 1) * width // columns - at % columns * width // columns - 1,
-                1
-                if row.has_class("-lines")
-                else (y + 1) * height // rows - y * height // rows - row.heading.display,
-            )
-            for y, row in enumerate(self._rows[:rows])
-            for at, tile in enumerate(row.tiles)
-        }
+        columns, rows = self._shape
+        widths = [size - 1 for size in _even_parts(self.size.width, columns)]
+        heights = _even_parts(self.size.height, rows)
+        sizes: dict[Tile, _TileSize] = {}
+        for row, tall in zip(self._rows, heights, strict=False):
+            height = 1 if row.has_class("-lines") else tall - row.heading.display
+            for at, tile in enumerate(row.tiles):
+                column = at % columns
+                sizes[tile] = _TileSize(column, widths[column], height)
+        return sizes
 
     def _go_on(self) -> None:
         if self.later is not None:
@@ -386,3 +383,9 @@ class MetricGrid(ContainedWidget, Container):
                 if one in self._places:
                     self._places[one][0].choose(one == key)
         self.post_message(self.Moved())
+
+
+def _even_parts(cells: int, count: int) -> list[int]:
+    """Return the sizes of so many parts of a length, as even as whole cells allow."""
+    edges = [at * cells // count for at in range(count + 1)]
+    return [end - start for start, end in pairwise(edges)]

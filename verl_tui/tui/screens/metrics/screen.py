@@ -178,11 +178,10 @@ class MetricsScreen(MetricsLayout):
     def _read(self, event: Chart.CursorMoved) -> None:
         """Move the cursor of all charts to the same step."""
         position = event.step
-        step = (
-            None
-            if position is None
-            else step_at(self._view.run, event.plot.data.key, self._charts.look, position)
-        )
+        if position is None:
+            step = None
+        else:
+            step = step_at(self._view.run, event.plot.data.key, self._charts.look, position)
         if step is not None or position is None:
             self.post_message(MoveCursor(step))
 

@@ -88,7 +88,9 @@ class MetricTable(Container, RoleStyled):
         width = self._rows.width if self.is_attached else 0
         if width < 1:
             return
-        at = (self._keys.index(chosen) if chosen in self._keys else 0) if self._keys else None
+        at = 0 if self._keys else None
+        if chosen in self._keys:
+            at = self._keys.index(chosen)
         self._draw(shown, width)
         if at != self._rows.chosen:
             self._rows.chosen = at

@@ -56,11 +56,10 @@ def _binding_chain(screen: Screen[Any]) -> list[DOMNode]:
 def _commands(app: App[Any], node: DOMNode, place: str, panel: str = "") -> Iterator[Command]:
     for binding in bindings(type(node)):
         words = binding.description
-        title = (
-            f"{place.capitalize()}: {words[0].lower()}{words[1:]}"
-            if place
-            else words[0].upper() + words[1:]
-        )
+        if place:
+            title = f"{place.capitalize()}: {words[0].lower()}{words[1:]}"
+        else:
+            title = words[0].upper() + words[1:]
         yield Command(title, keys_of(app, binding), binding.action, node, panel)
 
 
