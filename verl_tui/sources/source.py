@@ -80,13 +80,14 @@ class FileSource:
         path: Path,
         format: Format,
         ordinal: int = 0,
-        chunk: int = CHUNK,
+        chunk: int | None = None,
         tail: Follower | None = None,
     ) -> None:
         self.path = path
         self.format = format
         self.ordinal = ordinal
-        self._chunk = chunk
+        self._chunk = chunk or getattr(format, "chunk", CHUNK)
+        """Bytes that are read at once."""
         self._tail = tail or follower(path)
         self._reader = format.reader(plain(path))
         self._figures = SampleFigures()
