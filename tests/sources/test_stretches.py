@@ -6,6 +6,7 @@ import json
 import math
 from itertools import accumulate, pairwise
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from log_reading import without_figures
 from property_examples import examples
+from wandb_writing import field, history, stats, written
 
 from verl_tui.records import MetricRows, Restart
 from verl_tui.sources.files.tail import CHUNK, Chunk, Tail
 from verl_tui.sources.formats import filelogger, llama_factory, metrics_csv, swift, tutorial
-from verl_tui.sources.formats.lines import LineReader
+from verl_tui.sources.formats.format import SeparableReader
+from verl_tui.sources.formats.wandb import reader as wandb
 from verl_tui.sources.host.writer_watch import WriterWatch
 from verl_tui.sources.packing import packed, unpacked
 from verl_tui.sources.source import FileSource
@@ -119,6 +122,42 @@ def logs(draw: st.DrawFn) -> tuple[str, bytes]:
     return name, ("\n".join(made) + end).encode()
 
 
+@st.composite
+def wandb_logs(draw: st.DrawFn) -> bytes:
+    """Return a log of W&B's of some blocks, whose records have the trainer's step, or W&B's."""
+    stated, count = draw(st.booleans()), 300
+    rises = [1] * count
+    for at in draw(st.sets(st.integers(1, count - 1), max_size=4)):
+        rises[at] = draw(st.sampled_from((0, 0, -1, -1, -9, 40)))
+    kinds = [0] * count
+    for at in draw(st.sets(st.integers(1, count - 1), max_size=60)):
+        kinds[at] = draw(st.sampled_from((1, 1, 2, 2, 3)))
+    if draw(st.booleans()):
+        kinds[draw(st.integers(1, count - 1))] = draw(st.sampled_from((4, 5)))
+    chance = draw(st.randoms(use_true_random=False))
+    steps = zip(accumulate(rises), kinds, strict=True)
+    records = [
+        wandb_record(at, step, kind, chance, stated=stated) for at, (step, kind) in enumerate(steps)
+    ]
+    return written(records)
+
+
+def wandb_record(at: int, step: int, kind: int, chance: Random, *, stated: bool) -> bytes:
+    output = field(3, "x" * 900)  # a field that says nothing here
+    if kind == 2:
+        return stats(1.7e9 + at, {"cpu": str(at), "gpu.0.gpu": "5"}) + output
+    if kind == 4:
+        return field(2, b"\x0a\x7f") + output
+    numbers = {"loss": str(step / 7), "kl": "NaN", "_timestamp": str(1.7e9 + at)}
+    if kind == 1:
+        numbers |= {"val/accuracy": "0.5", "list": f"[1,2,{step}]", "odd": '"Infinity"'}
+    if stated != (kind == 5) and kind != 3:
+        numbers["train/global_step"] = str(step)
+    items = list(numbers.items())
+    chance.shuffle(items)
+    return history(at if stated else step, dict(items)) + output
+
+
 class CountingTail(Tail):
     """Counts the bytes that it reads."""
 
@@ -135,7 +174,8 @@ class Reading:
 
     def __init__(self, path: Path, chunk: int) -> None:
         self.tail = CountingTail(path)
-        source = FileSource(path, FORMATS[path.name], chunk=chunk, tail=self.tail)
+        format_ = FORMATS.get(path.name, wandb)
+        source = FileSource(path, format_, chunk=chunk, tail=self.tail)
         self.source = source
         self.reader = SourceReader("run", source, path, source.format.name, WriterWatch())
         self._segments: list[list[str]] = [[]]
@@ -213,10 +253,56 @@ def test_read_in_stretches_a_log_says_the_same(
         path.write_bytes(data)
         away = Reading(path, chunk)
         head = FORMATS[name].reader(path)
-        assert isinstance(head, LineReader)
+        assert isinstance(head, SeparableReader)
         head.feed(data[:first])
         away.cut(Cuts(path, FORMATS[name], head, len(data), first, size, piece), workers, lost)
         assert away.to_the_end() == Reading(path, chunk).to_the_end()
+
+
+@settings(max_examples=examples(1 / 4), deadline=None)
+@given(
+    data=wandb_logs(),
+    chunk=st.integers(10_000, 200_000),
+    size=st.integers(20_000, 90_000),
+    piece=st.integers(5_000, 50_000),
+    damaged=st.none() | st.integers(120_000, 250_000),
+)
+def test_read_in_stretches_a_log_of_wandb_says_the_same(
+    data: bytes, chunk: int, size: int, piece: int, damaged: int | None
+) -> None:
+    if damaged is not None:
+        data = data[:damaged] + b"?" + data[damaged + 1 :]
+    first = 130_000
+    with TemporaryDirectory() as directory:
+        path = Path(directory) / "run-x.wandb"
+        path.write_bytes(data)
+        away = Reading(path, chunk)
+        head = wandb.reader(path)
+        head.feed(data[:first])
+        away.cut(Cuts(path, wandb, head, len(data), first, size, piece), 2, 100)
+        assert away.to_the_end() == Reading(path, chunk).to_the_end()
+
+
+def test_most_of_a_log_of_wandb_is_read_apart(tmp_path: Path) -> None:
+    path = tmp_path / "run-x.wandb"
+    for stated in (False, True):
+        chance = Random(1)
+        kinds = [(0, 1, 0, 2)[at % 4] for at in range(600)]
+        records = [wandb_record(at, at, kinds[at], chance, stated=stated) for at in range(600)]
+        path.write_bytes(written(records))
+        size = path.stat().st_size
+        reading = Reading(path, CHUNK)
+        cuts = cuts_of(FileSource(path, wandb), size)
+        assert cuts is not None
+        reading.cut(cuts._replace(size=100_000), 2, 100)
+        reading.to_the_end()
+        assert reading.tail.bytes_read < CHUNK + (size - CHUNK) / 3
+
+
+def test_a_log_of_wandb_is_not_cut_before_it_shows_whose_steps_it_has(tmp_path: Path) -> None:
+    path = tmp_path / "run-x.wandb"
+    path.write_bytes(written([history(step, {"loss": "1"}) for step in range(50)]))
+    assert cuts_of(FileSource(path, wandb), path.stat().st_size) is None
 
 
 STEADY = "".join(f"{file_log_line(at, 0)}\n" for at in range(1, 200))

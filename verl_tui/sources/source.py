@@ -11,7 +11,7 @@ from verl_tui.sources.fields.sample_figures import SampleFigures
 from verl_tui.sources.files.compressed import CompressedTail, plain
 from verl_tui.sources.files.rotated import RotatedTail
 from verl_tui.sources.files.tail import CHUNK, NEWEST, NewestTail, Tail
-from verl_tui.sources.formats.lines import LineReader
+from verl_tui.sources.formats.format import SeparableReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from verl_tui.sources.files.tail import Chunk
     from verl_tui.sources.formats.format import Format
-    from verl_tui.sources.formats.lines import Placed
+    from verl_tui.sources.formats.placed import Placed
 
 _ROTATED = {".log", ".jsonl", ".out", ".err", ".txt", ""}
 """Suffixes of files that are rotated."""
@@ -86,7 +86,7 @@ class FileSource:
         self.path = path
         self.format = format
         self.ordinal = ordinal
-        self._chunk = chunk or getattr(format, "chunk", CHUNK)
+        self._chunk: int = chunk if chunk is not None else getattr(format, "chunk", CHUNK)
         """Bytes that are read at once."""
         self._tail = tail or follower(path)
         self._reader = format.reader(plain(path))
@@ -116,8 +116,8 @@ class FileSource:
         tail = self._tail
         return tail.is_alone if isinstance(tail, RotatedTail) else type(tail) is Tail
 
-    def pass_over(self, stop: int, last: bytes, later: LineReader) -> Placed | None:
-        """Go on behind lines that were read apart, as if they had been read here.
+    def pass_over(self, stop: int, last: bytes, later: SeparableReader) -> Placed | None:
+        """Go on behind records that were read apart, as if they had been read here.
 
         Args:
             stop: The place behind them.
@@ -129,7 +129,7 @@ class FileSource:
             to be read here.
         """
         tail, reader = self._tail, self._reader
-        if not isinstance(reader, LineReader) or not isinstance(tail, Tail | RotatedTail):
+        if not isinstance(reader, SeparableReader) or not isinstance(tail, Tail | RotatedTail):
             return None
         if not reader.goes_on_with(later) or not tail.pass_over(stop, last):
             return None

@@ -89,7 +89,7 @@ class _Schema(NamedTuple):
     """What records with the same names have in common."""
 
     names: tuple[str, ...]
-    """Names of their metrics, in the order in which the first such record had them."""
+    """Names of their metrics, sorted: each record has them in another order."""
     keys: tuple[str, ...]
     """The keys of these."""
     is_step: bool
@@ -105,6 +105,8 @@ class RecordDecoder:
         """Step that the history has reached, None if a part of it was lost."""
         self._stated = False
         """True once a record has stated the trainer's step."""
+        self._began_stated = False
+        """Whether records before those that it decodes have stated it."""
         self._counted = 0
         """Records so far with W&B's own step."""
         self.began_to_state = False
@@ -138,6 +140,22 @@ class RecordDecoder:
         later.lose()
         later._stated = self._stated or not self._counted
         return later
+
+    def apart(self) -> RecordDecoder:
+        """Return a decoder of later records that have steps as those so far."""
+        later = RecordDecoder(self._origin)
+        later.lose()
+        later._stated = later._began_stated = self._stated
+        return later
+
+    @property
+    def as_begun(self) -> bool:
+        """True if its records have the trainer's step, or W&B's, as those before it."""
+        return self._stated is self._began_stated
+
+    def goes_on_with(self, later: RecordDecoder) -> bool:
+        """Return whether records that another one has decoded apart have steps as those here."""
+        return self._stated is later._began_stated
 
     def decode(self, record: bytes, number: int) -> Iterable[MetricRow | Record]:
         """Return the rows and other records of one message.
@@ -203,9 +221,9 @@ class RecordDecoder:
         kind = prefix, frozenset(values)
         known = self._schemas.get(kind)
         if known is None:
-            names = tuple(name for name in values if prefix or not name.startswith("_"))
+            names = sorted(name for name in values if prefix or not name.startswith("_"))
             keys = tuple(prefix + safe(name, 300) for name in names)
-            known = _Schema(names, keys, _is_step(names))
+            known = _Schema(tuple(names), keys, _is_step(names))
             if len(self._schemas) < _MOST_SCHEMAS:
                 self._schemas[kind] = known
         return known
