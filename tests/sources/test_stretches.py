@@ -10,16 +10,19 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from event_writing import event, tensor, version
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from log_reading import without_figures
 from property_examples import examples
+from tensorboardX.proto.summary_pb2 import Summary
 from wandb_writing import field, history, stats, written
 
 from verl_tui.records import MetricRows, Restart
 from verl_tui.sources.files.tail import CHUNK, Chunk, Tail
 from verl_tui.sources.formats import filelogger, llama_factory, metrics_csv, swift, tutorial
 from verl_tui.sources.formats.format import SeparableReader
+from verl_tui.sources.formats.tensorboard import reader as tensorboard
 from verl_tui.sources.formats.wandb import reader as wandb
 from verl_tui.sources.host.writer_watch import WriterWatch
 from verl_tui.sources.packing import packed, unpacked
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from verl_tui.records import Record
     from verl_tui.sources.formats.format import PartedFormat
 
+EVENTS = "events.out.tfevents.1.host.1.0"
 FORMATS: dict[str, PartedFormat] = {
     "verl.jsonl": filelogger,
     "tutorial.jsonl": tutorial,
@@ -158,6 +162,24 @@ def wandb_record(at: int, step: int, kind: int, chance: Random, *, stated: bool)
     return history(at if stated else step, dict(items)) + output
 
 
+@st.composite
+def event_logs(draw: st.DrawFn) -> bytes:
+    """Return an event file whose tags have any steps, and tensors that name their plugin rarely."""
+    drawn = st.tuples(
+        st.sampled_from("aaabbbbcd"), st.sampled_from((0, 1, 1, 1, 5, -3)), st.integers(0, 30)
+    )
+    records, steps, wide = [version()], dict.fromkeys("abcd", 0), draw(st.booleans())
+    for at, (tag, rise, other) in enumerate(draw(st.lists(drawn, min_size=60, max_size=200))):
+        steps[tag] = max(0, steps[tag] + rise)
+        value = (
+            tensor("t", at, "scalars") if other == 1 else tensor("t", at) if other == 2 else None
+        )
+        value = tensor("u", at, ("text", "scalars")[at % 2]) if other == 3 and wide else value
+        value = value or Summary.Value(tag=tag, simple_value=steps[tag] / 7 if other else math.nan)
+        records.append(event(at, steps[tag], value))
+    return b"".join(records)
+
+
 class CountingTail(Tail):
     """Counts the bytes that it reads."""
 
@@ -174,7 +196,8 @@ class Reading:
 
     def __init__(self, path: Path, chunk: int) -> None:
         self.tail = CountingTail(path)
-        format_ = FORMATS.get(path.name, wandb)
+        others = {EVENTS: tensorboard, "run-x.wandb": wandb}
+        format_ = (FORMATS | others)[path.name]
         source = FileSource(path, format_, chunk=chunk, tail=self.tail)
         self.source = source
         self.reader = SourceReader("run", source, path, source.format.name, WriterWatch())
@@ -303,6 +326,47 @@ def test_a_log_of_wandb_is_not_cut_before_it_shows_whose_steps_it_has(tmp_path: 
     path = tmp_path / "run-x.wandb"
     path.write_bytes(written([history(step, {"loss": "1"}) for step in range(50)]))
     assert cuts_of(FileSource(path, wandb), path.stat().st_size) is None
+
+
+@settings(max_examples=examples(1 / 2), deadline=None)
+@given(
+    data=event_logs(),
+    chunk=st.integers(50, 3000),
+    first=st.integers(1, 1500),
+    size=st.integers(100, 1500),
+    piece=st.integers(50, 1000),
+    damaged=st.none() | st.integers(0, 4000),
+)
+def test_read_in_stretches_an_event_file_says_the_same(
+    data: bytes, chunk: int, first: int, size: int, piece: int, damaged: int | None
+) -> None:
+    if damaged is not None and damaged < len(data):
+        data = data[:damaged] + bytes((data[damaged] ^ 1,)) + data[damaged + 1 :]
+    with TemporaryDirectory() as directory:
+        path = Path(directory) / EVENTS
+        path.write_bytes(data)
+        away = Reading(path, chunk)
+        head = tensorboard.reader(path)
+        head.feed(data[:first])
+        away.cut(Cuts(path, tensorboard, head, len(data), first, size, piece), 2, 100)
+        assert away.to_the_end() == Reading(path, chunk).to_the_end()
+
+
+def test_most_of_an_event_file_is_read_apart(tmp_path: Path) -> None:
+    path = tmp_path / EVENTS
+    made = [
+        event(at, at // 2, Summary.Value(tag="ab"[at % 2], simple_value=at)) for at in range(20_000)
+    ]
+    made[50:50] = [event(50, 25, tensor("t", 5, "scalars"))]
+    made[15_000:15_000] = [event(15_000, 7500, tensor("t", 6))]
+    path.write_bytes(b"".join((version(), *made)))
+    size = path.stat().st_size
+    reading = Reading(path, CHUNK)
+    cuts = cuts_of(FileSource(path, tensorboard), size)
+    assert cuts is not None
+    reading.cut(cuts._replace(size=100_000), 2, 100)
+    assert reading.to_the_end() == Reading(path, CHUNK).to_the_end()
+    assert reading.tail.bytes_read < CHUNK + 1000, "no more than the first record behind it"
 
 
 STEADY = "".join(f"{file_log_line(at, 0)}\n" for at in range(1, 200))

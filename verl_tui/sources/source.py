@@ -86,7 +86,7 @@ class FileSource:
         self.path = path
         self.format = format
         self.ordinal = ordinal
-        self._chunk: int = chunk if chunk is not None else getattr(format, "chunk", CHUNK)
+        self.chunk: int = chunk if chunk is not None else getattr(format, "chunk", CHUNK)
         """Bytes that are read at once."""
         self._tail = tail or follower(path)
         self._reader = format.reader(plain(path))
@@ -103,7 +103,7 @@ class FileSource:
 
     def read_until(self, stop: int) -> tuple[tuple[Record, ...], bool]:
         """Return the records of the next bytes, of those before a place, and whether more wait."""
-        return self._read(lambda: self._tail.read(min(self._chunk, stop - self._tail.offset)))
+        return self._read(lambda: self._tail.read(min(self.chunk, stop - self._tail.offset)))
 
     @property
     def offset(self) -> int:
@@ -173,7 +173,7 @@ class FileSource:
 
     def _next(self) -> Chunk:
         """Read the next bytes; raise OSError where that cannot be done."""
-        return self._tail.read(self._chunk)
+        return self._tail.read(self.chunk)
 
     def counted(self, records: Iterable[Record]) -> tuple[Record, ...]:
         """Count records that were read; return them with the figures of their samples, and without

@@ -89,7 +89,9 @@ def cuts_of(source: Source, size: int) -> Cuts | None:
             head.feed(_read(file.fileno(), 0, CHUNK))
     except OSError:
         return None
-    return Cuts(source.path, source.format, head, size) if head.apart(CHUNK) else None
+    if head.apart(CHUNK) is None:
+        return None
+    return Cuts(source.path, source.format, head, size, piece=source.chunk)
 
 
 class LogStretch(NamedTuple):
@@ -128,11 +130,12 @@ class StretchReader:
     def _stretch(self, read: ReadAt, number: int) -> LogStretch | None:
         start, data = self._records(read, number)
         trial = self._cuts.head.apart(start)
-        at = trial.next_step(data) if trial is not None else None
+        at = trial.stretch_start(data) if trial is not None else None
         reader = self._cuts.head.apart(start + at) if at is not None else None
         if reader is None or at is None:
             return None
-        data = data[: at + reader.whole(data[at:])]
+        if number + 1 == self._cuts.stretches:
+            data = data[: at + reader.whole(data[at:])]
         pieces = []
         for begin in range(at, len(data), self._cuts.piece):
             piece = data[begin : begin + self._cuts.piece]

@@ -155,9 +155,9 @@ class SeparableReader(Reader, Protocol):
         """Return how many of the next bytes are whole records."""
         ...
 
-    def next_step(self, data: bytes) -> int | None:
-        """Return where among the next bytes the first record begins that has another step than
-        those before it, None where none does. What follows is to be read by a fresh reader.
+    def stretch_start(self, data: bytes) -> int | None:
+        """Return where among the next bytes the first record begins that may be read without those
+        before it, None where none does. What follows is to be read by a fresh reader.
         """
         ...
 

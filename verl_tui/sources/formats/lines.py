@@ -122,7 +122,7 @@ class LineReader:
         """Return how many of some bytes are whole lines."""
         return data.rfind(b"\n") + 1
 
-    def next_step(self, data: bytes) -> int | None:
+    def stretch_start(self, data: bytes) -> int | None:
         """Return where the first line begins that has another step than those before it."""
         at, step = 0, None
         while end := data.find(b"\n", at) + 1:

@@ -153,7 +153,7 @@ class WandbReader:
         """Return how many of the next bytes are whole records."""
         return max(_ends(data, self._place), default=0)
 
-    def next_step(self, data: bytes) -> int | None:
+    def stretch_start(self, data: bytes) -> int | None:
         """Return where the first record begins that has another step than those before it."""
         at, step = 0, None
         for end in _ends(data, self._place):
