@@ -110,7 +110,7 @@ class EventsReader:
         """True if a part had a tensor whose tag no record so far gives a plugin."""
         self._went_back = False
         """True if the steps of a tag went back, so far as that matters."""
-        self._odd = False
+        self._flawed = False
         """True if anything could not be read."""
         self._out: list[Record] = []
         self._wrong: list[Unreadable] = []
@@ -131,7 +131,7 @@ class EventsReader:
             self._went_back = any(map(self._goes_back, filled))
         self._replaced += sum(map(self._replacing, filled))
         rows = [_rows(scalars) for scalars in filled]
-        self._odd = self._odd or bool(self._wrong)
+        self._flawed = self._flawed or bool(self._wrong)
         out, wrong = self._out, sorted(self._wrong, key=lambda unreadable: unreadable.line)
         self._out, self._wrong = [], []
         return (*wrong, *rows, *out)
@@ -173,7 +173,7 @@ class EventsReader:
     @property
     def stands_alone(self) -> bool:
         """True if all records were read, and none depends on what lies between."""
-        return not self._odd and not self._unknown
+        return not self._flawed and not self._unknown
 
     def goes_on_with(self, later: EventsReader) -> bool:
         """Return whether the records that another reader has read apart come next in the file, and

@@ -101,7 +101,7 @@ class WandbReader:
         """Chunks of a record whose last one is to come."""
         self._number = 0
         """Records so far."""
-        self._odd_place = False
+        self._flawed = False
         """True if anything could not be read."""
 
     def feed(self, data: bytes) -> tuple[Record, ...]:
@@ -170,7 +170,7 @@ class WandbReader:
         """True if all records have the steps of those whose step was known where it began, and none
         of them is damaged.
         """
-        return self._batcher.ascends and self._decoder.as_begun and not self._odd_place
+        return self._batcher.ascends and self._decoder.as_begun and not self._flawed
 
     def goes_on_with(self, later: WandbReader) -> bool:
         """Return whether the records that another reader has read apart mean the same behind those
@@ -260,7 +260,7 @@ class WandbReader:
             self._number += 1
 
     def _odd(self, reason: str) -> None:
-        self._odd_place = True
+        self._flawed = True
         where = f"at byte {self._place:,}"
         self._batcher.add((Unreadable(self._number + 1, f"{reason} {where}", ""),))
 
