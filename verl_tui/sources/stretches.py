@@ -25,7 +25,7 @@ from verl_tui.records import SourceStatus, Unreadable
 from verl_tui.sources.files.tail import CHUNK, opened
 from verl_tui.sources.formats.format import SeparableReader
 from verl_tui.sources.packing import packed, unpacked
-from verl_tui.sources.parts import has_parts
+from verl_tui.sources.parts import LONGEST_OPENING, has_parts
 from verl_tui.sources.source import FileSource
 
 if TYPE_CHECKING:
@@ -84,14 +84,19 @@ def cuts_of(source: Source, size: int) -> Cuts | None:
     head = source.format.reader(source.path)
     if not source.is_single or not isinstance(head, SeparableReader):
         return None
+    at = 0
     try:
         with opened(source.path) as file:
-            head.feed(_read(file.fileno(), 0, CHUNK))
+            while at < LONGEST_OPENING and (data := _read(file.fileno(), at, CHUNK)):
+                head.feed(data)
+                at += len(data)
+                if source.format.parts.suffices(head):
+                    break
     except OSError:
         return None
-    if head.apart(CHUNK) is None:
+    if head.apart(at) is None:
         return None
-    return Cuts(source.path, source.format, head, size, piece=source.chunk)
+    return Cuts(source.path, source.format, head, size, first=at, piece=source.chunk)
 
 
 class LogStretch(NamedTuple):

@@ -186,7 +186,7 @@ class WandbReader:
         """Go on as if those records had been read here; return what puts them in place."""
         placed = Placed(self._batcher.count, self._number)
         self._batcher.go_on_with(later._batcher)
-        self._decoder = later._decoder
+        self._decoder.go_on_with(later._decoder)
         self._data, self._base, self._at = later._data, later._base, later._at
         self._number += later._number
         return placed

@@ -89,7 +89,7 @@ class _Schema(NamedTuple):
     """What records with the same names have in common."""
 
     names: tuple[str, ...]
-    """Names of their metrics, sorted: each record has them in another order."""
+    """Names of their metrics, in the order in which the first such record had them."""
     keys: tuple[str, ...]
     """The keys of these."""
     is_step: bool
@@ -142,9 +142,12 @@ class RecordDecoder:
         return later
 
     def apart(self) -> RecordDecoder:
-        """Return a decoder of later records that have steps as those so far."""
+        """Return a decoder of later records that have steps as those so far, and the order of keys
+        that those had.
+        """
         later = RecordDecoder(self._origin)
         later.lose()
+        later._schemas = self._schemas.copy()
         later._stated = later._began_stated = self._stated
         return later
 
@@ -152,6 +155,11 @@ class RecordDecoder:
     def as_begun(self) -> bool:
         """True if its records have the trainer's step, or W&B's, as those before it."""
         return self._stated is self._began_stated
+
+    def go_on_with(self, later: RecordDecoder) -> None:
+        """Go on as if the records of another one had been decoded here."""
+        self._step, self._counted = later._step, self._counted + later._counted
+        self._schemas = later._schemas | self._schemas
 
     def goes_on_with(self, later: RecordDecoder) -> bool:
         """Return whether records that another one has decoded apart have steps as those here."""
@@ -221,9 +229,9 @@ class RecordDecoder:
         kind = prefix, frozenset(values)
         known = self._schemas.get(kind)
         if known is None:
-            names = sorted(name for name in values if prefix or not name.startswith("_"))
+            names = tuple(name for name in values if prefix or not name.startswith("_"))
             keys = tuple(prefix + safe(name, 300) for name in names)
-            known = _Schema(tuple(names), keys, _is_step(names))
+            known = _Schema(names, keys, _is_step(names))
             if len(self._schemas) < _MOST_SCHEMAS:
                 self._schemas[kind] = known
         return known
