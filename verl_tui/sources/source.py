@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 _ROTATED = {".log", ".jsonl", ".out", ".err", ".txt", ""}
 """Suffixes of files that are rotated."""
+_SMALL = 4 * 2**20
+"""Bytes up to which all files are read as much at a time: of a metric that several small logs of a
+run name differently, the turns decide which name comes first.
+"""
 _TOLD_UNREADABLE = 1000
 """Unreadable lines handed on one by one; further ones are only counted, a binary file has
 millions.
@@ -87,7 +91,7 @@ class FileSource:
         self.format = format
         self.ordinal = ordinal
         self.chunk: int = chunk if chunk is not None else getattr(format, "chunk", CHUNK)
-        """Bytes that are read at once."""
+        """Bytes that are read at once, of a large file."""
         self._tail = tail or follower(path)
         self._reader = format.reader(plain(path))
         self._figures = SampleFigures()
@@ -173,7 +177,8 @@ class FileSource:
 
     def _next(self) -> Chunk:
         """Read the next bytes; raise OSError where that cannot be done."""
-        return self._tail.read(self.chunk)
+        small = self._tail.offset < _SMALL
+        return self._tail.read(min(self.chunk, CHUNK) if small else self.chunk)
 
     def counted(self, records: Iterable[Record]) -> tuple[Record, ...]:
         """Count records that were read; return them with the figures of their samples, and without

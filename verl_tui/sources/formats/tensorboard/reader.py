@@ -158,6 +158,7 @@ class EventsReader:
         later = EventsReader(self._origin)
         later._begin(at)
         later._plugins = self._plugins.copy()
+        later._order_as(self)
         return later
 
     def whole(self, data: bytes) -> int:
@@ -196,7 +197,13 @@ class EventsReader:
         )
         self._newest |= later._newest
         self._plugins = later._plugins | self._plugins
+        self._order_as(later)
         return placed
+
+    def _order_as(self, other: EventsReader) -> None:
+        """Hand on the rows of tags in the order in which another reader has met these."""
+        for tag in other._scalars:
+            self._scalars_of(tag)
 
     def restart(self, reason: str) -> Sequence[Record]:
         """Forget everything: the file starts again."""
