@@ -58,3 +58,19 @@ def test_steps_and_times_ascend_whatever_comes(moments):
     assert list(known.steps) == sorted(set(known.steps))
     assert list(known.times) == sorted(known.times)
     assert all(map(math.isfinite, known.times))
+
+
+_MOMENTS = st.tuples(
+    st.integers(0, 9), st.sampled_from([0.0, math.nan, 1e9, 1e9 + 1, 1.5e9 + 0.5, 2e9])
+)
+
+
+@given(st.lists(st.lists(_MOMENTS, max_size=6), max_size=8))
+def test_many_moments_at_once_tell_what_they_tell_one_by_one(blocks):
+    known, one_by_one = Clock("test"), Clock("test")
+    for number, block in enumerate(blocks):
+        moments = [*block, (10 + number, 1.5e9 + number)]  # the last one is always new
+        known.note(*zip(*moments, strict=True))
+        for step, time in moments:
+            one_by_one.note([step], [time])
+    assert (known.steps, known.times) == (one_by_one.steps, one_by_one.times)

@@ -11,11 +11,11 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from event_writing import event, masked, tensor
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from log_reading import drain
 from log_writing import (
-    BEGAN,
     console_log,
     csv_log,
     event_log,
@@ -26,8 +26,7 @@ from log_writing import (
     wandb_log,
 )
 from property_examples import examples
-from tensorboardX.proto.event_pb2 import Event
-from tensorboardX.proto.summary_pb2 import Summary, SummaryMetadata
+from tensorboardX.proto.summary_pb2 import Summary
 from tensorboardX.proto.tensor_pb2 import TensorProto
 from wandb_writing import field, history, written
 
@@ -36,7 +35,6 @@ from verl_tui.sources.end_source import EndSource
 from verl_tui.sources.formats import filelogger, llama_factory, metrics_csv, swift, tutorial
 from verl_tui.sources.formats.console import decoder as console
 from verl_tui.sources.formats.tensorboard import reader as tensorboard
-from verl_tui.sources.formats.tensorboard.frames import SHIFT, crc32c, turned
 from verl_tui.sources.formats.wandb import reader as wandb
 from verl_tui.sources.parts import LogPart, LogParts
 from verl_tui.sources.source import FileSource
@@ -203,28 +201,6 @@ def end_of(path: Path, format_: Any, size: int) -> LogPart:
     start = parts.begin(total - size, total)
     assert start
     return parts.part(start, total)
-
-
-def event(at: int, step: int, value: Summary.Value) -> bytes:
-    """Return the record of one value."""
-    summary = Summary(value=[value])
-    data = Event(wall_time=BEGAN + at, step=step, summary=summary).SerializeToString()
-    header = len(data).to_bytes(8, "little")
-    return header + masked(header) + data + masked(data)
-
-
-def masked(data: bytes) -> bytes:
-    return ((turned(crc32c(data)) + SHIFT) & 0xFFFFFFFF).to_bytes(4, "little")
-
-
-def tensor(tag: str, value: float, plugin: str = "") -> Summary.Value:
-    """Return a value as TensorFlow 2 writes it."""
-    metadata = SummaryMetadata(plugin_data=SummaryMetadata.PluginData(plugin_name=plugin))
-    return Summary.Value(
-        tag=tag,
-        metadata=metadata if plugin else None,
-        tensor=TensorProto(dtype="DT_FLOAT", float_val=[value]),
-    )
 
 
 @pytest.mark.parametrize("named_in", ["its first record", "a record in between"])

@@ -6,18 +6,24 @@ import json
 import math
 from itertools import accumulate, pairwise
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from event_writing import event, tensor, version
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from log_reading import without_figures
 from property_examples import examples
+from tensorboardX.proto.summary_pb2 import Summary
+from wandb_writing import field, history, stats, written
 
 from verl_tui.records import MetricRows, Restart
 from verl_tui.sources.files.tail import CHUNK, Chunk, Tail
 from verl_tui.sources.formats import filelogger, llama_factory, metrics_csv, swift, tutorial
-from verl_tui.sources.formats.lines import LineReader
+from verl_tui.sources.formats.format import SeparableReader
+from verl_tui.sources.formats.tensorboard import reader as tensorboard
+from verl_tui.sources.formats.wandb import reader as wandb
 from verl_tui.sources.host.writer_watch import WriterWatch
 from verl_tui.sources.packing import packed, unpacked
 from verl_tui.sources.source import FileSource
@@ -30,6 +36,7 @@ if TYPE_CHECKING:
     from verl_tui.records import Record
     from verl_tui.sources.formats.format import PartedFormat
 
+EVENTS = "events.out.tfevents.1.host.1.0"
 FORMATS: dict[str, PartedFormat] = {
     "verl.jsonl": filelogger,
     "tutorial.jsonl": tutorial,
@@ -119,6 +126,61 @@ def logs(draw: st.DrawFn) -> tuple[str, bytes]:
     return name, ("\n".join(made) + end).encode()
 
 
+@st.composite
+def wandb_logs(draw: st.DrawFn) -> bytes:
+    """Return a log of W&B's of some blocks, whose records have the trainer's step, or W&B's."""
+    stated, count = draw(st.booleans()), 300
+    rises = [1] * count
+    for at in draw(st.sets(st.integers(1, count - 1), max_size=4)):
+        rises[at] = draw(st.sampled_from((0, 0, -1, -1, -9, 40)))
+    kinds = [0] * count
+    for at in draw(st.sets(st.integers(1, count - 1), max_size=60)):
+        kinds[at] = draw(st.sampled_from((1, 1, 2, 2, 3)))
+    if draw(st.booleans()):
+        kinds[draw(st.integers(1, count - 1))] = draw(st.sampled_from((4, 5)))
+    chance = draw(st.randoms(use_true_random=False))
+    steps = zip(accumulate(rises), kinds, strict=True)
+    records = [
+        wandb_record(at, step, kind, chance, stated=stated) for at, (step, kind) in enumerate(steps)
+    ]
+    return written(records)
+
+
+def wandb_record(at: int, step: int, kind: int, chance: Random, *, stated: bool) -> bytes:
+    output = field(3, "x" * 900)  # a field that says nothing here
+    if kind == 2:
+        return stats(1.7e9 + at, {"cpu": str(at), "gpu.0.gpu": "5"}) + output
+    if kind == 4:
+        return field(2, b"\x0a\x7f") + output
+    numbers = {"loss": str(step / 7), "kl": "NaN", "_timestamp": str(1.7e9 + at)}
+    if kind == 1:
+        numbers |= {"val/accuracy": "0.5", "list": f"[1,2,{step}]", "odd": '"Infinity"'}
+    if stated != (kind == 5) and kind != 3:
+        numbers["train/global_step"] = str(step)
+    items = list(numbers.items())
+    chance.shuffle(items)
+    return history(at if stated else step, dict(items)) + output
+
+
+@st.composite
+def event_logs(draw: st.DrawFn) -> bytes:
+    """Return an event file whose tags have any steps, and tensors that name their plugin rarely."""
+    drawn = st.tuples(
+        st.sampled_from("aaabbbbcd"), st.sampled_from((0, 1, 1, 1, 5, -3)), st.integers(0, 30)
+    )
+    # Steps of as many bytes: of others the order in which they count as replaced is not the file's.
+    records, steps, wide = [version()], dict.fromkeys("abcd", 1000), draw(st.booleans())
+    for at, (tag, rise, other) in enumerate(draw(st.lists(drawn, min_size=60, max_size=200))):
+        steps[tag] += rise
+        value = (
+            tensor("t", at, "scalars") if other == 1 else tensor("t", at) if other == 2 else None
+        )
+        value = tensor("u", at, ("text", "scalars")[at % 2]) if other == 3 and wide else value
+        value = value or Summary.Value(tag=tag, simple_value=steps[tag] / 7 if other else math.nan)
+        records.append(event(at, steps[tag], value))
+    return b"".join(records)
+
+
 class CountingTail(Tail):
     """Counts the bytes that it reads."""
 
@@ -135,7 +197,9 @@ class Reading:
 
     def __init__(self, path: Path, chunk: int) -> None:
         self.tail = CountingTail(path)
-        source = FileSource(path, FORMATS[path.name], chunk=chunk, tail=self.tail)
+        others = {EVENTS: tensorboard, "run-x.wandb": wandb}
+        format_ = (FORMATS | others)[path.name]
+        source = FileSource(path, format_, chunk=chunk, tail=self.tail)
         self.source = source
         self.reader = SourceReader("run", source, path, source.format.name, WriterWatch())
         self._segments: list[list[str]] = [[]]
@@ -213,10 +277,97 @@ def test_read_in_stretches_a_log_says_the_same(
         path.write_bytes(data)
         away = Reading(path, chunk)
         head = FORMATS[name].reader(path)
-        assert isinstance(head, LineReader)
+        assert isinstance(head, SeparableReader)
         head.feed(data[:first])
         away.cut(Cuts(path, FORMATS[name], head, len(data), first, size, piece), workers, lost)
         assert away.to_the_end() == Reading(path, chunk).to_the_end()
+
+
+@settings(max_examples=examples(1 / 4), deadline=None)
+@given(
+    data=wandb_logs(),
+    chunk=st.integers(10_000, 200_000),
+    size=st.integers(20_000, 90_000),
+    piece=st.integers(5_000, 50_000),
+    damaged=st.none() | st.integers(120_000, 250_000),
+)
+def test_read_in_stretches_a_log_of_wandb_says_the_same(
+    data: bytes, chunk: int, size: int, piece: int, damaged: int | None
+) -> None:
+    if damaged is not None:
+        data = data[:damaged] + b"?" + data[damaged + 1 :]
+    first = 130_000
+    with TemporaryDirectory() as directory:
+        path = Path(directory) / "run-x.wandb"
+        path.write_bytes(data)
+        away = Reading(path, chunk)
+        head = wandb.reader(path)
+        head.feed(data[:first])
+        away.cut(Cuts(path, wandb, head, len(data), first, size, piece), 2, 100)
+        assert away.to_the_end() == Reading(path, chunk).to_the_end()
+
+
+def test_most_of_a_log_of_wandb_is_read_apart(tmp_path: Path) -> None:
+    path = tmp_path / "run-x.wandb"
+    for stated in (False, True):
+        chance = Random(1)
+        kinds = [(0, 1, 0, 2)[at % 4] for at in range(600)]
+        records = [wandb_record(at, at, kinds[at], chance, stated=stated) for at in range(600)]
+        path.write_bytes(written(records))
+        size = path.stat().st_size
+        reading = Reading(path, CHUNK)
+        cuts = cuts_of(FileSource(path, wandb), size)
+        assert cuts is not None
+        reading.cut(cuts._replace(size=100_000), 2, 100)
+        reading.to_the_end()
+        assert reading.tail.bytes_read < CHUNK + (size - CHUNK) / 3
+
+
+def test_a_log_of_wandb_is_not_cut_before_it_shows_whose_steps_it_has(tmp_path: Path) -> None:
+    path = tmp_path / "run-x.wandb"
+    path.write_bytes(written([history(step, {"loss": "1"}) for step in range(50)]))
+    assert cuts_of(FileSource(path, wandb), path.stat().st_size) is None
+
+
+@settings(max_examples=examples(1 / 2), deadline=None)
+@given(
+    data=event_logs(),
+    chunk=st.integers(50, 3000),
+    first=st.integers(1, 1500),
+    size=st.integers(100, 1500),
+    piece=st.integers(50, 1000),
+    damaged=st.none() | st.integers(0, 4000),
+)
+def test_read_in_stretches_an_event_file_says_the_same(
+    data: bytes, chunk: int, first: int, size: int, piece: int, damaged: int | None
+) -> None:
+    if damaged is not None and damaged < len(data):
+        data = data[:damaged] + bytes((data[damaged] ^ 1,)) + data[damaged + 1 :]
+    with TemporaryDirectory() as directory:
+        path = Path(directory) / EVENTS
+        path.write_bytes(data)
+        away = Reading(path, chunk)
+        head = tensorboard.reader(path)
+        head.feed(data[:first])
+        away.cut(Cuts(path, tensorboard, head, len(data), first, size, piece), 2, 100)
+        assert away.to_the_end() == Reading(path, chunk).to_the_end()
+
+
+def test_most_of_an_event_file_is_read_apart(tmp_path: Path) -> None:
+    path = tmp_path / EVENTS
+    made = [
+        event(at, at // 2, Summary.Value(tag="ab"[at % 2], simple_value=at)) for at in range(20_000)
+    ]
+    made[50:50] = [event(50, 25, tensor("t", 5, "scalars"))]
+    made[15_000:15_000] = [event(15_000, 7500, tensor("t", 6))]
+    path.write_bytes(b"".join((version(), *made)))
+    size = path.stat().st_size
+    reading = Reading(path, CHUNK)
+    cuts = cuts_of(FileSource(path, tensorboard), size)
+    assert cuts is not None
+    reading.cut(cuts._replace(size=100_000), 2, 100)
+    assert reading.to_the_end() == Reading(path, CHUNK).to_the_end()
+    assert reading.tail.bytes_read < CHUNK + 1000, "no more than the first record behind it"
 
 
 STEADY = "".join(f"{file_log_line(at, 0)}\n" for at in range(1, 200))

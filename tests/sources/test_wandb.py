@@ -84,6 +84,29 @@ def test_numbers_as_wandb_writes_them(tmp_path):
     assert (list(rows.steps), list(rows.times)) == ([7], [1.7e9])
 
 
+def test_items_of_unusual_form_between_usual_ones(tmp_path):
+    numbers = {"a": "1", "long " * 30: "2", "b": "-0", "é": "3", "c": "4.5e-3", "text": '"x"'}
+    found = said(drain(source(tmp_path, written([history(7, numbers)] * 2))))
+    assert {key: steps[7][0] for key, steps in found.items()} == {
+        "a": "1.0", "long " * 30: "2.0", "b": "-0.0", "é": "3.0", "c": "0.0045",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("number", ["+5", ".5", "5.", "05", "1E5", "NaN", "-0", "1e999"])
+def test_numbers_that_json_has_not_do_not_change_others(tmp_path, number):
+    numbers = {"a": "0.1", "b": number, "c": "3", "d": "-0.0"}
+    found = said(drain(source(tmp_path, written([history(7, numbers)]))))
+    assert {key: steps[7] for key, steps in found.items()} == {
+        "a": ["0.1"], "b": [repr(float(number))], "c": ["3.0"], "d": ["-0.0"],
+    }  # fmt: skip
+
+
+def test_system_figures_keep_their_keys_beside_metrics_of_the_same_names(tmp_path):
+    records = [history(1, {"cpu": "1"}), stats(100.0, {"cpu": "50"}), history(2, {"cpu": "2"})]
+    found = said(drain_all(source(tmp_path, written(records))))
+    assert found == {"cpu": {1: ["1.0"], 2: ["2.0"]}, "system/cpu": {1: ["50.0"]}}
+
+
 def test_a_metric_and_others_within_its_name_are_all_kept(tmp_path):
     numbers = {"a": "true", ("a", "b"): "2", ("c", "d"): "3", "c": "true"}
     (rows,) = drain(source(tmp_path, written([history(7, numbers)])))

@@ -39,6 +39,8 @@ class Clock:
         """
         if self.steps and not self._is_new(steps[-1], times[-1]):
             return  # most metrics of a step have the same time
+        if self._knows(steps[:-1], times[:-1]):
+            steps, times = steps[-1:], times[-1:]  # metrics that each state times of their own
         for step, time in zip(steps, times, strict=True):
             if self.steps and step <= self.steps[-1] and not self._begin_pass(step, time):
                 continue
@@ -50,6 +52,12 @@ class Clock:
 
     def _is_new(self, step: int, time: float) -> bool:
         return step != self.steps[-1] or time > self.times[-1]
+
+    def _knows(self, steps: Sequence[int], times: Sequence[float]) -> bool:
+        """Return whether none of several moments can tell anything new."""
+        if not self.steps or not steps:
+            return False
+        return max(steps) <= self.steps[-1] and max(times) <= self.times[-1]
 
     def _begin_pass(self, step: int, time: float) -> bool:
         """Forget the steps from an earlier one on if it is passed again; return whether it is."""

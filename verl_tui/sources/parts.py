@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from verl_tui.records import Record
     from verl_tui.sources.formats.format import Format, PartReader, ReadAt
 
-_LONGEST_OPENING = 4 * 2**20
+LONGEST_OPENING = 4 * 2**20
 """Bytes at the beginning of a log that are read at most to learn how to read on: the history of a
 W&B run begins behind its settings and what was printed until then.
 """
@@ -138,7 +138,7 @@ class LogParts:
         records: list[Record] = []
         at = 0
         with self._open() as read:
-            while at < _LONGEST_OPENING and (data := read(at, HEAD)):
+            while at < LONGEST_OPENING and (data := read(at, HEAD)):
                 records.extend(_of_the_run(reader.feed(data)))
                 at += len(data)
                 if parts.suffices(reader):

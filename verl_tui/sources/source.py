@@ -11,7 +11,7 @@ from verl_tui.sources.fields.sample_figures import SampleFigures
 from verl_tui.sources.files.compressed import CompressedTail, plain
 from verl_tui.sources.files.rotated import RotatedTail
 from verl_tui.sources.files.tail import CHUNK, NEWEST, NewestTail, Tail
-from verl_tui.sources.formats.lines import LineReader
+from verl_tui.sources.formats.format import SeparableReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -19,10 +19,14 @@ if TYPE_CHECKING:
 
     from verl_tui.sources.files.tail import Chunk
     from verl_tui.sources.formats.format import Format
-    from verl_tui.sources.formats.lines import Placed
+    from verl_tui.sources.formats.placed import Placed
 
 _ROTATED = {".log", ".jsonl", ".out", ".err", ".txt", ""}
 """Suffixes of files that are rotated."""
+_SMALL = 4 * 2**20
+"""Bytes up to which all files are read as much at a time: of a metric that several small logs of a
+run name differently, the turns decide which name comes first.
+"""
 _TOLD_UNREADABLE = 1000
 """Unreadable lines handed on one by one; further ones are only counted, a binary file has
 millions.
@@ -80,13 +84,14 @@ class FileSource:
         path: Path,
         format: Format,
         ordinal: int = 0,
-        chunk: int = CHUNK,
+        chunk: int | None = None,
         tail: Follower | None = None,
     ) -> None:
         self.path = path
         self.format = format
         self.ordinal = ordinal
-        self._chunk = chunk
+        self.chunk: int = chunk if chunk is not None else getattr(format, "chunk", CHUNK)
+        """Bytes that are read at once, of a large file."""
         self._tail = tail or follower(path)
         self._reader = format.reader(plain(path))
         self._figures = SampleFigures()
@@ -102,7 +107,7 @@ class FileSource:
 
     def read_until(self, stop: int) -> tuple[tuple[Record, ...], bool]:
         """Return the records of the next bytes, of those before a place, and whether more wait."""
-        return self._read(lambda: self._tail.read(min(self._chunk, stop - self._tail.offset)))
+        return self._read(lambda: self._tail.read(min(self.chunk, stop - self._tail.offset)))
 
     @property
     def offset(self) -> int:
@@ -115,8 +120,8 @@ class FileSource:
         tail = self._tail
         return tail.is_alone if isinstance(tail, RotatedTail) else type(tail) is Tail
 
-    def pass_over(self, stop: int, last: bytes, later: LineReader) -> Placed | None:
-        """Go on behind lines that were read apart, as if they had been read here.
+    def pass_over(self, stop: int, last: bytes, later: SeparableReader) -> Placed | None:
+        """Go on behind records that were read apart, as if they had been read here.
 
         Args:
             stop: The place behind them.
@@ -128,7 +133,7 @@ class FileSource:
             to be read here.
         """
         tail, reader = self._tail, self._reader
-        if not isinstance(reader, LineReader) or not isinstance(tail, Tail | RotatedTail):
+        if not isinstance(reader, SeparableReader) or not isinstance(tail, Tail | RotatedTail):
             return None
         if not reader.goes_on_with(later) or not tail.pass_over(stop, last):
             return None
@@ -172,7 +177,8 @@ class FileSource:
 
     def _next(self) -> Chunk:
         """Read the next bytes; raise OSError where that cannot be done."""
-        return self._tail.read(self._chunk)
+        small = self._tail.offset < _SMALL
+        return self._tail.read(min(self.chunk, CHUNK) if small else self.chunk)
 
     def counted(self, records: Iterable[Record]) -> tuple[Record, ...]:
         """Count records that were read; return them with the figures of their samples, and without

@@ -1,15 +1,15 @@
 """Stretches of a large file, which several workers read at once.
 
-A file of which each line means the same by itself is cut into stretches of some megabytes. Workers
-take them by turns and read each apart: with what the file's first lines say, and knowing nothing of
-those in between. Here the file's source goes through them in their order. What lies between two
-stretches it reads itself, then it looks whether the next one means the same behind all that has
-been read: whether no step comes again or in other company, and whether the file still is what it
-was. If so, it goes on behind the stretch as if it had read it itself; if not, it reads it itself.
-So what comes out never depends on how a file was cut, nor on workers.
+A file of which each line, or other record, means the same by itself is cut into stretches of some
+megabytes. Workers take them by turns and read each apart: with what the beginning of the file says,
+and knowing nothing of what lies between. Here the file's source goes through them in their order.
+What lies between two stretches it reads itself, then it looks whether the next one means the same
+behind all that has been read: whether no step comes again or in other company, and whether the file
+still is what it was. If so, it goes on behind the stretch as if it had read it itself; if not, it
+reads it itself. So what comes out never depends on how a file was cut, nor on workers.
 
-A stretch begins with a line that has another step than the one before: what is written of a step
-is often told by several lines, which belong together.
+A stretch begins with a record that has another step than the one before: what is written of a step
+is often told by several records, which belong together.
 """
 
 from __future__ import annotations
@@ -22,11 +22,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui import debug_log
 from verl_tui.records import SourceStatus, Unreadable
-from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.files.tail import CHUNK, opened
-from verl_tui.sources.formats.lines import LineReader
+from verl_tui.sources.formats.format import SeparableReader
 from verl_tui.sources.packing import packed, unpacked
-from verl_tui.sources.parts import has_parts
+from verl_tui.sources.parts import LONGEST_OPENING, has_parts
 from verl_tui.sources.source import FileSource
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 
     from verl_tui.records import Record
     from verl_tui.sources.formats.format import PartedFormat, ReadAt
-    from verl_tui.sources.formats.lines import Placed
+    from verl_tui.sources.formats.placed import Placed
     from verl_tui.sources.source import Source
     from verl_tui.sources.source_reader import SourceReader
 
@@ -50,14 +49,14 @@ class Cuts(NamedTuple):
 
     path: Path
     format: PartedFormat
-    head: LineReader
+    head: SeparableReader
     """What has read the first bytes of the file."""
     end: int
     """Bytes that are cut: those of the file when it was looked at."""
     first: int = CHUNK
     """Bytes at its beginning that are no part of a stretch."""
     size: int = 4 * 2**20
-    """Bytes of a stretch, but for what is left of its last line."""
+    """Bytes of a stretch, but for what is left of its last record."""
     piece: int = CHUNK
     """Bytes of which the records are handed on at once."""
 
@@ -83,14 +82,21 @@ def cuts_of(source: Source, size: int) -> Cuts | None:
     if not isinstance(source, FileSource) or not has_parts(source.format, source.path):
         return None
     head = source.format.reader(source.path)
-    if not source.is_single or not isinstance(head, LineReader):
+    if not source.is_single or not isinstance(head, SeparableReader):
         return None
+    at = 0
     try:
         with opened(source.path) as file:
-            head.feed(_read(file.fileno(), 0, CHUNK))
+            while at < LONGEST_OPENING and (data := _read(file.fileno(), at, CHUNK)):
+                head.feed(data)
+                at += len(data)
+                if source.format.parts.suffices(head):
+                    break
     except OSError:
         return None
-    return Cuts(source.path, source.format, head, size) if head.apart() is not None else None
+    if head.apart(at) is None:
+        return None
+    return Cuts(source.path, source.format, head, size, first=at, piece=source.chunk)
 
 
 class LogStretch(NamedTuple):
@@ -101,7 +107,7 @@ class LogStretch(NamedTuple):
     """The place behind it."""
     last: bytes
     """Its last bytes."""
-    reader: LineReader
+    reader: SeparableReader
     pieces: tuple[tuple[int, bytes], ...]
     """Its records, some at a time and packed, each with the place up to which they go."""
 
@@ -127,11 +133,14 @@ class StretchReader:
         return SourceStatus(str(self._cuts.path), self._cuts.format.name)
 
     def _stretch(self, read: ReadAt, number: int) -> LogStretch | None:
-        start, data = self._lines(read, number)
-        trial, reader = self._cuts.head.apart(), self._cuts.head.apart()
-        at = _next_step(trial, data) if trial is not None else None
+        start, data = self._records(read, number)
+        trial = self._cuts.head.apart(start)
+        at = trial.stretch_start(data) if trial is not None else None
+        reader = self._cuts.head.apart(start + at) if at is not None else None
         if reader is None or at is None:
             return None
+        if number + 1 == self._cuts.stretches:
+            data = data[: at + reader.whole(data[at:])]
         pieces = []
         for begin in range(at, len(data), self._cuts.piece):
             piece = data[begin : begin + self._cuts.piece]
@@ -142,32 +151,20 @@ class StretchReader:
         last = data[max(at, len(data) - _LAST) :]
         return LogStretch(start + at, start + len(data), last, reader, tuple(pieces))
 
-    def _lines(self, read: ReadAt, number: int) -> tuple[int, bytes]:
-        """Return the lines that begin in a stretch, and where; none where one is too long."""
+    def _records(self, read: ReadAt, number: int) -> tuple[int, bytes]:
+        """Return the bytes of the records that begin in a stretch, and where they begin; none where
+        a record is too long.
+        """
         cuts, begin, end = self._cuts, self._cuts.begin(number), self._cuts.begin(number + 1)
         start = cuts.format.parts.begin(read, begin, end)
         stop = cuts.format.parts.begin(read, end, min(end + cuts.size, cuts.end))
         if start is None or (stop is None and end < cuts.end):
             return end, b""
-        data = read(start, (stop or end) - start)
-        return start, data[: data.rfind(b"\n") + 1]
+        return start, read(start, (stop or end) - start)
 
 
 def _read(descriptor: int, at: int, count: int) -> bytes:
     return os.pread(descriptor, count, at)
-
-
-def _next_step(reader: LineReader, lines: bytes) -> int | None:
-    """Return where the first line begins that has another step than those before it."""
-    at, step = 0, None
-    while end := lines.find(b"\n", at) + 1:
-        for item in reader.decoder.decode(lines[at : end - 1], 1):
-            if isinstance(item, MetricRow):
-                if step not in (None, item.step):
-                    return at
-                step = item.step
-        at = end
-    return None
 
 
 def _unreadable(records: Iterable[Record]) -> int:

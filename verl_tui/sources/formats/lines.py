@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from array import array
 from copy import deepcopy
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from verl_tui.records import MetricRows, Record, Restart, Unreadable
-from verl_tui.sources.fields.row_batcher import RowBatcher, joined_notes
+from verl_tui.records import Record, Restart, Unreadable
+from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher, joined_notes
 from verl_tui.sources.formats.format import BufferingDecoder, StandaloneDecoder
+from verl_tui.sources.formats.placed import Placed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,24 +29,6 @@ with a mark.
 """
 _WINDOW = 16 * 1024
 """Bytes in which the next line is looked for at once."""
-
-
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """Puts records that were read apart in their place in the file."""
-
-    rows: int
-    """Rows before them."""
-    lines: int
-    """Lines before them."""
-
-    def of(self, record: Record) -> Record:
-        """Return a record with the place that it has in the file."""
-        if isinstance(record, MetricRows):
-            return record._replace(orders=array("q", map(self.rows.__add__, record.orders)))
-        if isinstance(record, Unreadable):
-            return record._replace(line=record.line + self.lines)
-        return record
 
 
 class LineReader:
@@ -133,7 +114,7 @@ class LineReader:
         self._batcher.add(self.decoder.restart() or (Restart(reason),))
         return self._batcher.take()
 
-    def apart(self) -> LineReader | None:
+    def apart(self, at: int) -> LineReader | None:  # noqa: ARG002 - lines do not tell where they lie
         """Return a reader for lines further on in the file, None where the decoder needs those in
         between.
         """
@@ -144,6 +125,22 @@ class LineReader:
         reader._line = _NOT_FIRST
         reader._standing = standing
         return reader
+
+    def whole(self, data: bytes) -> int:
+        """Return how many of some bytes are whole lines."""
+        return data.rfind(b"\n") + 1
+
+    def stretch_start(self, data: bytes) -> int | None:
+        """Return where the first line begins that has another step than those before it."""
+        at, step = 0, None
+        while end := data.find(b"\n", at) + 1:
+            for item in self.decoder.decode(data[at : end - 1], 1):
+                if isinstance(item, MetricRow):
+                    if step not in (None, item.step):
+                        return at
+                    step = item.step
+            at = end
+        return None
 
     @property
     def stands_alone(self) -> bool:

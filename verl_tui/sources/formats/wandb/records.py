@@ -10,7 +10,7 @@ changed by this, and `train/global_step` stays a metric.
 from __future__ import annotations
 
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.records import Event, EventKind, Settings, Unreadable
 from verl_tui.sources.fields.jsonl import integer
@@ -81,6 +81,19 @@ _ENOUGH = 100
 never: TRL's are logged behind dozens of a step's timings.
 """
 _MOST_SCHEMAS = 10_000
+_SYSTEM = "system/"
+"""Begins the keys of system figures."""
+
+
+class _Schema(NamedTuple):
+    """What records with the same names have in common."""
+
+    names: tuple[str, ...]
+    """Names of their metrics, in the order in which the first such record had them."""
+    keys: tuple[str, ...]
+    """The keys of these."""
+    is_step: bool
+    """True if they are of a finished step, not only of a part of one."""
 
 
 class RecordDecoder:
@@ -92,13 +105,16 @@ class RecordDecoder:
         """Step that the history has reached, None if a part of it was lost."""
         self._stated = False
         """True once a record has stated the trainer's step."""
+        self._began_stated = False
+        """Whether records before those that it decodes have stated it."""
         self._counted = 0
         """Records so far with W&B's own step."""
         self.began_to_state = False
         """True if a record has stated the trainer's step after others had W&B's own."""
         self._number = 0
         """Number of the current record."""
-        self._schemas: dict[frozenset[Any], tuple[tuple[Any, ...], tuple[str, ...]]] = {}
+        self._schemas: dict[tuple[str, frozenset[str]], _Schema] = {}
+        """By what begins their keys, and their names."""
         self._read: dict[int, Callable[[bytes, Span], Iterable[MetricRow | Record]]] = {
             _HISTORY: self._history,
             _STATS: self._stats,
@@ -125,6 +141,30 @@ class RecordDecoder:
         later._stated = self._stated or not self._counted
         return later
 
+    def apart(self) -> RecordDecoder:
+        """Return a decoder of later records that have steps as those so far, and the order of keys
+        that those had.
+        """
+        later = RecordDecoder(self._origin)
+        later.lose()
+        later._schemas = self._schemas.copy()
+        later._stated = later._began_stated = self._stated
+        return later
+
+    @property
+    def as_begun(self) -> bool:
+        """True if its records have the trainer's step, or W&B's, as those before it."""
+        return self._stated is self._began_stated
+
+    def go_on_with(self, later: RecordDecoder) -> None:
+        """Go on as if the records of another one had been decoded here."""
+        self._step, self._counted = later._step, self._counted + later._counted
+        self._schemas = later._schemas | self._schemas
+
+    def goes_on_with(self, later: RecordDecoder) -> bool:
+        """Return whether records that another one has decoded apart have steps as those here."""
+        return self._stated is later._began_stated
+
     def decode(self, record: bytes, number: int) -> Iterable[MetricRow | Record]:
         """Return the rows and other records of one message.
 
@@ -149,12 +189,12 @@ class RecordDecoder:
         """Yield the metrics of one step, which come in any order."""
         numbers, parts, step = _history_items(data, span)
         self._reach(numbers, step)
-        time = numbers.get("_timestamp")
-        kept = {key: value for key, value in numbers.items() if not key.startswith("_")}
         yield from (Unreadable(self._number, one_line(flaw.reason), "") for flaw in parts.flaws)
-        if kept and self._step is not None:
-            done = _is_step(kept)
-            yield self._row(kept, "", time, measured=not done, progress=done)
+        schema = self._schema(numbers)
+        if schema.keys and self._step is not None:
+            values = tuple(map(numbers.__getitem__, schema.names))
+            done, time = schema.is_step, numbers.get("_timestamp")
+            yield MetricRow(self._step, schema.keys, values, time, mean=not done, progress=done)
             yield from histograms(parts.found, self._step)
 
     def _reach(self, numbers: Mapping[str, float], own: int | None) -> None:
@@ -172,36 +212,29 @@ class RecordDecoder:
         """Yield system figures, at the step that the history has reached."""
         values, rest = plain_items(data, span, STATS_ITEM)
         time = None
-        for field, part in byte_fields(data, rest):
+        for field, message, part in byte_fields(rest):
             if field == _STATS_TIME:
-                time = _time(data, part)
+                time = _time(message, part)
             elif field == STATS_ITEM:
-                path, value = item_of(data, part)
+                path, value = item_of(message, part)
                 if (known := number_of(value)) is not None:
                     values[path[0]] = known
         if values and self._step is not None:
-            yield self._row(values, "system/", time, measured=True, progress=False)
+            schema = self._schema(values, _SYSTEM)
+            row = tuple(map(values.__getitem__, schema.names))
+            yield MetricRow(self._step, schema.keys, row, time, mean=True, progress=False)
 
-    def _row(
-        self,
-        values: Mapping[str, float],
-        prefix: str,
-        time: float | None,
-        *,
-        measured: bool = False,
-        progress: bool,
-    ) -> MetricRow:
-        """Return a row whose keys stand in the order in which the first such row had them."""
-        assert self._step is not None
-        names = frozenset(values)
-        known = self._schemas.get(names)
+    def _schema(self, values: Mapping[str, float], prefix: str = "") -> _Schema:
+        """Return the schema of a record; W&B's own names in the history are none of metrics."""
+        kind = prefix, frozenset(values)
+        known = self._schemas.get(kind)
         if known is None:
-            known = tuple(values), tuple(prefix + safe(key, 300) for key in values)
+            names = tuple(name for name in values if prefix or not name.startswith("_"))
+            keys = tuple(prefix + safe(name, 300) for name in names)
+            known = _Schema(names, keys, _is_step(names))
             if len(self._schemas) < _MOST_SCHEMAS:
-                self._schemas[names] = known
-        order, keys = known
-        row = tuple([values[key] for key in order])
-        return MetricRow(self._step, keys, row, time, mean=measured, progress=progress)
+                self._schemas[kind] = known
+        return known
 
     def _config(self, data: bytes, span: Span) -> Iterator[Settings]:
         """Yield settings as they are set or changed."""
@@ -241,11 +274,11 @@ class RecordDecoder:
             yield Settings(flatten_settings({"wandb": values}), self._origin)
 
 
-def _is_step(keys: Iterable[str]) -> bool:
+def _is_step(names: Iterable[str]) -> bool:
     """Return True if a record of the history is of a finished step, not only of a part of one."""
-    if any(not key.startswith(_TIMED) and key not in _STEPS for key in keys):
+    if any(not name.startswith(_TIMED) and name not in _STEPS for name in names):
         return True
-    return not any(key.startswith(_TIMED) for key in keys)
+    return not any(name.startswith(_TIMED) for name in names)
 
 
 def _exit(data: bytes, span: Span, number: int) -> Event:
@@ -262,21 +295,22 @@ def _history_items(data: bytes, span: Span) -> tuple[dict[str, float], FieldSpli
     numbers, rest = plain_items(data, span, HISTORY_ITEM)
     others: dict[NamePath, bytes] = {}
     step = None
-    for field, part in byte_fields(data, rest):
+    for field, message, part in byte_fields(rest):
         if field == HISTORY_ITEM:
-            path, value = item_of(data, part)
+            path, value = item_of(message, part)
             others[path] = value
         elif field == _HISTORY_STEP:
             step = next(
                 (
                     signed(v)
-                    for f, _, v in fields(data, *part)
+                    for f, _, v in fields(message, *part)
                     if f == _STEP_NUM and isinstance(v, int)
                 ),
                 0,
             )
     further, parts = values_of(others)
-    return numbers | further, parts, step
+    numbers |= further
+    return numbers, parts, step
 
 
 def _texts(data: bytes, span: Span, names: Mapping[int, str]) -> dict[str, str]:
