@@ -42,13 +42,19 @@ class Clock:
         if self._knows(steps[:-1], times[:-1]):
             steps, times = steps[-1:], times[-1:]  # metrics that each state times of their own
         for step, time in zip(steps, times, strict=True):
-            if self.steps and step <= self.steps[-1] and not self._begin_pass(step, time):
-                continue
-            if self.times and time < self.times[-1]:
-                continue
-            if EARLIEST < time < LATEST:
+            if self._goes_on(step, time):
                 self.steps.append(step)
                 self.times.append(time)
+
+    def _goes_on(self, step: int, time: float) -> bool:
+        """Return whether a moment comes behind all others, once those of an earlier pass are
+        forgotten.
+        """
+        if self.steps and step <= self.steps[-1] and not self._begin_pass(step, time):
+            return False
+        if self.times and time < self.times[-1]:
+            return False
+        return EARLIEST < time < LATEST
 
     def _is_new(self, step: int, time: float) -> bool:
         return step != self.steps[-1] or time > self.times[-1]

@@ -114,7 +114,7 @@ class LineReader:
         self._batcher.add(self.decoder.restart() or (Restart(reason),))
         return self._batcher.take()
 
-    def apart(self, at: int) -> LineReader | None:  # noqa: ARG002 - lines do not tell where they lie
+    def apart(self, at: int) -> LineReader | None:  # noqa: ARG002
         """Return a reader for lines further on in the file, None where the decoder needs those in
         between.
         """
