@@ -138,6 +138,7 @@ def test_an_interrupt_ends_a_check_that_waits(tmp_path):
     end = time.monotonic() + DEADLINE
     while _unread(process.stdin.fileno()) and time.monotonic() < end:
         time.sleep(0.05)
+    assert not _unread(process.stdin.fileno()), "it has not begun to read"
     process.send_signal(2)
     assert process.wait(DEADLINE) == 130
     for stream in (process.stdin, process.stdout, process.stderr):
