@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import weakref
 from dataclasses import replace
 from shutil import rmtree
 from threading import Thread, current_thread
@@ -690,3 +691,24 @@ async def test_garbage_is_looked_for_now_and_then(
             await until(pilot, lambda: len(swept) > 4)
         finally:
             gc.callbacks.remove(note)
+
+
+async def test_screens_that_were_closed_are_forgotten(
+    demo: Monitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The loop keeps a screen's timer, though it was stopped, until its time has come.
+    monkeypatch.setattr("textual.screen.UPDATE_PERIOD", 0.01)
+    app = showing(demo)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        opened = []
+        for key in ("question_mark", "c", "i") * 4:
+            await press(pilot, key)
+            opened.append(weakref.ref(app.screen))
+            await press(pilot, "escape")
+
+        def few_are_left() -> bool:
+            gc.collect()
+            return sum(one() is not None for one in opened) < 4
+
+        await until(pilot, few_are_left)

@@ -53,7 +53,9 @@ rules on silence see it this late.
 SPARE = 1.0
 """Seconds after loading until work that can wait is done."""
 SWEEP = 60.0
-"""Seconds between two searches for garbage among all objects."""
+"""Seconds between two searches for garbage among all objects but those that are left out."""
+WHOLE_SWEEP = 600.0
+"""Seconds at least between two searches among all of them."""
 
 
 class _Taken(NamedTuple):
@@ -112,6 +114,8 @@ class MonitorApp(TerminalApp):
         self._loading = monitor is None
         self._settled = False
         """True once the work that waits for the end of loading has been done."""
+        self._left_out: float | None = None
+        """When objects were last left out of the search for garbage, by a monotonic clock."""
         self._painted = float("-inf")
         """Monotonic seconds of the last drawing of new records."""
         self._shown_at = clock()
@@ -195,10 +199,25 @@ class MonitorApp(TerminalApp):
             return False
         was_loading, self._loading = self._loading, self.monitor.is_loading
         if was_loading and not self._loading:
-            # What was read stays: with many runs, a search for garbage in it delays a key by 50 ms.
-            gc.freeze()
+            self._leave_out_of_sweeps()
             self.set_timer(SPARE, self._after_loading)
         return was_loading and not self._loading and bool(self.monitor.runs)
+
+    def _leave_out_of_sweeps(self) -> None:
+        """Leave all objects there are out of the search for garbage: what was read stays, and with
+        many runs a search in it delays a key by 50 ms.
+
+        Runs come and screens go: what was left out before and is garbage by now is collected first.
+        As that takes as long, it is seldom done.
+        """
+        now = monotonic()
+        if self._left_out is not None:
+            if now < self._left_out + WHOLE_SWEEP:
+                return
+            gc.unfreeze()
+            gc.collect()
+        self._left_out = now
+        gc.freeze()
 
     def _after_loading(self) -> None:
         """Do once what could wait until everything had been read."""
@@ -229,8 +248,10 @@ class MonitorApp(TerminalApp):
     def _forget(self) -> None:
         """Drop all runs."""
         self._attention.start_over()
-        gc.unfreeze()
         self.monitor = Monitor(self.config)
+        gc.unfreeze()
+        gc.collect()
+        self._left_out = None
         self._catching_up = None
         self._loading = True
 

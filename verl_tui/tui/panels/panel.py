@@ -129,6 +129,10 @@ class TextPanel(Panel, RoleStyled):
             self, lambda _: self.call_after_refresh(self.redraw)
         )
 
+    def on_unmount(self) -> None:
+        """Let go: what an app calls at a change of its theme it would keep for good."""
+        self.app.theme_changed_signal.unsubscribe(self)
+
     def on_resize(self) -> None:
         """Write the rows anew for the new width."""
         self.redraw()

@@ -80,6 +80,10 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
             self, lambda _: self.call_after_refresh(self.redraw)
         )
 
+    def on_unmount(self) -> None:
+        """Let go: what an app calls at a change of its theme it would keep for good."""
+        self.app.theme_changed_signal.unsubscribe(self)
+
     def key_escape(self, event: events.Key) -> None:
         """Leave a screen that has failed, whatever its own keys do."""
         if self.failed:
