@@ -200,6 +200,23 @@ def test_samples_in_dumps_are_those_of_the_step(get: Callable[..., Any], run: Pa
     assert last[1]["unreadable"] is True
 
 
+def test_the_newest_samples_after_a_restart_are_those_of_its_steps(
+    get: Callable[..., Any], run: Path
+) -> None:
+    """Those of steps that the run has not reached again are old."""
+    lines: list[dict[str, Any]] = []
+    for step in range(1, 6):
+        lines.append({"scope": "rollout", "step": step, "reward_mean": 0.5, "kl_div": 0.02})
+        text = {"prompt": "why", "response": f"again {step}", "reward": 0.5}
+        lines.append({"scope": "sample", "step": step, **text})
+    with (run / "verl_logs.jsonl").open("a", encoding="utf-8") as log:
+        log.writelines(json.dumps(line) + "\n" for line in lines)
+    newest = get("samples", run, "--last", "1")
+    assert newest["step"] == 5
+    assert newest["samples"][0]["response"] == "again 5"
+    assert get("samples", run, "--around", "39", "--last", "1")["step"] == 39
+
+
 @pytest.fixture
 def crashed(tmp_path: Path) -> Path:
     """Return a console of verl that ends with an error in the middle."""

@@ -87,7 +87,7 @@ def samples_of(
         NothingError: The run has no such samples.
     """
     samples = reading.run.samples
-    known = _places(reading, validation)
+    known = _places(reading, validation, newest=around is None)
     if not known:
         _refuse(reading, validation)
         return None
@@ -144,15 +144,15 @@ def _refuse(reading: Reading, validation: bool | None) -> None:
         raise NothingError(f"{one_line(reading.run.name)} has no {kind}samples{where}")
 
 
-def _places(reading: Reading, validation: bool | None) -> list[Place]:
-    """Return where there are samples of which none is missing, ascending."""
-    fitting = (
-        place
-        for place in reading.run.samples.places
-        if validation is None or place.validation is validation
-    )
+def _places(reading: Reading, validation: bool | None, *, newest: bool) -> list[Place]:
+    """Return where there are samples of which none is missing, ascending. The newest are not those
+    of steps that a restarted run has not reached again.
+    """
+    samples = reading.run.samples
+    places = samples.up_to(reading.run.end) if newest else samples.places
+    fitting = (place for place in places if validation is None or place.validation is validation)
     begin = 0 if reading.whole else reading.complete_from
-    dumped = reading.run.samples.dump
+    dumped = samples.dump
     return [
         place
         for place in fitting
