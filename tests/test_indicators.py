@@ -158,6 +158,12 @@ FRAMEWORKS = {
         "reward reward_std policy_kl reference_kl policy_loss value_loss entropy grad_norm response_length "
         "truncated_share step_time generation_time engine_mismatch",
     ),
+    "TRL's PPO": (
+        "eps objective/kl objective/entropy objective/non_score_reward objective/rlhf_reward objective/scores "
+        "policy/approxkl_avg policy/clipfrac_avg loss/policy_avg loss/value_avg val/clipfrac_avg policy/entropy_avg "
+        "val/ratio val/ratio_var val/num_eos_tokens lr episode epoch",
+        "reward policy_kl policy_loss value_loss entropy clip_fraction",
+    ),
     "OpenRLHF console": (
         "reward response_length kl policy_loss actor_lr",
         "reward response_length reference_kl",
@@ -197,7 +203,7 @@ def test_other_frameworks(framework: str) -> None:
 TRL, OPENRLHF, SLIME, PRIME_RL, NEMO_RL = "TRL", "OpenRLHF", "slime", "prime-rl", "NeMo-RL"
 NAMES: list[tuple[str, str, str, dict[str, str]]] = [
     ("reward", "reward", "", {
-        TRL: "reward", OPENRLHF: "reward", SLIME: "rollout/raw_reward rollout/rewards",
+        TRL: "reward objective/scores", OPENRLHF: "reward", SLIME: "rollout/raw_reward rollout/rewards",
         PRIME_RL: "reward/mean train/agg/all/agent/reward/mean", NEMO_RL: "reward",
     }),
     ("reward_std", "reward", "", {TRL: "reward_std", OPENRLHF: "group_reward_std"}),
@@ -232,18 +238,18 @@ NAMES: list[tuple[str, str, str, dict[str, str]]] = [
         TRL: "sampling/importance_sampling_ratio/mean sampling/importance_sampling_ratio/max", SLIME: "train/ois",
     }),
     ("entropy", "optimisation", "nats/token", {
-        TRL: "entropy", OPENRLHF: "entropy_loss", SLIME: "train/entropy_loss rollout/entropy",
+        TRL: "entropy policy/entropy_avg", OPENRLHF: "entropy_loss", SLIME: "train/entropy_loss rollout/entropy",
         PRIME_RL: "entropy/all/mean", NEMO_RL: "approx_entropy",
     }),
     ("policy_loss", "loss", "", {
-        TRL: "loss", OPENRLHF: "policy_loss", SLIME: "train/pg_loss", PRIME_RL: "loss/mean", NEMO_RL: "loss",
+        TRL: "loss loss/policy_avg", OPENRLHF: "policy_loss", SLIME: "train/pg_loss", PRIME_RL: "loss/mean", NEMO_RL: "loss",
     }),
     ("clip_fraction", "optimisation", "share", {TRL: "clip_ratio/region_mean", SLIME: "train/pg_clipfrac"}),
     ("", "optimisation", "share", {
         TRL: "clip_ratio/low_mean clip_ratio/high_mean clip_ratio/low_min clip_ratio/high_max",
     }),
     ("", "optimisation", "", {NEMO_RL: "probs_ratio probs_ratio_clamped probs_ratio_max"}),
-    ("value_loss", "loss", "", {OPENRLHF: "critic_loss"}),
+    ("value_loss", "loss", "", {TRL: "loss/value_avg", OPENRLHF: "critic_loss"}),
     ("grad_norm", "optimisation", "", {
         TRL: "grad_norm", OPENRLHF: "actor_grad_norm", SLIME: "train/grad_norm", PRIME_RL: "optim/grad_norm",
         NEMO_RL: "grad_norm",
@@ -315,6 +321,8 @@ def test_every_name_of_the_other_frameworks() -> None:
             "eval_completions/mean_length",
             "eval_runtime",
         ),
+        *("val/ratio", "val/ratio_var", "val/clipfrac_avg", "val/num_eos_tokens"),
+        *("val/contain_eos_token", "val/model_contain_eos_token"),
         *(
             "eval_sampling/sampling_logp_difference/mean",
             "eval_frac_reward_zero_std",
@@ -413,6 +421,22 @@ def test_validation_scores_come_best_first() -> None:
 )
 def test_what_counts_as_validation(keys: list[str], expected: list[str]) -> None:
     assert validation_keys(keys) == expected
+
+
+@pytest.mark.parametrize("prefix", ["", "train/"])
+def test_names_of_trls_ppo_mean_others_in_its_rloo(prefix: str) -> None:
+    """RLOO's are of whole responses, and judged as if of tokens they would be far too high."""
+    rloo = [
+        prefix + name for name in ("objective/scores", "policy/approxkl_avg", "policy/clipfrac_avg")
+    ]
+    assert resolve(rloo) == {"reward": rloo[0]}
+    ppo = [*rloo, f"{prefix}loss/value_avg"]
+    assert {**resolve(ppo)} == {
+        "reward": rloo[0],
+        "policy_kl": rloo[1],
+        "value_loss": ppo[3],
+        "clip_fraction": rloo[2],
+    }
 
 
 def test_a_negated_log_probability() -> None:

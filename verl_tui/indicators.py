@@ -46,6 +46,8 @@ class Indicator(NamedTuple):
 # ones must do.
 _SCORE = r"(?:acc|accuracy|reward|rewards|score|scores|avg_reward|success|success_rate|pass@\d+)"
 _NO_SCORE = (
+    # TRL's PPO, RLOO and online DPO call figures of the value function and of responses `val/…`.
+    r"(?!val/(?:ratio|ratio_var|clipfrac_avg|num_eos_tokens|(?:model_|ref_)?contain_eos_token)$)"
     r"(?!.*(?<![a-z])(?:loss|runtime|per_second|lengths?|len|kl|entropy|logps?|logits|chosen"
     r"|rejected|clip|clipped|truncated|frac|time|epoch"
     r"|steps?|turns|tokens|std)(?![a-z])|validation/(?:off_policy|filter_groups|rollout_failure)/)"
@@ -83,7 +85,7 @@ _TABLE: tuple[tuple[str, str, str, Direction, Group, str, str, str], ...] = (
         "critic/score/mean critic/rewards/mean",
         "rollout/reward_mean reward/mean avg_reward train/reward verl_average_reward reward_mean"
         " reward/reward",
-        "reward rollout/raw_reward rollout/rewards agg/all/agent/reward/mean",
+        "reward rollout/raw_reward rollout/rewards agg/all/agent/reward/mean objective/scores",
     ),
     (
         *("reward_std", "reward spread", "", "", "reward"),
@@ -95,7 +97,7 @@ _TABLE: tuple[tuple[str, str, str, Direction, Group, str, str, str], ...] = (
         *("policy_kl", "policy KL", "nats/token", "near", "kl"),
         "actor/ppo_kl",
         "ppo/kl_div rollout/kl_div kl_div",
-        "ppo_kl policy_kl_error",
+        "ppo_kl policy_kl_error policy/approxkl_avg",
     ),
     (
         *("reference_kl", "reference KL", "nats/token", "near", "kl"),
@@ -107,25 +109,25 @@ _TABLE: tuple[tuple[str, str, str, Direction, Group, str, str, str], ...] = (
         *("policy_loss", "policy loss", "", "", "loss"),
         "actor/pg_loss",
         "ppo/policy_loss policy/loss policy_loss",
-        "policy_loss pg_loss loss loss/mean",
+        "policy_loss pg_loss loss/policy_avg loss loss/mean",
     ),
     (
         *("value_loss", "value loss", "", "down", "loss"),
         "critic/vf_loss",
         "ppo/value_loss value/loss value_loss",
-        "critic_loss",
+        "critic_loss loss/value_avg",
     ),
     (
         *("entropy", "entropy", "nats/token", "", "optimisation"),
         "actor/entropy actor/entropy_loss",
         "ppo/entropy ppo/entropy_loss entropy",
-        "entropy entropy_loss approx_entropy rollout/entropy entropy/all/mean",
+        "entropy entropy_loss approx_entropy rollout/entropy entropy/all/mean policy/entropy_avg",
     ),
     (
         *("clip_fraction", "clip fraction", "share", "", "optimisation"),
         "actor/pg_clipfrac",
         "ppo/clip_ratio clip_ratio",
-        "clip_ratio/region_mean clip_ratio pg_clipfrac",
+        "clip_ratio/region_mean clip_ratio pg_clipfrac policy/clipfrac_avg",
     ),
     (
         *("grad_norm", "gradient norm", "", "", "optimisation"),
@@ -215,6 +217,12 @@ _LOSSES = ("train/loss", "loss", "loss/mean")
 """Losses that are a policy's only beside a reward; alone they are those of supervised fine-tuning,
 or of learning from preferences.
 """
+_PER_TOKEN = frozenset({"policy/approxkl_avg", "policy/clipfrac_avg"})
+"""Names that TRL's PPO and its RLOO up to 0.21 share. PPO's are of tokens, RLOO's of whole
+responses (`trl/trainer/rloo_trainer.py`): its KL is no KL per token.
+"""
+_OF_PPO = "loss/value_avg"
+"""The metric that only PPO has: RLOO has no critic."""
 
 _SCORES = pattern(r"(^|/)scores?$")
 """Other names of a list of rewards."""
@@ -240,16 +248,26 @@ def resolve(keys: Collection[str]) -> dict[str, str]:
     for indicator in INDICATORS.values():
         for known in (own, spread) if spread else (own,):
             for name in indicator.spellings:
-                if (
-                    isinstance(name, str)
-                    and name in known
-                    and ("reward" in found or name not in _LOSSES)
-                ):
+                if isinstance(name, str) and name in known and _means_it(name, known, found):
                     found.setdefault(indicator.id, known[name])
                     break
     if scores := validation_keys(keys):
         found["validation"] = scores[0]
     return found
+
+
+def _means_it(name: str, known: Collection[str], found: Collection[str]) -> bool:
+    """Return whether a name that others use for something else means its indicator.
+
+    Args:
+        name: One of the indicator's spellings.
+        known: All names in the log.
+        found: The indicators that were found before.
+    """
+    if name in _LOSSES:
+        return "reward" in found
+    prefix = "train/" if name.startswith("train/") else ""
+    return name.removeprefix(prefix) not in _PER_TOKEN or prefix + _OF_PPO in known
 
 
 def loss_alone(keys: Collection[str]) -> str | None:
@@ -395,7 +413,7 @@ _CLEAR: dict[Dialect, re.Pattern[str]] = {
         r"|perf/(?:step_time|tokens_per_gpu_per_sec|actor_train_tflops|throughput_per_gpu|mfu"
         r"|peak_memory)"
         r"|(?:entropy|mismatch_kl)/all/.+|loss/mean"
-        r"|(?:optim|time|progress|off_policy|performance|objective)/.+"
+        r"|(?:optim|time|progress|off_policy|performance|(?:train/)?objective)/.+"
         r"|timing/(?:train/.+|generation|step_total)|ppo/\w+/.+|ppo/(?:mean|std)_\w+"
     ),
 }

@@ -190,6 +190,8 @@ def test_algorithm_by_settings(settings: dict[str, Any], words: str, key: str) -
         (["train/loss", "train/lr(1e-3)"], "SFT"),
         (["train/completion_length", "train/reward"], "GRPO"),
         (["frac_reward_zero_std", "reward"], "GRPO or RLOO"),
+        (["objective/rlhf_reward", "policy/approxkl_avg", "loss/value_avg"], "PPO"),
+        (["objective/rlhf_reward", "policy/approxkl_avg"], "RLOO"),
         (["train/rewards/chosen", "train/rewards/margins", "train/rewards/accuracies"], "DPO"),
         (["train/rewards/chosen", "train/rewards/margins", "train/kl"], "KTO"),
         (["rewards/chosen", "rewards/accuracies", "log_odds_ratio"], "ORPO"),

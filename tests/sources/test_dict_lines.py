@@ -122,6 +122,16 @@ CONSOLES = {
 }
 
 
+def ppo_of_trl(step: int, total: int = 4, **others: float) -> str:
+    """Return what TRL's PPO prints of a step: it clears the bar of the step before, and paints that
+    one again before the next.
+    """
+    logs = {"eps": 1, "objective/kl": step / 8, "objective/rlhf_reward": -0.5}
+    logs |= {"objective/scores": step / 4, **others, "lr": 1e-06, "episode": 8 * step, "epoch": 0.1}
+    before = bar(step - 1, total)
+    return f"{CLEAR}{logs}\n{before}{bar(step, total)}"
+
+
 @pytest.mark.parametrize("name", CONSOLES)
 def test_a_console_is_recognised(name: str) -> None:
     assert console.matches(Path("a.log"), CONSOLES[name].encode())
@@ -154,6 +164,22 @@ def test_the_step_is_that_of_the_trainings_bar(tmp_path: Path) -> None:
     assert run.dialect == "other"
     assert state(run, 0.0) is State.FINISHED
     assert "train_loss" not in run.keys
+
+
+def test_trls_ppo_prints_a_step_before_the_bar_goes_on_to_it(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    steps = (ppo_of_trl(step, **{"loss/value_avg": 0.5}) for step in range(1, 5))
+    path.write_text("===training policy===\n" + bar(0, 4) + "".join(steps) + "\n")
+    run = read_run(path)
+    assert values(run, "objective/scores") == {1: 0.25, 2: 0.5, 3: 0.75, 4: 1.0}
+    assert (run.step, run.total_steps) == (4, 4)
+    assert run.sources[str(path)].status.title == "TRL console"
+
+
+def test_trls_rloo_counts_from_0_as_in_its_other_files(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text(bar(0, 4) + "".join(map(ppo_of_trl, range(1, 5))) + "\n")
+    assert values(read_run(path), "objective/scores") == {0: 0.25, 1: 0.5, 2: 0.75, 3: 1.0}
 
 
 def test_the_end_is_told_without_a_bar(tmp_path: Path) -> None:

@@ -115,6 +115,8 @@ _UNIQUE_METRICS = (
     (("rewards/chosen", "kl"), "KTO"),
     (("rewards/margins",), "DPO"),
     (("rewards/chosen",), "DPO"),
+    (("loss/value_avg", "objective/rlhf_reward"), "PPO"),
+    (("policy/approxkl_avg", "objective/rlhf_reward"), "RLOO"),
     (("completion_length",), "GRPO"),
     (("frac_reward_zero_std",), "GRPO or RLOO"),
 )

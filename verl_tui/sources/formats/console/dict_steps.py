@@ -41,6 +41,8 @@ class PrintedDict(NamedTuple):
     epoch: float | None = None
     step: int | None = None
     """The step that the dict states."""
+    ahead: int = 0
+    """Steps by which the bar is behind when the dict is printed."""
 
 
 class PlacedDict(NamedTuple):
@@ -359,7 +361,8 @@ class StepResolver:
             if self._last is not None and step > self._last:
                 self._stride = step - self._last
             self._last, self._another = step, False
-        return PlacedDict(one, step, counted, first)
+        behind = one.ahead if one.step is None and self._drawn is not None else 0
+        return PlacedDict(one, step + behind, counted, first)
 
 
 def _interval(span: int, count: int) -> int:

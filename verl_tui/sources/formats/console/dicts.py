@@ -66,9 +66,14 @@ _METRIC = pattern(r"loss|reward|grad_norm|learning_rate|accuracy")
 """A dict that states its step is one of metrics if a key contains one of these."""
 _NAMES = {b"rollout": "rollout/", b"step": "train/", b"perf": "perf/", b"eval": "eval/"}
 """Prefixes of slime's own keys; users add others."""
-_TRAINED = {"loss", "reward", "learning_rate", "grad_norm"}
+_TRAINED = {"loss", "reward", "learning_rate", "grad_norm", "objective/rlhf_reward"}
+_PPO = {"objective/rlhf_reward", "loss/value_avg"}
+"""In a dict of TRL's PPO, which prints it before the bar goes on to its step
+(`trl/trainer/ppo_trainer.py`); RLOO, which does so too, counts its steps from 0.
+"""
 _HINT = pattern(
-    rb"\{'[^{}\n]{0,4000}?(?<=')(?:loss|reward|grad_norm|learning_rate|eval_\w+|train_runtime)': "
+    rb"\{'[^{}\n]{0,4000}?(?<=')"
+    rb"(?:loss|reward|grad_norm|learning_rate|objective/rlhf_reward|eval_\w+|train_runtime)': "
     rb"[^{}\n]{0,4000}?'epoch': '?\d"
     rb"|(?:rollout|step|perf) \d+: \{'(?:rollout|train|perf)/|Global step \d+: \{'"
 )
@@ -167,7 +172,10 @@ class DictReader:
         )
         training = not ended and bool(_TRAINED & written.keys() or not _is_evaluation(written))
         keys = tuple(metrics)
-        new = PrintedDict(keys, tuple(metrics.values()), training, written.get("epoch"), step)
+        ahead = int(written.keys() >= _PPO)
+        new = PrintedDict(
+            keys, tuple(metrics.values()), training, written.get("epoch"), step, ahead
+        )
         out = self._rows(self._steps.printed(new))
         if step is not None and not ended:
             out.insert(0, Progress(step, total))

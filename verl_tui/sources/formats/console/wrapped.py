@@ -44,7 +44,7 @@ _BEGINS = pattern(
     rb"|20\d\d-\d\d-\d\d[ T]|[\w ]{0,40}:? {0,3}\d{1,3}%\|"
 )
 """Begins a line, not a row."""
-_METRIC = pattern(rb"'(?:loss|reward|grad_norm|learning_rate)': ")
+_METRIC = pattern(rb"'(?:loss|reward|grad_norm|learning_rate|objective/rlhf_reward)': ")
 _DICT_GOES_ON = pattern(rb".*(?:': |\})")
 _STEP_GOES_ON = pattern(rb" ?(?:- )?[^ ]*(?: - [^ ]+)+(?: -)?$| ?[^ ]*[\d)]$")
 """Rows within a record."""
