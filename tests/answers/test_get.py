@@ -17,7 +17,7 @@ import pytest
 from log_reading import read_run
 from test_real_logs import LOGS
 
-from verl_tui.answers import reading
+from verl_tui.answers import run_reading
 from verl_tui.answers.metrics import points_of, value_of
 from verl_tui.cli import build_parser, main
 from verl_tui.exporters.csv import write_csv
@@ -369,9 +369,9 @@ def test_real_logs_have_the_points_of_the_exported_table(
 @pytest.mark.parametrize("name", REAL)
 def test_the_end_of_real_logs_has_the_points_of_the_whole(name: str) -> None:
     path = str(LOGS / name)
-    for key in reading.whole([path], None, NOW).run.keys[::5]:
+    for key in run_reading.whole([path], None, NOW).run.keys[::5]:
         answer = partial(points_of, metric=key, count=3)
-        found = reading.from_end([path], None, NOW, answer, least=0, first=30_000)
-        whole = answer(reading.whole([path], None, NOW))
+        found = run_reading.from_end([path], None, NOW, answer, least=0, first=30_000)
+        whole = answer(run_reading.whole([path], None, NOW))
         assert whole is not None
         assert found["points"] == whole["points"]

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from verl_tui.comparison.as_data import as_csv, as_data
 from verl_tui.comparison.as_text import as_markdown, as_text
 from verl_tui.comparison.differences import Basis
-from verl_tui.comparison.naming import UnknownRunError, all_meant, meant
+from verl_tui.comparison.run_lookup import UnknownRunError, all_meant, meant
 from verl_tui.comparison.statistics import deviation
 from verl_tui.means import mean
 from verl_tui.runs.views.alignment import Alignment

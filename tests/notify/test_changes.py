@@ -15,11 +15,11 @@ from verl_tui.monitor import Monitor, load
 from verl_tui.notify.changes import Changes
 from verl_tui.notify.destination import Destination
 from verl_tui.notify.notifier import Notifier, of_guard
+from verl_tui.notify.notify_settings import Choice, NotifySettings
 from verl_tui.notify.posting import NotSentError
 from verl_tui.notify.quiet import QuietHours
 from verl_tui.notify.sender import Sender
-from verl_tui.notify.settings import Choice, NotifySettings
-from verl_tui.notify.told import ToldError, read_told, write_told
+from verl_tui.notify.state_file import ToldError, read_told, write_told
 from verl_tui.records import Batch, SourceStatus
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import pytest
 
 from verl_tui.config import Config, documented_defaults
 from verl_tui.health.finding import Severity
+from verl_tui.notify.notify_settings import NotifySettings, settings_of
 from verl_tui.notify.quiet import QuietHours
-from verl_tui.notify.settings import NotifySettings, settings_of
 
 if sys.version_info >= (3, 11):
     import tomllib

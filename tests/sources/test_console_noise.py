@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from test_line_words import WORDS
 
-from verl_tui.sources.formats.console.noise import Noise
+from verl_tui.sources.formats.console.silent_lines import Noise
 
 SILENT = b"\x1b[36m(WorkerDict pid=20311)\x1b[0m INFO 11-23 10:00:07 [pool.py:378] reset the cache"
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verl_tui.sources.folders.listing import Listing
+from verl_tui.sources.folders.step_files import Listing
 from verl_tui.sources.formats.rollouts import dump_step
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from verl_tui.distributions import quantiles
 from verl_tui.records import Event, EventKind, Histogram, MetricRows, Sample, Settings, Unreadable
 from verl_tui.runs.views.state import State, state
 from verl_tui.sources.formats.wandb import reader as wandb
-from verl_tui.sources.formats.wandb import tables as wandb_tables
+from verl_tui.sources.formats.wandb import sample_tables as wandb_tables
 from verl_tui.sources.source import FileSource
 
 LOGS = Path(os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs"))

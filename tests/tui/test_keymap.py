@@ -14,9 +14,9 @@ from watching import NOW, loaded, press, text, write_run
 from verl_tui.config import Config
 from verl_tui.rendering.session.hint_keys import HINT_KEYS
 from verl_tui.tui.keys.bindings import bindings
+from verl_tui.tui.keys.key_names import key_name
 from verl_tui.tui.keys.keymap import keymap
 from verl_tui.tui.keys.kinds import all_kinds, names
-from verl_tui.tui.keys.names import key_name
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,7 @@ from verl_tui.words import counted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from verl_tui.answers.reading import Reading
+    from verl_tui.answers.run_reading import Reading
     from verl_tui.health.guide import Guide
 
 

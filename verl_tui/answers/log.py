@@ -7,7 +7,7 @@ from bisect import bisect_left
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from verl_tui.answers.reading import NothingError, RunError
+from verl_tui.answers.run_reading import NothingError, RunError
 from verl_tui.on_demand.log.line_search import SearchJob, search_next
 from verl_tui.on_demand.log.log_blocks import BLOCK, LogFile, read_block
 from verl_tui.rendering.log.line_kinds import StepLine, TextQuery
@@ -19,7 +19,7 @@ from verl_tui.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from verl_tui.answers.reading import Reading
+    from verl_tui.answers.run_reading import Reading
     from verl_tui.on_demand.log.log_blocks import LogLine
     from verl_tui.rendering.text.search import Search
 

@@ -8,14 +8,14 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.answers.reading import RunError
+from verl_tui.answers.run_reading import RunError
 from verl_tui.indicators import factor
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from verl_tui.answers.reading import Reading
+    from verl_tui.answers.run_reading import Reading
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
 

@@ -8,7 +8,7 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.answers.reading import NothingError
+from verl_tui.answers.run_reading import NothingError
 from verl_tui.records import Sample
 from verl_tui.sources.folders.dump_file import DumpFile
 from verl_tui.text import one_line
@@ -17,7 +17,7 @@ from verl_tui.words import number
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from verl_tui.answers.reading import Reading
+    from verl_tui.answers.run_reading import Reading
     from verl_tui.records import SampleFacts
     from verl_tui.runs.samples import Place, Samples
 

@@ -14,7 +14,7 @@ from verl_tui.times import age, duration
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from verl_tui.answers.reading import Reading
+    from verl_tui.answers.run_reading import Reading
     from verl_tui.health.finding import Verdict
     from verl_tui.health.guide import Guide
     from verl_tui.runs.run import Run

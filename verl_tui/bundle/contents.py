@@ -21,7 +21,7 @@ from verl_tui.failures import noted
 from verl_tui.rendering.log.target import texts
 from verl_tui.runs.views.worker_errors import worker_errors
 from verl_tui.sources.formats import completions, parquet, rollouts, sample_records
-from verl_tui.sources.formats.wandb import tables as wandb_tables
+from verl_tui.sources.formats.wandb import sample_tables as wandb_tables
 from verl_tui.words import counted
 
 if TYPE_CHECKING:

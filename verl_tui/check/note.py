@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from verl_tui.check.colours import STYLES
 from verl_tui.check.gate import gate_lines
 from verl_tui.check.opening import judging_rules, opening, verdict
-from verl_tui.check.words import STYLES
 from verl_tui.health.finding import KINDS_OF_REASONS, kind_of_reason, unjudged_rules
 from verl_tui.indicators import INDICATORS
 from verl_tui.metrics import describe

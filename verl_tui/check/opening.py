@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from verl_tui.check.words import STYLES
+from verl_tui.check.colours import STYLES
 from verl_tui.evaluation import PREFIX
 from verl_tui.indicators import INDICATORS
 from verl_tui.patterns import pattern

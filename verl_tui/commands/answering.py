@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from verl_tui.answers.reading import Reading
+    from verl_tui.answers.run_reading import Reading
     from verl_tui.commands.arguments import CommandParser
 
 VERSION = 1
@@ -56,7 +56,7 @@ def run_paths(options: argparse.Namespace) -> Sequence[str]:
 @contextmanager
 def answering() -> Iterator[None]:
     """Turn what stands in the way of an answer into a sentence and an exit code."""
-    from verl_tui.answers.reading import NothingError, RunError
+    from verl_tui.answers.run_reading import NothingError, RunError
 
     try:
         yield

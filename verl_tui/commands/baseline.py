@@ -52,7 +52,7 @@ def baseline_first(
 
 def _baseline(runs: Sequence[Run], named: str | None) -> Run:
     """Return the run that the user named, else the first one with numbers."""
-    from verl_tui.comparison.naming import UnknownRunError, meant
+    from verl_tui.comparison.run_lookup import UnknownRunError, meant
 
     if named is None:
         return next(run for run in runs if run.keys)

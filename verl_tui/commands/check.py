@@ -149,7 +149,7 @@ def _notifier(options: argparse.Namespace, config: Config) -> Notifier | None:
         if options.state is not None:
             raise CommandError("--state keeps what --notify has sent")
         return None
-    from verl_tui.notify.told import ToldError, read_told
+    from verl_tui.notify.state_file import ToldError, read_told
 
     notifier = notifier_for(config)
     if notifier is None:
@@ -164,7 +164,7 @@ def _notifier(options: argparse.Namespace, config: Config) -> Notifier | None:
 
 def _notify(notifier: Notifier, monitor: Monitor, state: Path | None, now: float) -> None:
     """Send what is to be told; problems are reported, and leave the exit code to the health."""
-    from verl_tui.notify.told import write_told
+    from verl_tui.notify.state_file import write_told
 
     notifier.look(monitor, now)
     # With a state, the next check sums up what was held back.
@@ -205,7 +205,7 @@ def _held(monitor: Monitor, options: argparse.Namespace) -> Mapping[str, Against
 
 def _baseline(monitor: Monitor, named: str) -> Sequence[Run]:
     """Return the runs with numbers that the user means as the baseline."""
-    from verl_tui.comparison.naming import UnknownRunError, all_meant
+    from verl_tui.comparison.run_lookup import UnknownRunError, all_meant
 
     try:
         return all_meant([run for run in monitor.runs.values() if run.keys], named)

@@ -32,9 +32,9 @@ def run(options: argparse.Namespace) -> int:
     import json
 
     from verl_tui.bundle.versions import installed
+    from verl_tui.doctor.as_text import write_text
     from verl_tui.doctor.examination import VERSION, examine, exit_of, wrong
     from verl_tui.doctor.machine import notices, notices_folder, nvml, terminal
-    from verl_tui.doctor.text import write_text
     from verl_tui.monitor import Monitor, load
 
     now = time.time()

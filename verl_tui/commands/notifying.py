@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from verl_tui.config import Config
     from verl_tui.notify.destination import Destination
     from verl_tui.notify.notifier import Notifier
-    from verl_tui.notify.settings import NotifySettings
+    from verl_tui.notify.notify_settings import NotifySettings
 
 NO_ADDRESS = (
     "no address to notify: put it into VERL_TUI_NOTIFY_URL, or into a file that nobody else may "
@@ -22,7 +22,7 @@ NO_ADDRESS = (
 
 def settings_for(config: Config) -> NotifySettings:
     """Return the user's wishes."""
-    from verl_tui.notify.settings import NotifySettings, settings_of
+    from verl_tui.notify.notify_settings import NotifySettings, settings_of
 
     if not config.notify:
         return NotifySettings()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from verl_tui.comparison.differences import Difference
     from verl_tui.comparison.figures import Figure
     from verl_tui.comparison.seeds import RunGroup
-    from verl_tui.comparison.settings import DifferingSetting
+    from verl_tui.comparison.setting_differences import DifferingSetting
 
 VERSION = 1
 """Version of the JSON's schema: grows when a field is removed or changes its meaning."""

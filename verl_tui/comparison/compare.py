@@ -16,7 +16,7 @@ from verl_tui.comparison.figures import usual_last, weighty
 from verl_tui.comparison.notes import notes
 from verl_tui.comparison.outcomes import FIGURES, measure
 from verl_tui.comparison.seeds import RunGroup, grouped
-from verl_tui.comparison.settings import DifferingSetting, differing_settings
+from verl_tui.comparison.setting_differences import DifferingSetting, differing_settings
 from verl_tui.health.finding import Severity, Verdict
 from verl_tui.runs.views.alignment import Alignment, stops
 from verl_tui.runs.views.state import state

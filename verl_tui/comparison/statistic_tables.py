@@ -8,7 +8,7 @@ from verl_tui.comparison.correlations import FEW
 from verl_tui.comparison.differences import Basis
 from verl_tui.comparison.outcomes import KINDS
 from verl_tui.comparison.statistics import chance
-from verl_tui.comparison.table import LONGEST, TextTable, left_out
+from verl_tui.comparison.text_table import LONGEST, TextTable, left_out
 from verl_tui.text import one_line
 from verl_tui.words import number, rounded
 

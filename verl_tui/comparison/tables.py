@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from verl_tui.comparison.outcomes import KINDS
 from verl_tui.comparison.seeds import is_own, is_seed
 from verl_tui.comparison.statistic_tables import correlation_table, difference_table
-from verl_tui.comparison.table import LONGEST, UNKNOWN, TextTable, left_out
+from verl_tui.comparison.text_table import LONGEST, UNKNOWN, TextTable, left_out
 from verl_tui.runs.views.alignment import Alignment
 from verl_tui.runs.views.facts import short
 from verl_tui.runs.views.settings_diff import ABSENT
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from verl_tui.comparison.compare import ComparedRun, Comparison
     from verl_tui.comparison.figures import Figure
-    from verl_tui.comparison.settings import DifferingSetting
+    from verl_tui.comparison.setting_differences import DifferingSetting
 
 _OUTCOME = ("final_reward", "best_reward", "final_loss", "last_validation", "best_validation")
 _COURSE = (

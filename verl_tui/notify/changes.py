@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from verl_tui.health.finding import Finding
     from verl_tui.monitor import Monitor
-    from verl_tui.notify.settings import Choice, NotifySettings
+    from verl_tui.notify.notify_settings import Choice, NotifySettings
     from verl_tui.runs.run import Run
 
 _Name = tuple[str, str | None]

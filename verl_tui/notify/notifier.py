@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from verl_tui.health.finding import Finding
     from verl_tui.monitor import Monitor
     from verl_tui.notify.destination import Destination
-    from verl_tui.notify.settings import NotifySettings
+    from verl_tui.notify.notify_settings import NotifySettings
 
 PATIENCE = 15.0
 """Seconds at the end for what has not been sent: one attempt, and a short wait."""

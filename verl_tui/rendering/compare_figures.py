@@ -16,7 +16,7 @@ from verl_tui.comparison.figures import (
     usual_last,
     weighty,
 )
-from verl_tui.comparison.settings import differing_settings
+from verl_tui.comparison.setting_differences import differing_settings
 from verl_tui.indicators import INDICATORS
 from verl_tui.rendering.session.shown_state import shown_state
 from verl_tui.rendering.text.numbers import compact, exact_step

@@ -6,9 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.session.selection import LETTERS
-from verl_tui.report.stylesheet import PAGE_STYLE, policy
-from verl_tui.report.svg import svg
-from verl_tui.report.words import (
+from verl_tui.report.sentences import (
     NO_CURVES,
     best_table,
     capital,
@@ -24,17 +22,19 @@ from verl_tui.report.words import (
     sources_table,
     verdict_word,
 )
+from verl_tui.report.stylesheet import PAGE_STYLE, policy
+from verl_tui.report.svg import svg
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from verl_tui.comparison.table import TextTable
+    from verl_tui.comparison.text_table import TextTable
     from verl_tui.report.drawing import ChartDrawing
     from verl_tui.report.record import Report, ReportedRun
     from verl_tui.report.reported_samples import ReportedSample
     from verl_tui.report.run_charts import ReportChart
-    from verl_tui.report.words import WrittenFinding
+    from verl_tui.report.sentences import WrittenFinding
 
 _KEY = (
     "Shaded: the healthy band. ▲ a finding begins, and its stretch of the curve has its colour. "

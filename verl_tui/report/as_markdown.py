@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from verl_tui.comparison.as_text import escaped, markdown_table
-from verl_tui.comparison.table import TextTable
+from verl_tui.comparison.text_table import TextTable
 from verl_tui.patterns import pattern
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.session.selection import LETTERS
 from verl_tui.rendering.text.piece import text_of
 from verl_tui.report.masked import masked
-from verl_tui.report.words import (
+from verl_tui.report.sentences import (
     NO_CURVES,
     best_table,
     capital,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from verl_tui.report.record import Report, ReportedRun
     from verl_tui.report.reported_samples import ReportedSample
     from verl_tui.report.run_charts import ReportChart
-from verl_tui.report.words import WrittenFinding
+from verl_tui.report.sentences import WrittenFinding
 
 _SIZE = (76, 12)
 """Cells of a curve that is drawn in text."""

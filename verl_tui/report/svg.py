@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from verl_tui.rendering.session.selection import LETTERS
 from verl_tui.rendering.text.family_colours import FAMILIES
+from verl_tui.report.sentences import described, line
 from verl_tui.report.stylesheet import CHART_STYLE
-from verl_tui.report.words import described, line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

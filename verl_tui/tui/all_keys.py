@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from verl_tui.pages import table
 from verl_tui.rendering.charts.legend import legend
 from verl_tui.tui.app import VerlApp
+from verl_tui.tui.keys.key_names import key_name
 from verl_tui.tui.keys.keymap import keymap
 from verl_tui.tui.keys.kinds import names
-from verl_tui.tui.keys.names import key_name
 from verl_tui.tui.keys.tasks import MOVE
 from verl_tui.tui.replay_app import ReplayApp
-from verl_tui.tui.screens.help.rows import FIRST_RUN, PALETTE_ROW, RUNS_ROW, described
+from verl_tui.tui.screens.help.help_rows import FIRST_RUN, PALETTE_ROW, RUNS_ROW, described
 from verl_tui.tui.screens.help.sections import KeySection, all_sections
 
 if TYPE_CHECKING:

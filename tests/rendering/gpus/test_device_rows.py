@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from verl_tui.records import Gpu
 from verl_tui.rendering.gpus.device_rows import Segment, gpu_rows, short_name
-from verl_tui.rendering.gpus.sections import detail_rows
+from verl_tui.rendering.gpus.place_rows import detail_rows
 from verl_tui.runs.views.devices import Device
 from verl_tui.text import one_line
 

@@ -14,9 +14,9 @@ from rich.cells import cell_len
 from verl_tui.on_demand.log import Log, LogLine, log_blocks
 from verl_tui.rendering.log import pager as paging
 from verl_tui.rendering.log.line_kinds import Alarms, LineKind, StepLine, TextQuery, split_line
+from verl_tui.rendering.log.line_rows import LogRow, rows
 from verl_tui.rendering.log.pager import LogLayout, NotReadYet, Pager, ScreenRow
 from verl_tui.rendering.log.pieces import drawn
-from verl_tui.rendering.log.rows import LogRow, rows
 from verl_tui.rendering.text.search import Search, needle
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from verl_tui.rendering.metrics.filter import parse
 from verl_tui.rendering.metrics.listing import ORDERS, MetricOrder, listing, movement
-from verl_tui.rendering.metrics.table import heading, layout, row
+from verl_tui.rendering.metrics.metric_rows import heading, layout, row
 from verl_tui.runs.series import Series
 
 NAN = math.nan

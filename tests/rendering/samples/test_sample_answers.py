@@ -20,7 +20,7 @@ from verl_tui.rendering.samples.answers import (
     truth_marks,
     truth_row,
 )
-from verl_tui.rendering.samples.stretches import parse
+from verl_tui.rendering.samples.speaker_stretches import parse
 from verl_tui.text import safe
 
 

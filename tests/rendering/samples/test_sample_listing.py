@@ -12,7 +12,7 @@ from rich.cells import cell_len
 
 from verl_tui.on_demand.samples import SampleBrowser
 from verl_tui.records import Sample, SampleFacts
-from verl_tui.rendering.samples import table
+from verl_tui.rendering.samples import sample_rows
 from verl_tui.rendering.samples.chosen import (
     SampleChoice,
     index_of,
@@ -297,10 +297,11 @@ def rows_of(
     listing: SampleListing, width: int, order: SampleOrder | None = None, **options: Any
 ) -> list[str]:
     order = order or SampleOrder()
-    shown = table.columns(listing.fields, len(listing.facts), order, width)
-    rows = [table.heading(shown, order, **options)]
+    shown = sample_rows.columns(listing.fields, len(listing.facts), order, width)
+    rows = [sample_rows.heading(shown, order, **options)]
     rows += [
-        table.line(one, shown, listing.scores, listing.groups, **options) for one in listing.facts
+        sample_rows.line(one, shown, listing.scores, listing.groups, **options)
+        for one in listing.facts
     ]
     return ["".join(text for text, _ in row).rstrip() for row in rows]
 

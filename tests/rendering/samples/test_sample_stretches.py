@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verl_tui.rendering.samples.stretches import parse, parse_both
+from verl_tui.rendering.samples.speaker_stretches import parse, parse_both
 from verl_tui.text import safe
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from verl_tui.rendering.samples.stretches import parse
-from verl_tui.rendering.samples.turns import turn_words
+from verl_tui.rendering.samples.model_turns import turn_words
+from verl_tui.rendering.samples.speaker_stretches import parse
 
 TEXT = "assistant: look\n\nuser: you see\n\nassistant: go\n\nuser: done"
 

@@ -14,9 +14,9 @@ from run_views import HOSTILE, NOW, make_run, make_view
 from watching import check_layout, dashboard, loaded, press, settle, text, write_run
 
 from verl_tui.health.finding import Finding, NotJudged, Severity, Verdict
-from verl_tui.rendering.run_list import table as run_table
+from verl_tui.rendering.run_list import table_rows as run_table
 from verl_tui.rendering.run_list.entry_rows import RunEntry
-from verl_tui.rendering.run_list.table import RunFigures, table
+from verl_tui.rendering.run_list.table_rows import RunFigures, table
 from verl_tui.runs.views.state import State
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.terminal import themes

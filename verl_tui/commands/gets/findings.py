@@ -48,7 +48,7 @@ def options(parser: CommandParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write the answer; return the exit code."""
     from verl_tui.answers.findings import findings_lines, findings_of
-    from verl_tui.answers.reading import whole
+    from verl_tui.answers.run_reading import whole
     from verl_tui.health.guide_settings import load_guide
 
     now = time.time()

@@ -64,7 +64,7 @@ def options(parser: CommandParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write the answer; return the exit code."""
     from verl_tui.answers.metrics import metrics_lines, metrics_of, points_lines
-    from verl_tui.answers.reading import whole
+    from verl_tui.answers.run_reading import whole
 
     now, paths = time.time(), run_paths(options)
     if options.metric is not None:
@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _points(options: argparse.Namespace, paths: Sequence[str], now: float) -> dict[str, Any]:
     from verl_tui.answers.metrics import LONG, points_of
-    from verl_tui.answers.reading import Reading, from_end, whole
+    from verl_tui.answers.run_reading import Reading, from_end, whole
 
     def answer(reading: Reading) -> dict[str, Any] | None:
         if reading.whole:

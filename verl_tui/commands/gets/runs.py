@@ -36,7 +36,7 @@ def options(parser: CommandParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the names; return the exit code."""
-    from verl_tui.answers.reading import names
+    from verl_tui.answers.run_reading import names
 
     found, sentences = names(run_paths(options))
     print_messages(sentences)

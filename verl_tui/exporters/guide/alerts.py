@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from verl_tui import prometheus_names as names
+from verl_tui.exporters.guide.as_text import condition
 from verl_tui.exporters.guide.promql import STEPS, breach, rl_insight, signal, why_not_promql
-from verl_tui.exporters.guide.text import condition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

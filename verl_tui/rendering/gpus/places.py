@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.cells import cell_len
 
 from verl_tui.rendering.gpus.logged_figures import figure_rows, figures
-from verl_tui.rendering.gpus.sections import detail_rows, panel_rows
+from verl_tui.rendering.gpus.place_rows import detail_rows, panel_rows
 from verl_tui.rendering.text.piece import text_of
 from verl_tui.rendering.text.printable import middle, wrapped
 from verl_tui.runs.views.devices import (

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from verl_tui.on_demand.log import Log
     from verl_tui.records import SourceStatus
+    from verl_tui.rendering.log.line_rows import LogRow
     from verl_tui.rendering.log.pager import ScreenRow
-    from verl_tui.rendering.log.rows import LogRow
     from verl_tui.rendering.log.target import LogTarget
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces

@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.rendering.charts.sparkline import gauge
-from verl_tui.rendering.run_list.entries import (
+from verl_tui.rendering.run_list.entry_rows import glyph, pairs, triples
+from verl_tui.rendering.run_list.run_entries import (
     RANKED,
     EntryCache,
     figures,
@@ -16,10 +17,9 @@ from verl_tui.rendering.run_list.entries import (
     steps_text,
     wordless,
 )
-from verl_tui.rendering.run_list.entry_rows import glyph, pairs, triples
 from verl_tui.rendering.run_list.short_rows import short_columns, singles
 from verl_tui.rendering.run_list.strip import strip
-from verl_tui.rendering.run_list.table import table
+from verl_tui.rendering.run_list.table_rows import table
 from verl_tui.rendering.session.run_order import ORDERS, named_like
 from verl_tui.rendering.session.source_status import not_reached, passed_over
 from verl_tui.rendering.text.printable import wrapped

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from verl_tui.records import Sample
     from verl_tui.rendering.samples.marks import MarkedSpan
-    from verl_tui.rendering.samples.stretches import Stretch
+    from verl_tui.rendering.samples.speaker_stretches import Stretch
     from verl_tui.rendering.text.piece import Pieces
 
 DIFFERS = "differs"

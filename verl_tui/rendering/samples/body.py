@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.rendering.samples import answers, margin, marks
 from verl_tui.rendering.samples.document import last_rows, prompt_end
-from verl_tui.rendering.samples.stretches import parse_both
+from verl_tui.rendering.samples.speaker_stretches import parse_both
 from verl_tui.rendering.session.hint_keys import HINT_KEYS
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.printable import cut
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from verl_tui.records import Sample
-    from verl_tui.rendering.samples.stretches import Conversation
+    from verl_tui.rendering.samples.speaker_stretches import Conversation
     from verl_tui.rendering.text.piece import Pieces
 
 _LABELLED = 60

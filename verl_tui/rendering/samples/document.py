@@ -12,8 +12,8 @@ from rich.cells import cell_len
 
 from verl_tui.patterns import pattern
 from verl_tui.rendering.samples import answers, margin, marks
-from verl_tui.rendering.samples.stretches import parse_both
-from verl_tui.rendering.samples.turns import turn_words
+from verl_tui.rendering.samples.model_turns import turn_words
+from verl_tui.rendering.samples.speaker_stretches import parse_both
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.wrap import fit, spans
 from verl_tui.words import counted

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.patterns import pattern
 from verl_tui.rendering.samples.answers import final_answer
 from verl_tui.rendering.samples.marks import special
-from verl_tui.rendering.samples.stretches import parse
+from verl_tui.rendering.samples.speaker_stretches import parse
 from verl_tui.rendering.text.wrap import ellipsis, fit, fit_left
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from verl_tui.on_demand.samples import Hits
 from verl_tui.rendering.filter_words import Matches
 from verl_tui.rendering.samples.query import SampleQuery, parse
 from verl_tui.rendering.samples.sample_order import Fields, SampleOrder
+from verl_tui.rendering.samples.sample_rows import number_groups
 from verl_tui.rendering.samples.score_summary import ScoreSummary, summarise
-from verl_tui.rendering.samples.table import number_groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

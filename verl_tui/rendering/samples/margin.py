@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from verl_tui.rendering.samples.answers import Answer
-    from verl_tui.rendering.samples.stretches import Stretch
+    from verl_tui.rendering.samples.speaker_stretches import Stretch
     from verl_tui.rendering.text.piece import Piece, Pieces
 
 ROLES = (SYSTEM, USER, ASSISTANT, TOOL, THOUGHT, CALL, RESULT, CODE, ANSWER)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.sources.discovery import by_step, passed_over, ranks
 from verl_tui.sources.discovery.checkpoint_owners import CheckpointHome
-from verl_tui.sources.discovery.entries import (
+from verl_tui.sources.discovery.directory_entries import (
     entries_of,
     is_bookkeeping,
     is_relevant,

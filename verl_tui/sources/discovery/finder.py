@@ -16,6 +16,7 @@ from verl_tui.sources.discovery.checkpoint_owners import (
     homes_around,
     with_checkpoints,
 )
+from verl_tui.sources.discovery.directory_entries import entries_of
 from verl_tui.sources.discovery.directory_walk import (
     DirectoryWalk,
     dump_folders,
@@ -23,7 +24,6 @@ from verl_tui.sources.discovery.directory_walk import (
     hydra_files,
     settings_file,
 )
-from verl_tui.sources.discovery.entries import entries_of
 from verl_tui.sources.discovery.found import Folder, FoundFile, FoundRun, stem
 from verl_tui.sources.discovery.grouping import named_runs
 from verl_tui.sources.discovery.name_classes import NameClass, classify_name

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
-from verl_tui.sources.discovery import naming, ranks, versions
+from verl_tui.sources.discovery import naming, ranks, swift_versions
 from verl_tui.sources.discovery.found import (
     WANDB,
     Folder,
@@ -177,13 +177,13 @@ def _is_start(here: Folder, run: Folder) -> bool:
 
 def _join_versions(runs: list[Folder]) -> list[Folder]:
     """Join the directories of one training of ms-swift, which makes another at each start."""
-    starts = {id(run): versions.version(run.directory.name) for run in runs}
+    starts = {id(run): swift_versions.version(run.directory.name) for run in runs}
     firsts: dict[str, Folder] = {}
     joined: set[int] = set()
     for folder in sorted(runs, key=lambda run: starts[id(run)] or 0):
         if starts[id(folder)] is None:
             continue
-        first = firsts.get(versions.resumed_from(folder.directory) or "")
+        first = firsts.get(swift_versions.resumed_from(folder.directory) or "")
         if first is not None:
             _continue_log(first, first.directory)
             _continue_log(folder, first.directory)

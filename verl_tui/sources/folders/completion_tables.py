@@ -18,7 +18,7 @@ from verl_tui.sources.fields.rewards import RewardSum
 from verl_tui.sources.fields.row_batcher import joined_notes
 from verl_tui.sources.fields.sample_figures import SampleFigures
 from verl_tui.sources.files.tail import opened
-from verl_tui.sources.folders.listing import Listing
+from verl_tui.sources.folders.step_files import Listing
 from verl_tui.sources.formats import parquet
 
 if TYPE_CHECKING:

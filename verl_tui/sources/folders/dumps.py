@@ -17,7 +17,7 @@ from verl_tui.records import Dump, Record, Restart, Sample, SampleFacts, SourceS
 from verl_tui.sources.fields.sample_figures import figure_records
 from verl_tui.sources.files.paths import is_folder
 from verl_tui.sources.folders.dump_file import BLOCK, DumpFile
-from verl_tui.sources.folders.listing import NEWEST, Listing
+from verl_tui.sources.folders.step_files import NEWEST, Listing
 from verl_tui.sources.formats import rollouts
 
 if TYPE_CHECKING:

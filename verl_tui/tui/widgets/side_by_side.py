@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from textual import on
 from textual.containers import Horizontal, Vertical
 
-from verl_tui.rendering.samples import changed_words, document, response_rows, table
+from verl_tui.rendering.samples import changed_words, document, response_rows, sample_rows
 from verl_tui.rendering.samples.document import Document
 from verl_tui.rendering.samples.header_lines import sample_words
 from verl_tui.tui.terminal.lazy_strips import LazyStrips
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.samples import Place
 
-_ROLES = tuple(dict.fromkeys((*document.ROLES, *table.ROLES)))
+_ROLES = tuple(dict.fromkeys((*document.ROLES, *sample_rows.ROLES)))
 
 
 class SideBySide(Horizontal, RoleStyled):
@@ -155,9 +155,9 @@ class SideBySide(Horizontal, RoleStyled):
         key = (listing.revision, excerpts.revision, order, width, ascii_only, styles)
         if key != self._drawn_list:
             self._drawn_list = key
-            shown = table.columns(listing.fields, len(listing.facts), order, width)
+            shown = sample_rows.columns(listing.fields, len(listing.facts), order, width)
             self._titles.set_strips(
-                [self.inked(table.heading(shown, order, ascii_only=ascii_only))]
+                [self.inked(sample_rows.heading(shown, order, ascii_only=ascii_only))]
             )
             # What is drawn later is drawn from what holds now: the listing goes on.
             facts, visible, scores, groups = (
@@ -170,7 +170,7 @@ class SideBySide(Horizontal, RoleStyled):
                 LazyStrips(
                     len(visible),
                     lambda at: self.inked(
-                        table.line(
+                        sample_rows.line(
                             facts[visible[at]],
                             shown,
                             scores,

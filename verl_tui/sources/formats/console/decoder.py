@@ -26,11 +26,11 @@ from verl_tui.sources.formats.console.dicts import DictReader, hinted
 from verl_tui.sources.formats.console.engine_addresses import EngineReader
 from verl_tui.sources.formats.console.events import EventReader
 from verl_tui.sources.formats.console.leads import LeadReader, LineWithLead, printed
-from verl_tui.sources.formats.console.noise import Noise
 from verl_tui.sources.formats.console.printed_tables import TableBlock
 from verl_tui.sources.formats.console.progress_lines import WHOLE_BAR, named_bars, stated_progress
 from verl_tui.sources.formats.console.sample_blocks import SampleBlock
 from verl_tui.sources.formats.console.settings_reader import SettingsReader
+from verl_tui.sources.formats.console.silent_lines import Noise
 from verl_tui.sources.formats.console.step_lines import (
     KEPT_BY_WANDB,
     STEP,

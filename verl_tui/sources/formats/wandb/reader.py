@@ -5,7 +5,7 @@ Seven bytes of header, then a log as LevelDB writes it: blocks of 32 KiB, in the
 checksum, a length, a type and data; a chunk is a whole record or the first, a middle or the last
 part of one (https://github.com/google/leveldb/blob/main/doc/log_format.md, wandb's
 core/pkg/leveldb/record.go). The checksum is not LevelDB's: it is the plain CRC-32 of type and data,
-as in zlib. What the records say: `verl_tui.sources.formats.wandb.records`.
+as in zlib. What the records say: `verl_tui.sources.formats.wandb.record_decoder`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from verl_tui.records import MetricRows, Restart, Settings, Unreadable
 from verl_tui.sources.fields.row_batcher import RowBatcher
 from verl_tui.sources.files.tail import opened
 from verl_tui.sources.formats.placed import Placed
-from verl_tui.sources.formats.wandb.records import RecordDecoder
+from verl_tui.sources.formats.wandb.record_decoder import RecordDecoder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

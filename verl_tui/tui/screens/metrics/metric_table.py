@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 from textual.containers import Container
 
+from verl_tui.rendering.metrics.metric_rows import ROLES, heading, layout, row
 from verl_tui.rendering.metrics.shown import BUDGET
-from verl_tui.rendering.metrics.table import ROLES, heading, layout, row
 from verl_tui.rendering.text.family_colours import FAMILIES
 from verl_tui.rendering.text.hues import rules
 from verl_tui.rendering.text.printable import wrapped
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from textual.strip import Strip
     from textual.timer import Timer
 
+    from verl_tui.rendering.metrics.metric_rows import TableLayout
     from verl_tui.rendering.metrics.shown import ListedMetrics
-    from verl_tui.rendering.metrics.table import TableLayout
 
 _WITH_HEAD = 6
 """Least height of a table with the names of its columns."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from verl_tui.rendering.samples.stretches import Stretch
+    from verl_tui.rendering.samples.speaker_stretches import Stretch
 
 _SCORES = (
     "turn_scores",

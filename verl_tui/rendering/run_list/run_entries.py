@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 from verl_tui.health.finding import Severity
 from verl_tui.indicators import factor
 from verl_tui.rendering.run_list.entry_rows import RunEntry
-from verl_tui.rendering.run_list.table import RunFigures
+from verl_tui.rendering.run_list.table_rows import RunFigures
 from verl_tui.rendering.session.selection import LETTERS
 from verl_tui.rendering.session.shown_state import Unread, shown_state
 from verl_tui.rendering.text import run_colours

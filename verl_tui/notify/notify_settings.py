@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.health.finding import Severity
-from verl_tui.notify.names import PRESETS
+from verl_tui.notify.preset_names import PRESETS
 from verl_tui.notify.quiet import QuietHours
 from verl_tui.runs.views.state import State
 
