@@ -107,7 +107,7 @@ def test_the_schema_to_the_letter(tmp_path: Path) -> None:
     assert str(log) in run["paths"]
     assert run["last_record_age_s"] == 5.0
     assert run["indicators"]["policy_kl"] == {"key": "rollout/kl_div", "value": 0.3, "step": 30}
-    told = {
+    expected = {
         "path": str(log),
         "format": "tutorial JSONL",
         "program": None,
@@ -115,7 +115,7 @@ def test_the_schema_to_the_letter(tmp_path: Path) -> None:
         "unreadable": 1,
         "note": None,
     }
-    assert told in run["sources"]
+    assert expected in run["sources"]
     near = {
         "step": 30,
         "path": str(tmp_path / "run_a" / "global_step_30"),

@@ -93,5 +93,5 @@ class WebServer(Server):
 
         return admit
 
-    def _is_token(self, told: str) -> bool:
-        return hmac.compare_digest(told.encode("utf-8", "replace"), self.token.encode())
+    def _is_token(self, given: str) -> bool:
+        return hmac.compare_digest(given.encode("utf-8", "replace"), self.token.encode())

@@ -51,7 +51,7 @@ def get(capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
 
 
 @pytest.fixture
-def told(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+def answered(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
     """Return a function that asks for an answer as text: exit code, output, messages."""
 
     def ask(*words: str | Path) -> tuple[int, str, str]:
@@ -178,10 +178,10 @@ def test_texts_are_cut_and_their_lengths_said(get: Callable[..., Any], run: Path
 
 
 def test_no_escape_sequence_reaches_the_terminal(
-    told: Callable[..., tuple[int, str, str]], run: Path
+    answered: Callable[..., tuple[int, str, str]], run: Path
 ) -> None:
     for words in (["samples"], ["log"], ["log", "--grep", "why"]):
-        code, out, _ = told(words[0], run, *words[1:])
+        code, out, _ = answered(words[0], run, *words[1:])
         assert code == 0
         assert "why" in out
         assert "\x1b" not in out
@@ -279,7 +279,7 @@ def test_an_expression_that_takes_too_long_is_given_up(
     ],
 )
 def test_one_sentence_where_there_is_no_answer(
-    told: Callable[..., tuple[int, str, str]],
+    answered: Callable[..., tuple[int, str, str]],
     run: Path,
     monkeypatch: pytest.MonkeyPatch,
     words: list[str],
@@ -290,7 +290,7 @@ def test_one_sentence_where_there_is_no_answer(
     other.mkdir()
     (other / "verl_logs.jsonl").write_text('{"scope": "ppo", "step": 1, "policy_loss": 1}\n')
     monkeypatch.chdir(run.parent.parent)
-    found, out, err = told(*words)
+    found, out, err = answered(*words)
     assert (found, out) == (code, "")
     assert sentence in err
     assert err.count("\n") == 1
@@ -298,12 +298,12 @@ def test_one_sentence_where_there_is_no_answer(
 
 @pytest.mark.parametrize("words", [["state"], ["metrics", "--metric", "policy_kl"], ["samples"]])
 def test_what_is_passed_over_is_said_of_a_long_log_too(
-    told: Callable[..., tuple[int, str, str]], run: Path, words: list[str]
+    answered: Callable[..., tuple[int, str, str]], run: Path, words: list[str]
 ) -> None:
     log = run / "verl_logs.jsonl"
     log.write_text(log.read_text() * 32, encoding="utf-8")
     (run / "odd.log").write_text("nothing that anybody knows\n" * 50, encoding="utf-8")
-    code, _, err = told(words[0], run, *words[1:])
+    code, _, err = answered(words[0], run, *words[1:])
     assert code == 0
     assert "odd.log" in err
 

@@ -23,13 +23,13 @@ def found(
 
 
 def causes(*findings: Finding) -> list[str | None]:
-    told = with_causes(
+    reported = with_causes(
         findings,
         GUIDE,
         lambda one, points: None if one.since_step is None else one.since_step - GAP * points,
     )
-    assert [one.id for one in told] == [one.id for one in findings]
-    return [one.consequence_of for one in told]
+    assert [one.id for one in reported] == [one.id for one in findings]
+    return [one.consequence_of for one in reported]
 
 
 COLLAPSE = found("policy-collapse", 5000, Severity.CRITICAL)
@@ -161,9 +161,9 @@ def test_a_collapse_is_one_finding() -> None:
             {"rollout/reward_mean": reward, "ppo/kl_div": kl, "system/gpu_util": idle}, TUTORIAL
         )
     )
-    told = [one.id for one in verdict.primary]
-    assert told[0] == "policy-collapse"
-    assert "gpu-idle" in told
-    assert not {"reward-cliff", "kl-high", "circuit-breaker-kl"} & set(told)
+    reported = [one.id for one in verdict.primary]
+    assert reported[0] == "policy-collapse"
+    assert "gpu-idle" in reported
+    assert not {"reward-cliff", "kl-high", "circuit-breaker-kl"} & set(reported)
     follow = {one.id for one in verdict.consequences(verdict.primary[0])}
     assert {"reward-cliff", "kl-high", "circuit-breaker-kl"} <= follow

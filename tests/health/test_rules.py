@@ -562,7 +562,7 @@ def test_a_value_dancing_on_its_threshold_is_one_finding() -> None:
     assert said[-1]
 
 
-def test_a_breach_that_came_back_is_told_from_its_first_point_on() -> None:
+def test_a_breach_that_came_back_is_reported_from_its_first_point_on() -> None:
     # 12 points back inside end the breach, for fewer than two windows.
     columns = {
         "ppo/kl_div": [0.03] * 20 + [0.21] * 10 + [0.05] * 12 + [0.2] * 10,

@@ -310,7 +310,7 @@ def test_a_hang_is_certain_while_its_process_lives(train: Callable[..., Trained]
         assert "hang" not in found
 
 
-def test_a_hang_before_the_first_step_is_told_with_what_is_known(
+def test_a_hang_before_the_first_step_is_reported_with_what_is_known(
     train: Callable[..., Trained],
 ) -> None:
     trained = train("hang", 1)

@@ -77,8 +77,8 @@ def test_hostile_names_and_samples_stay_text() -> None:
 
 @pytest.mark.parametrize("name", ["html", "md"])
 def test_secrets_and_homes_are_hidden(name: str) -> None:
-    told = "log in with api_key=abcdef123456 at /home/ann/x"
-    report = report_of(bad("/home/ann/run"), {"/home/ann/run": [asked(60, 1.0, told)]})
+    command = "log in with api_key=abcdef123456 at /home/ann/x"
+    report = report_of(bad("/home/ann/run"), {"/home/ann/run": [asked(60, 1.0, command)]})
     text = form(report, name)
     assert "~/run" in text
     assert "abcdef123456" not in text

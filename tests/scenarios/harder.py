@@ -1028,8 +1028,8 @@ def _print_healthy(scratch: Path, seeds: int) -> None:
     print("\n| healthy runs | runs | steps | warnings and criticals |\n|---|---:|---:|---|")
     for i, name in enumerate(HEALTHY):
         results = [alarms(name, seed, scratch / f"healthy-{i}-{seed}") for seed in range(seeds)]
-        told = [episode.id for _, episodes in results for episode in episodes]
-        words = ", ".join(f"{told.count(id)} × `{id}`" for id in dict.fromkeys(told)) or "–"
+        ids = [episode.id for _, episodes in results for episode in episodes]
+        words = ", ".join(f"{ids.count(id)} × `{id}`" for id in dict.fromkeys(ids)) or "–"
         print(f"| {name} | {seeds} | {sum(steps for steps, _ in results):,} | {words} |")
         for seed, (_, episodes) in enumerate(results):
             for episode in episodes:

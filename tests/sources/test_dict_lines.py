@@ -156,7 +156,7 @@ def test_the_step_is_that_of_the_trainings_bar(tmp_path: Path) -> None:
     assert "train_loss" not in run.keys
 
 
-def test_the_end_is_told_without_a_bar(tmp_path: Path) -> None:
+def test_the_end_is_reported_without_a_bar(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     path.write_text(
         "{'loss': 0.5, 'epoch': 0.5}\n{'train_runtime': '91.5', 'train_loss': '0.5', 'epoch': '1'}\n"

@@ -247,7 +247,7 @@ def test_a_store_of_another_program_is_named(tmp_path: Path, name: str, whose: s
     assert len(found.runs) == 1
 
 
-def test_a_file_that_is_passed_over_is_told_once(tmp_path):
+def test_a_file_that_is_passed_over_is_reported_once(tmp_path):
     (tmp_path / "train.log").write_text("loading the model\n")
     discovery = Finder([str(tmp_path)]).scan()
     assert discovery.passed == (PassedOver(f"{tmp_path}/train.log", "of no known format"),)
@@ -284,7 +284,7 @@ def close(monkeypatch):
     return closed.add
 
 
-def test_logs_and_directories_that_may_not_be_read_are_told(tree, close):
+def test_logs_and_directories_that_may_not_be_read_are_reported(tree, close):
     top = tree(good__train_DOT_log=CONSOLE, bad__train_DOT_log=CONSOLE, shut__train_DOT_log=CONSOLE)
     finder = Finder([str(top)])
     close(top / "bad/train.log")

@@ -123,8 +123,8 @@ def test_a_document_that_is_not_whole_is_said(tmp_path: Path) -> None:
     path.write_text(json.dumps(RECORDS)[:-20])
     source = FileSource(path, sample_records)
     drain(source)
-    (told,) = source.finish()
-    assert getattr(told, "reason", "") == "not complete, or not JSON"
+    (reported,) = source.finish()
+    assert getattr(reported, "reason", "") == "not complete, or not JSON"
 
 
 DOCUMENT = json.dumps({"results": RECORDS}, indent=1).encode()

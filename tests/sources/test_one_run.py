@@ -194,7 +194,7 @@ def test_a_run_is_called_as_its_settings_call_it(tree):
     assert names(top / "a/train.log") == ["ours"]
 
 
-def test_runs_that_are_called_alike_are_told_apart_by_where_they_lie(tree):
+def test_runs_that_are_called_alike_are_distinguished_by_where_they_lie(tree):
     config = "experiment_name: ours\n"
     top = tree({f"{place}/{file}": text for place in ("s1/x", "s2/x", "s3/x")
                 for file, text in (("train.log", CONSOLE), ("config.yaml", config))})  # fmt: skip

@@ -321,11 +321,11 @@ def test_a_server_that_comes_back_is_read_on(monkeypatch: pytest.MonkeyPatch) ->
     clock = iter(range(1000, 2000, 10))
     with listening(lambda connection, _: connection.sendall(replies.pop(0))) as address:
         poller = Poller(addresses.read(f"{address}/metrics"), lambda: float(next(clock)))
-        told = []
+        reported = []
         for _ in range(3):
             poller.ask_once()
-            told.append(poller.problem)
-    assert told == [None, "closes the connection without an answer", None]
+            reported.append(poller.problem)
+    assert reported == [None, "closes the connection without an answer", None]
     assert poller.asked is not None
     assert len(poller.asked.pages) == 2  # type: ignore[union-attr]
 
@@ -366,29 +366,29 @@ def test_a_source_that_went_away_says_since_when_and_why() -> None:
 
 def test_a_feed_follows_files_while_an_address_hangs(tmp_path: Path) -> None:
     (tmp_path / "run.jsonl").write_text('{"step": 1, "data": {"critic/score/mean": 0.5}}\n')
-    stop, told = threading.Event(), []
+    stop, reported = threading.Event(), []
 
     def deliver(news: Batch | Discovery) -> None:
         if isinstance(news, Batch) and news.records:
-            told.append(news.run)
+            reported.append(news.run)
             stop.set()
 
     with listening(lambda connection, _: stop.wait(10) and None) as address:
         Feed([str(tmp_path), address]).follow(stop, deliver, time.monotonic)
-    assert len(told) == 1
+    assert len(reported) == 1
 
 
 def test_a_feed_finds_what_an_address_brings() -> None:
-    stop, told = threading.Event(), []
+    stop, reported = threading.Event(), []
 
     def deliver(news: Batch | Discovery) -> None:
         if isinstance(news, Batch) and news.records:
-            told.append((news.run, news.live))
+            reported.append((news.run, news.live))
             stop.set()
 
     with page(PAGE % (b"0.5", b"12")) as address:
         Feed([address]).follow(stop, deliver, time.monotonic)
-    assert told == [(address.removeprefix("http://"), False)]
+    assert reported == [(address.removeprefix("http://"), False)]
 
 
 # -- what a Prometheus server may answer -----------------------------------------------------------
@@ -478,9 +478,9 @@ def test_a_step_that_goes_on_over_several_answers_is_said_once() -> None:
         ]
         batcher.add(rows.metrics(lines, {}))
         batcher.add(rows.metrics(lines, {}))  # an answer that overlaps brings nothing
-    (told,) = batcher.take()
-    assert isinstance(told, MetricRows)
-    assert (list(told.steps), list(told.columns[0]), list(told.times)) == (
+    (reported,) = batcher.take()
+    assert isinstance(reported, MetricRows)
+    assert (list(reported.steps), list(reported.columns[0]), list(reported.times)) == (
         [0, 1],
         [0.0, 0.1],
         [0.0, 6.0],
@@ -535,13 +535,13 @@ def test_our_own_exporter_is_read_through_tls_and_a_login(
         MetricsServer("127.0.0.1", 0, login="me:pw", tls=encryption(certificate, key))
     ) as endpoint:
         endpoint.show(ExpositionBuilder().build(look(str(log)), time.time()))
-        told = [look(endpoint.address).sentences]
+        reported = [look(endpoint.address).sentences]
         monkeypatch.setenv(CA_FILE, str(certificate))
-        told.append(look(endpoint.address).sentences)
+        reported.append(look(endpoint.address).sentences)
         monkeypatch.setenv(AUTHORIZATION, f"Basic {base64.b64encode(b'me:pw').decode()}")
         monitor = look(endpoint.address)
-    assert "has a certificate that is not trusted" in told[0][0]
-    assert "asks for a login" in told[1][0]
+    assert "has a certificate that is not trusted" in reported[0][0]
+    assert "asks for a login" in reported[1][0]
     assert monitor.sentences == ()
     assert monitor.runs["grpo"].step == 7
     assert monitor.runs["grpo"].tail("actor/ppo_kl", 1)[0] == 7.0

@@ -405,13 +405,13 @@ def test_a_file_that_is_rewritten_meanwhile_is_read_anew(tmp_path: Path) -> None
     assert len(segments[1]) == len(alone[0]) + 1, "and what says that it begins anew"
 
 
-def test_progress_is_told_piece_by_piece(tmp_path: Path) -> None:
+def test_progress_is_reported_piece_by_piece(tmp_path: Path) -> None:
     _, reading = begun(tmp_path)
-    told = [reading.reader.source.status().bytes_read]
+    positions = [reading.reader.source.status().bytes_read]
     while reading.turn():
-        told.append(reading.reader.source.status().bytes_read)
-    assert told == sorted(told)
-    assert max(b - a for a, b in pairwise(told)) <= 1100
+        positions.append(reading.reader.source.status().bytes_read)
+    assert positions == sorted(positions)
+    assert max(b - a for a, b in pairwise(positions)) <= 1100
 
 
 def test_a_file_whose_lines_depend_on_each_other_is_not_cut(tmp_path: Path) -> None:

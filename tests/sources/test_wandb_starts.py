@@ -276,7 +276,7 @@ def test_an_old_run_is_not_that_of_a_log_that_names_another(tree):
     assert found(top) == [["abc"], ["log"]]
 
 
-def test_a_run_without_a_step_that_no_log_names_is_told(tree):
+def test_a_run_without_a_step_that_no_log_names_is_reported(tree):
     top = tree(
         {
             "train.log": prints(range(1, 4)),

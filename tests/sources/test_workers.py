@@ -205,13 +205,13 @@ def children(of: int) -> set[int]:
 
 def summed(batch: Batch) -> str:
     """Return a batch in a few words; of rows their steps and the sums of their columns."""
-    told = [
+    reported = [
         (record.keys, *record.steps, *map(sum, record.columns))
         if isinstance(record, MetricRows)
         else record
         for record in batch.records
     ]
-    return f"{batch.run} {batch.status} {told}"
+    return f"{batch.run} {batch.status} {reported}"
 
 
 @linux

@@ -47,7 +47,7 @@ def test_an_action_that_is_not_there_and_a_key_given_twice() -> None:
     )
 
 
-def test_an_action_that_is_left_without_a_key_is_told() -> None:
+def test_an_action_that_is_left_without_a_key_is_reported() -> None:
     usual = {"quit": "q", "help": "question_mark,f1", "pause": "p"}
     assert keymap({"pause": "q", "metrics": "q"}, KNOWN, usual).refused == (
         "[keys] q is given to pause and metrics",

@@ -26,14 +26,14 @@ def findings_of(reading: Reading, guide: Guide, now: float, least: str = "info")
         least: The least severity that is told.
     """
     verdict = Judge(guide, reading.run).verdict(now)
-    told = [one for one in verdict.findings if one.severity >= Severity[least.upper()]]
+    listed = [one for one in verdict.findings if one.severity >= Severity[least.upper()]]
     return {
         "run": reading.run.name,
         **reading.part,
         "total": len(verdict.findings),
-        "left_out": len(verdict.findings) - len(told),
+        "left_out": len(verdict.findings) - len(listed),
         "not_judged": len(verdict.not_judged),
-        "findings": [finding.as_data() for finding in told],
+        "findings": [finding.as_data() for finding in listed],
     }
 
 

@@ -32,9 +32,11 @@ def metrics_of(reading: Reading, pattern: str | None = None) -> dict[str, Any]:
     """
     run = reading.run
     means = {key: id for id, key in run.indicators.items()}
-    told = [key for key in run.keys if pattern is None or fnmatchcase(key, pattern)]
+    listed = [key for key in run.keys if pattern is None or fnmatchcase(key, pattern)]
     metrics = [
-        _summary(series, means.get(key)) for key in told if (series := run.present(key)) is not None
+        _summary(series, means.get(key))
+        for key in listed
+        if (series := run.present(key)) is not None
     ]
     return {
         "run": run.name,

@@ -156,7 +156,7 @@ def _sources(of: _Evidence) -> Iterator[BundledFile]:
 
 def _events(of: _Evidence) -> Iterator[BundledFile]:
     about = "starts, ends, errors and checkpoints that the logs tell of"
-    yield BundledFile("events.json", about, _told(of.run))
+    yield BundledFile("events.json", about, _event_data(of.run))
 
 
 def _log_ends(of: _Evidence) -> Iterator[BundledFile]:
@@ -263,7 +263,7 @@ def _source(state: SourceState, wanted: Wanted) -> dict[str, Any]:
     }
 
 
-def _told(run: Run) -> dict[str, Any]:
+def _event_data(run: Run) -> dict[str, Any]:
     events = [{**event._asdict(), "kind": event.kind.value} for event in run.events]
     errors = [
         {

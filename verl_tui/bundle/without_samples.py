@@ -31,7 +31,9 @@ _FIELDS = frozenset(
     }
 )  # fmt: skip
 """Fields of samples in lines of JSON."""
-_TOLD = frozenset({"message", "error", "traceback", "exception", "exc_info", "stack", "reason"})
+_OWN_FIELDS = frozenset(
+    {"message", "error", "traceback", "exception", "exc_info", "stack", "reason"}
+)
 """Fields in which programs write of themselves."""
 
 
@@ -97,6 +99,6 @@ def _shortened(value: Any, name: str) -> Any:
         return {key: _shortened(one, key) for key, one in value.items()}
     if isinstance(value, list):
         return [_shortened(one, name) for one in value]
-    if isinstance(value, str) and len(value) > _LONG_TEXT and name.lower() not in _TOLD:
+    if isinstance(value, str) and len(value) > _LONG_TEXT and name.lower() not in _OWN_FIELDS:
         return LEFT_OUT
     return value

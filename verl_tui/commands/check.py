@@ -74,8 +74,8 @@ def options(parser: CommandParser) -> None:
     parser.add_argument("--band", metavar="FIGURE=SHARE", action="append", type=_band, help=band)
     notify = "send what was found (see `verl-tui notify --help`); with --state, what is new"
     parser.add_argument("--notify", action="store_true", help=notify)
-    told = "file that keeps what was sent, so that the next check sends only what changed"
-    completes_paths(parser.add_argument("--state", type=Path, metavar="FILE", help=told))
+    meaning = "file that keeps what was sent, so that the next check sends only what changed"
+    completes_paths(parser.add_argument("--state", type=Path, metavar="FILE", help=meaning))
     paths_argument(parser)
     config_option(parser)
 
@@ -149,22 +149,22 @@ def _notifier(options: argparse.Namespace, config: Config) -> Notifier | None:
         if options.state is not None:
             raise CommandError("--state keeps what --notify has sent")
         return None
-    from verl_tui.notify.state_file import ToldError, read_told
+    from verl_tui.notify.state_file import StateFileError, read_state
 
     notifier = notifier_for(config)
     if notifier is None:
         raise CommandError(NO_ADDRESS)
     try:
         if options.state is not None:
-            read_told(options.state, notifier)
-    except ToldError as error:
+            read_state(options.state, notifier)
+    except StateFileError as error:
         raise CommandError(str(error)) from error
     return notifier
 
 
 def _notify(notifier: Notifier, monitor: Monitor, state: Path | None, now: float) -> None:
     """Send what is to be told; problems are reported, and leave the exit code to the health."""
-    from verl_tui.notify.state_file import write_told
+    from verl_tui.notify.state_file import write_state
 
     notifier.look(monitor, now)
     # With a state, the next check sums up what was held back.
@@ -172,7 +172,7 @@ def _notify(notifier: Notifier, monitor: Monitor, state: Path | None, now: float
     if state is None:
         return
     try:
-        write_told(state, notifier)
+        write_state(state, notifier)
     except OSError as error:
         why = (error.strerror or str(error)).lower()
         print_message(f"{state}: {why}; the next check sends the same again")

@@ -121,8 +121,8 @@ def _spellings(measured: Sequence[MeasuredRun]) -> Iterator[str]:
         if key is not None:
             by_key.setdefault(key, []).append(one)
     if len(by_key) > 1:
-        told = "; ".join(f"{key} of {names(found)}" for key, found in by_key.items())
-        yield f"rewards are taken from several metrics: {told}"
+        listed = "; ".join(f"{key} of {names(found)}" for key, found in by_key.items())
+        yield f"rewards are taken from several metrics: {listed}"
 
 
 def _lengths(measured: Sequence[MeasuredRun]) -> Iterator[str]:

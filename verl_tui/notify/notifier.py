@@ -49,7 +49,7 @@ class Notifier:
         self.limits = limits_of(settings)
         self.sender = sender if sender is not None else Sender(partial(deliver, to, clock=clock))
         self._guard = settings.guard
-        self._failure = self._told = ""
+        self._failure = self._reported = ""
         """The last error of ours, and the last that was told."""
         self._said = 0
         """Unsent messages that were reported."""
@@ -82,7 +82,7 @@ class Notifier:
 
     def news(self) -> str:
         """Return a sentence on messages that could not be sent since the last call, else ''."""
-        if failure := self._untold():
+        if failure := self._unreported():
             return failure
         unsent = len(self.sender.unsent)
         if unsent == self._said:
@@ -111,11 +111,11 @@ class Notifier:
         why = f"{_messages(held)} held back by quiet hours or the hourly limit, and not sent"
         self._said = unsent = len(self.sender.unsent)
         failed = _unsent(unsent, self.sender.problem) if unsent else ""
-        return [one for one in (self._untold(), failed, why if held else "") if one]
+        return [one for one in (self._unreported(), failed, why if held else "") if one]
 
-    def _untold(self) -> str:
+    def _unreported(self) -> str:
         """Return the last error of ours if it has not been told, else ''."""
-        known, self._told = self._told, self._failure
+        known, self._reported = self._reported, self._failure
         return "" if known == self._failure else self._failure
 
     def _send(self, messages: Sequence[Message], now: float) -> None:

@@ -27,7 +27,7 @@ _SMALL = 4 * 2**20
 """Bytes up to which all files are read as much at a time: of a metric that several small logs of a
 run name differently, the turns decide which name comes first.
 """
-_TOLD_UNREADABLE = 1000
+_REPORTED_UNREADABLE = 1000
 """Unreadable lines handed on one by one; further ones are only counted, a binary file has
 millions.
 """
@@ -188,7 +188,7 @@ class FileSource:
         for record in records:
             if isinstance(record, Unreadable):
                 self._unreadable += 1
-                if self._unreadable > _TOLD_UNREADABLE:
+                if self._unreadable > _REPORTED_UNREADABLE:
                     continue
             elif not isinstance(record, Histogram):  # its quantiles are counted
                 self._records += len(getattr(record, "steps", (0,)))

@@ -201,7 +201,7 @@ class StretchedSource:
         """What the source has passed over and is still to be handed on."""
         self._placed: Placed | None = None
         """Puts these in their place."""
-        self._told = 0
+        self._handed_on = 0
         """The place up to which they have been handed on."""
 
     def read(self) -> tuple[tuple[Record, ...], bool]:
@@ -216,7 +216,7 @@ class StretchedSource:
             else:
                 self._reader.source = self._source
                 return self._source.read()
-        self._told, data = self._pieces.popleft()
+        self._handed_on, data = self._pieces.popleft()
         assert self._placed is not None
         return self._source.counted(map(self._placed.of, unpacked(data))), True
 
@@ -227,7 +227,7 @@ class StretchedSource:
     def status(self) -> SourceStatus:
         """Return how the source was doing when it gave what was taken last."""
         status = self._source.status()
-        return replace(status, bytes_read=self._told) if self._pieces else status
+        return replace(status, bytes_read=self._handed_on) if self._pieces else status
 
     def _read_here(self) -> tuple[tuple[Record, ...], bool]:
         """Return the next records that the source reads itself; where it gets no further, or has to

@@ -90,7 +90,7 @@ class TerminalApp(KeyQueue[int]):
         self._known_theme = ""
         self._repaint: Timer | None = None
         self._has_screen = False
-        self._told: dict[str, float] = {}
+        self._reported_at: dict[str, float] = {}
         """Monotonic seconds at which an error outside of all parts was said last."""
         self._failed_elsewhere = False
         """True if one came outside of all parts since a report was copied."""
@@ -179,8 +179,8 @@ class TerminalApp(KeyQueue[int]):
             self._failed_elsewhere = True
             self._show_soon()
         now = monotonic()
-        if now - self._told.get(failure.words, -_AGAIN) >= _AGAIN:
-            self._told[failure.words] = now
+        if now - self._reported_at.get(failure.words, -_AGAIN) >= _AGAIN:
+            self._reported_at[failure.words] = now
             toast(self, f"failed: {failure.words}; {self._report_key} copies a report", rows=2)
 
     @property

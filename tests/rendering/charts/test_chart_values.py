@@ -104,7 +104,7 @@ def test_the_newest_values_are_copied_without_a_cursor(monitor: Monitor) -> None
 
 
 @pytest.mark.parametrize("axis", ["step", "time", "relative"])
-def test_after_a_restart_the_newest_segments_values_are_copied_and_told(
+def test_after_a_restart_the_newest_segments_values_are_copied_and_labelled(
     tmp_path: Path, axis: str
 ) -> None:
     write(tmp_path / "run_a", 40, 0.0)

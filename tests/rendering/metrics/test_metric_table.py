@@ -97,16 +97,16 @@ def text(*pieces: tuple[str, str]) -> str:
 
 def test_a_row_says_it_all() -> None:
     columns = layout(80, 20)
-    told = text(*row("a/up", series(VALUES["a/up"]), columns, pinned=True, ascii_only=False))
-    assert told.split() == ["★", "a/up", "2", "↑", "+50%", "1", "2", "▁▁▁▁▁▁▁▁▁▁██████████"]
+    written = text(*row("a/up", series(VALUES["a/up"]), columns, pinned=True, ascii_only=False))
+    assert written.split() == ["★", "a/up", "2", "↑", "+50%", "1", "2", "▁▁▁▁▁▁▁▁▁▁██████████"]
     names = text(*heading(columns, MetricOrder("last"), ascii_only=False)).split()
     assert names == ["metric", "last▼", "trend", "min", "max", "all", "steps"]
 
 
 def test_after_a_restart_the_last_value_is_of_the_newest_segment() -> None:
     values, columns = series(VALUES["a/up"]), layout(80, 20)
-    told = text(*row("a/up", values, columns, pinned=False, ascii_only=False, end=10))
-    assert told.split() == ["a/up", "1", "→", "1", "2", "▁▁▁▁▁▁▁▁▁▁██████████"]
+    written = text(*row("a/up", values, columns, pinned=False, ascii_only=False, end=10))
+    assert written.split() == ["a/up", "1", "→", "1", "2", "▁▁▁▁▁▁▁▁▁▁██████████"]
     assert text(*row("a/up", values, columns, pinned=False, ascii_only=False, end=0)).split()[
         :2
     ] == ["a/up", "-"]

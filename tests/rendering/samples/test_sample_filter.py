@@ -123,7 +123,7 @@ def test_no_search_hangs(expression: str) -> None:
         assert time.process_time() - start < 2.0
 
 
-def test_what_is_given_up_is_told() -> None:
+def test_what_is_given_up_is_reported() -> None:
     search = Search(".*a.*a.*a.*b")
     assert not search.search("short aaa")
     assert not search.given_up

@@ -104,13 +104,13 @@ async def test_one_row_each_where_there_is_room() -> None:
 def test_the_table_has_the_columns_that_fit_and_the_names_room(width: int) -> None:
     names = ["x" * 30, "数学强化学习" * 4]
     laid = table(names, width, indent=5, steps=9, ascii_only=False)
-    told = RunFigures(("nan", "odd"), finding="kl-high", more=3)
+    filled = RunFigures(("nan", "odd"), finding="kl-high", more=3)
     entry = RunEntry(names[1], "ok", "3", State.FINISHED, "1200/1500", 0.8, "", "1703d 10h", None)
-    for row in ([(laid.heading, "")], laid.row(entry, told)):
+    for row in ([(laid.heading, "")], laid.row(entry, filled)):
         assert sum(cell_len(part) for part, _ in row) <= width
     words = laid.heading.split()
     ranked = ["step", "reward", "KL", "last", "throughput", "findings", "ETA", "done", "trend"]
-    assert "nan" in "".join(part for part, _ in laid.row(entry, told))
+    assert "nan" in "".join(part for part, _ in laid.row(entry, filled))
     assert [word for word in ranked if word in words][:3] == ranked[:3] or width < 60
 
 

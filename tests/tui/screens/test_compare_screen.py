@@ -195,9 +195,9 @@ def test_rewards_of_different_scales_are_not_held_against_each_other() -> None:
     binary, open_ = run_of("binary", scores), run_of("open", [2.1, 2.4, 3.0, 3.9] * 10)
     columns = [scores, [sqrt(m * (1 - m)) for m in scores]]
     with_spread = MetricRows(("reward/mean", "reward/std"), range(1, 41), columns, range(40))
-    told = Run("told")
-    told.apply(Batch("told", SourceStatus("told", "verl console"), (with_spread,)), NOW)
-    assert row(table(view_of(told, open_)), "reward, last") == ["0.5", "3.9"]
+    labelled = Run("labelled")
+    labelled.apply(Batch("labelled", SourceStatus("labelled", "verl console"), (with_spread,)), NOW)
+    assert row(table(view_of(labelled, open_)), "reward, last") == ["0.5", "3.9"]
     assert row(table(view_of(binary, open_)), "reward, last")[2] == "✓", (
         "nothing tells that scales differ"
     )
@@ -215,7 +215,7 @@ def test_validation_that_counts_failed_sessions_is_held_against_none_that_does_n
     assert "measured differently" not in " ".join(table(view_of(new, run_of("other", [0.5] * 3))))
 
 
-def test_gspo_losses_of_two_scales_are_told() -> None:
+def test_gspo_losses_of_two_scales_are_reported() -> None:
     gspo = {"actor_rollout_ref.actor.policy_loss.loss_mode": "gspo"}
     by_token = {**gspo, "actor_rollout_ref.actor.loss_agg_mode": "token-mean"}
     both = {"num_turns/mean": 2.0, "training/num_turns/mean": 2.0}

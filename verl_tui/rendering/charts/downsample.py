@@ -286,8 +286,8 @@ def trend(values: Sequence[float], drawn: tuple[float, float] | None = None) -> 
         drawn: The least and the greatest value of the chart that the trend is told of, None where
             the least of changes counts.
     """
-    told = turn(values, drawn)
-    return None if told is None else (told[1] > told[0]) - (told[1] < told[0])
+    ends = turn(values, drawn)
+    return None if ends is None else (ends[1] > ends[0]) - (ends[1] < ends[0])
 
 
 def turn(
@@ -315,13 +315,13 @@ def turn(
     change, since = median(values[half:]) - older, median(values[-_NEWEST:]) - older
     noise = median(map(abs, map(sub, values[1:], values)))
     floor = _least_change(values, drawn)
-    start, end = _told(change, since, values[-1] - older, clear=max(noise * 2, floor))
+    start, end = _decisive(change, since, values[-1] - older, clear=max(noise * 2, floor))
     if abs(end - start) <= max(noise * 0.7, floor):
         end = start
     return older + start, older + end
 
 
-def _told(change: float, since: float, last: float, *, clear: float) -> tuple[float, float]:
+def _decisive(change: float, since: float, last: float, *, clear: float) -> tuple[float, float]:
     """Return the two differences from the older half between which the trend is told: to the newer
     half, or to the very last values where they clearly tell of something else; none where only the
     last one does.

@@ -110,8 +110,8 @@ class PlannedChart(NamedTuple):
     def matches(self, filter_: str) -> bool:
         """Return whether key or label contain a text; case does not matter."""
         wish = filter_.lower()
-        told = (self.key, self.label, *(self.spread.parts if self.spread is not None else ()))
-        return any(wish in one.lower() for one in told)
+        texts = (self.key, self.label, *(self.spread.parts if self.spread is not None else ()))
+        return any(wish in one.lower() for one in texts)
 
 
 def plan_charts(

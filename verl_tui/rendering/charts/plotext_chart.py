@@ -260,7 +260,7 @@ class PlotextChart:
     def subject(self) -> object:
         """Return all that the rows of `draw` depend on: what compares equal looks equal."""
         data = self._data
-        told = (data.band, data.target, data.marks, self.shades, self._steps())
+        decorations = (data.band, data.target, data.marks, self.shades, self._steps())
         return (
             self._signals,
             self._labels,
@@ -268,7 +268,7 @@ class PlotextChart:
             self._scales,
             self.window,
             self._plot_size,
-            told,
+            decorations,
         )
 
     def point_at(self, rows: list[Text], cursor: int | None) -> list[Text]:

@@ -76,9 +76,9 @@ def score_words(series: Series, *, lowest: bool = False) -> Iterator[str]:
     newest, best = compact(series.values[-1]), best_point(series, lowest=lowest)
     if best is not None and len(series.values) > 1:
         is_newest = series.steps[-1] == best[0]
-        told = "best so far" if is_newest else f"best {compact(best[1])} @{best[0]}"
-        yield f"val {newest}, {told}"
-        yield f"val {newest}, {told.partition(' @')[0]}"
+        best_words = "best so far" if is_newest else f"best {compact(best[1])} @{best[0]}"
+        yield f"val {newest}, {best_words}"
+        yield f"val {newest}, {best_words.partition(' @')[0]}"
     yield f"val {newest}"
 
 

@@ -166,8 +166,8 @@ def _times(run: Run, shown: Run, timed: Iterable[tuple[array[int], Series]]) -> 
                 )
     if known:
         word = "time (estimated)" if clock.estimated else "time"
-        told = array("q", sorted(known))
-        yield CsvColumn(_of(run, shown, word), told, [known[step] for step in told])
+        dated = array("q", sorted(known))
+        yield CsvColumn(_of(run, shown, word), dated, [known[step] for step in dated])
 
 
 def _of(run: Run, shown: Run, word: str) -> str:

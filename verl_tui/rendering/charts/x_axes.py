@@ -69,10 +69,10 @@ class _TimeAxis:
         """
         if not len(series):
             return ""
-        told = (
+        origins = (
             clock.origin for clock in self._clocks if not math.isnan(clock.at(series.steps[-1]))
         )
-        return next(told, "" if math.isnan(series.times[-1]) else "times in the log")
+        return next(origins, "" if math.isnan(series.times[-1]) else "times in the log")
 
     def points(self, series: Series, later: int = 0) -> Points:
         """Return the series over its times, so many seconds later: to lay its beginning over
@@ -228,10 +228,10 @@ def _tick(second: int) -> str:
     """Write the time of day, within a minute to the second; where a day begins, which one:
     trainings last for days.
     """
-    told = _local(second)
-    if told.second:
-        return told.strftime("%H:%M:%S")
-    return told.strftime("%H:%M" if told.hour or told.minute else "%d %b")
+    at = _local(second)
+    if at.second:
+        return at.strftime("%H:%M:%S")
+    return at.strftime("%H:%M" if at.hour or at.minute else "%d %b")
 
 
 def _midnight(second: float) -> float:

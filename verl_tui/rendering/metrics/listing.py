@@ -41,10 +41,10 @@ class Movement(NamedTuple):
 
 def movement(values: Sequence[float]) -> Movement:
     """Return the movement in the last part of a series."""
-    told = turn(values)
-    if told is None:
+    ends = turn(values)
+    if ends is None:
         return Movement(None)
-    before, after = told
+    before, after = ends
     size = max(abs(before), abs(after))
     change = after / size - before / size if size else 0.0
     return Movement((change > 0) - (change < 0), change)

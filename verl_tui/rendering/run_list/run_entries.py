@@ -15,7 +15,7 @@ from verl_tui.rendering.session.shown_state import Unread, shown_state
 from verl_tui.rendering.text import run_colours
 from verl_tui.rendering.text.numbers import compact, exact_step
 from verl_tui.runs.cached import cached_by_revision
-from verl_tui.runs.views.kl import KL_INDICATORS, told_kl
+from verl_tui.runs.views.kl import KL_INDICATORS, shown_kl
 from verl_tui.runs.views.state import remaining, silence, state
 from verl_tui.times import age, duration
 
@@ -84,7 +84,7 @@ def figures(view: View, run: Run) -> RunFigures:
     found = sorted(_trouble(view, run), key=lambda finding: -finding.severity)
     return RunFigures(
         reward=_last(run, "reward"),
-        kl=_last(run, told_kl(run)),
+        kl=_last(run, shown_kl(run)),
         throughput=_last(run, "throughput"),
         finding=found[0].id if found else "",
         more=max(0, len(found) - 1),

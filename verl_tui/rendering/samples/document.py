@@ -292,9 +292,9 @@ class Document:
         of a text without words all rows.
         """
         typed, text = self._typed.get(at), self._parts[at][1]
-        told = typed is not None and not any(hit.part == at for hit in self.hits)
+        skips_names = typed is not None and not any(hit.part == at for hit in self.hits)
         for start, end in rows:
-            words = typed.worded(text, start, end) if typed is not None and told else start
+            words = typed.worded(text, start, end) if typed is not None and skips_names else start
             if words < end or words == start:
                 yield words, end
 

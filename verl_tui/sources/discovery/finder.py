@@ -231,20 +231,20 @@ class Finder:
         for path in sorted(self._probe.crowded & walk.walked.keys()):
             yield path, f"only {MOST_ODD} of its files of unknown kinds were looked at"
 
-    def _no_log(self, top: Path, told: Collection[Path]) -> str:
+    def _no_log(self, top: Path, passed_over: Collection[Path]) -> str:
         """Return that a directory holds no log yet, and which of its files were opened.
 
         Args:
             top: The directory.
-            told: Files that are named among those passed over.
+            passed_over: Files that are named among those passed over.
         """
         empty: list[str] = []
         unknown: list[str] = []
         for path, size in self._probe.sizes(top).items():
-            if path not in told and classify_name(path.name) is NameClass.LOG:
+            if path not in passed_over and classify_name(path.name) is NameClass.LOG:
                 (unknown if size else empty).append(one_line(str(path.relative_to(top))))
         why = ", ".join(filter(None, (_are(empty, "empty so far"), _are(unknown, UNKNOWN))))
-        if not (why or told or self._probe.closed):
+        if not (why or passed_over or self._probe.closed):
             why = "looking for *.jsonl, *.log, *.out, *.txt, *.csv"
         return "no log in this directory yet" + (f": {why}" if why else "")
 

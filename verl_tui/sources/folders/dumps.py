@@ -40,7 +40,7 @@ _COST = 16 * 1024
 """Bytes that could be read in the time that opening a file takes: many small ones are read in one
 go.
 """
-_TOLD_UNREADABLE = 1000
+_REPORTED_UNREADABLE = 1000
 """Unreadable rows handed on one by one; further ones are only counted."""
 
 
@@ -229,7 +229,7 @@ class DumpSource:
         try:
             for row in dump.read_on():
                 self._unreadable += 1
-                if self._unreadable <= _TOLD_UNREADABLE:
+                if self._unreadable <= _REPORTED_UNREADABLE:
                     yield row._replace(reason=f"{name}: {row.reason}")
         except OSError as error:
             self._unreadable += 1

@@ -166,8 +166,8 @@ class ZoomScreen(BufferedScreen[ChartLook]):
             at = step_at(self._view.run, self._plan.key, self._look, position)
         else:
             at = None
-        told = self._chart.cursor_values(at)
-        self._reading.show(told, height // 3 if height >= _READ_FROM else 0, ellipsis=mark)
+        readings = self._chart.cursor_values(at)
+        self._reading.show(readings, height // 3 if height >= _READ_FROM else 0, ellipsis=mark)
         self._show_histogram(at)
 
     def _show_histogram(self, step: int | None) -> None:

@@ -76,9 +76,9 @@ class RobustDriver(LinuxDriver):
             signal.signal(number, self._on_signal)
         # Such a handler waits for the main thread, and that may wait to write; this pipe hears of
         # signals at once.
-        heard, told = os.pipe()
-        os.set_blocking(told, False)
-        signal.set_wakeup_fd(told, warn_on_full_buffer=False)
+        heard, woken = os.pipe()
+        os.set_blocking(woken, False)
+        signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
         threading.Thread(target=self._end_on_signal, args=(heard,), name="end", daemon=True).start()
 
     def start_application_mode(self) -> None:

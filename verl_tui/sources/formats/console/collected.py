@@ -85,7 +85,7 @@ class CollectedDecoder(ConsoleLayer):
         """None until the first line."""
         self._pieces: dict[str, list[bytes]] = {}
         """Stream -> the pieces so far of a line that goes on."""
-        self._told = 0.0
+        self._passed_on = 0.0
         """The last time that was passed on."""
         self._added = 0
         """Lines beyond the file's own: an object may hold several."""
@@ -154,8 +154,8 @@ class CollectedDecoder(ConsoleLayer):
         return b"".join(pieces)
 
     def _pulse(self, time: float | None) -> Iterator[Pulse]:
-        if time is not None and not self._told <= time < self._told + _EACH:
-            self._told = time
+        if time is not None and not self._passed_on <= time < self._passed_on + _EACH:
+            self._passed_on = time
             yield Pulse(time, "")
 
 

@@ -40,7 +40,7 @@ MB.
 """
 NOBODYS = "-"
 """Stands for what a page of several runs says of none."""
-_MOST_TOLD = 100
+_MOST_REPORTED = 100
 """Lines of a page that are reported one by one where they cannot be read."""
 _TYPE = pattern(
     rb"# TYPE [A-Za-z_:][\w:.]{0,300} "
@@ -105,7 +105,7 @@ def read_page(data: bytes) -> MetricsPage:
     )  # OpenMetrics: seconds where the text format has milliseconds
     kinds = {spelled(found[1]): found[2] for found in _TYPED.finditer(text)}
     samples: list[PrometheusSample] = []
-    flaws: deque[Unreadable] = deque(maxlen=_MOST_TOLD)
+    flaws: deque[Unreadable] = deque(maxlen=_MOST_REPORTED)
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip() or line.startswith("#"):
             continue
