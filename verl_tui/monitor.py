@@ -99,7 +99,7 @@ class Monitor:
         return self._judging.band(run, indicator)
 
     def apply(self, news: News, now: float) -> None:
-        """Take in what a source said.
+        """Apply a piece of news from the sources.
 
         Args:
             news: A batch of records, what discovery found, a preview, or a reading of the GPUs.
@@ -272,7 +272,7 @@ class Monitor:
         self._replace(self._behind.pop(name))
 
     def _begin_anew(self, reread: Reread) -> None:
-        """Forget all that was said of a run."""
+        """Forget everything known about a run."""
         name = reread.run
         self._behind.pop(name, None)
         if name not in self.runs:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _WAITING = 2
 """Batches that may wait for the screen's loop; then the reading waits for it."""
 _AFTER_ERROR = 1.0
-"""Seconds until reading goes on after an error that no source has kept to itself."""
+"""Seconds until reading goes on after an error that was not contained within a source."""
 _SWITCH = 0.001
 """Seconds after which a busy thread hands over: at Python's 5 ms the screen stutters while a log
 loads.
@@ -119,13 +119,13 @@ class ReadingThreads:
             feed = self._follow_once(feed)
 
     def _follow_once(self, feed: Feed | None) -> Feed | None:
-        """Follow until it is stopped, or until an error that no source has kept to itself.
+        """Follow until it is stopped, or until an error that was not contained within a source.
 
         Args:
-            feed: What has been read from, None at the beginning.
+            feed: The feed so far, None at the beginning.
 
         Returns:
-            What to go on with.
+            The feed to go on with.
         """
         try:
             feed = feed or self._feed()
@@ -140,8 +140,8 @@ class ReadingThreads:
         return feed
 
     def _feed(self) -> Feed:
-        """Make what reads; import that, and what judges what is read, here: the screen's loop would
-        stand still meanwhile.
+        """Make the feed; import it, and the judge, here: the screen's loop would stand still
+        meanwhile.
         """
         with suppress(ImportError):  # whoever judges says so
             import verl_tui.health.judging  # noqa: F401

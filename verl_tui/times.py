@@ -1,4 +1,4 @@
-"""Moments and durations: which clock to believe, and how to say a duration in few characters."""
+"""Moments and durations: which clock to believe, and how to write a duration in few characters."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def findings_of(reading: Reading, guide: Guide, now: float, least: str = "info")
         reading: The run, all of it read.
         guide: The rules in force.
         now: Seconds since the epoch.
-        least: The least severity that is told.
+        least: The lowest severity to include.
     """
     verdict = Judge(guide, reading.run).verdict(now)
     listed = [one for one in verdict.findings if one.severity >= Severity[least.upper()]]

@@ -1,4 +1,4 @@
-"""The metrics of a run: a line on each, or the points of one."""
+"""The metrics of a run: one line for each, or the points of a single one."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ LONG = 2 * 2**20
 
 
 def metrics_of(reading: Reading, pattern: str | None = None) -> dict[str, Any]:
-    """Return a line on each metric, in the order of first appearance.
+    """Return one line for each metric, in the order of first appearance.
 
     Args:
         reading: The run, all of it read.
-        pattern: A glob for the keys that are told, None for all.
+        pattern: A glob for the keys to list, None for all.
     """
     run = reading.run
     means = {key: id for id, key in run.indicators.items()}
@@ -74,7 +74,7 @@ def points_of(
         reading: The run.
         metric: The log's own key, or an indicator.
         count: Most points.
-        around: The step to which they are nearest, None for the last.
+        around: The step that they are nearest to, None for the last points.
 
     Raises:
         RunError: The run has no such metric.
@@ -114,7 +114,9 @@ def _holds(series: Series, reading: Reading, start: int, around: int | None) -> 
 
 
 def _window(series: Series, count: int, around: int | None) -> int:
-    """Return the index of the first point; below 0 where there are fewer before than asked for."""
+    """Return the index of the first point; negative if there are fewer points before than asked
+    for.
+    """
     last = len(series) - count
     if around is None:
         return last
@@ -142,7 +144,7 @@ def _unknown(run: Run, metric: str, where: str) -> str:
 
 
 def metrics_lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a line on each metric: key, step, value, count, min, max, apart by tabs."""
+    """Yield one line for each metric: key, step, value, count, min, max, separated by tabs."""
     yield "key\tstep\tvalue\tcount\tmin\tmax"
     for one in found["metrics"]:
         numbers = (_number(one[name]) for name in ("step", "value", "count", "min", "max"))
@@ -150,7 +152,7 @@ def metrics_lines(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def points_lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a line on each point: step and value, apart by a tab."""
+    """Yield one line for each point: step and value, separated by a tab."""
     yield f"step\t{one_line(found['key'], 300)}"
     for point in found["points"]:
         yield f"{point['step']}\t{_number(point['value'])}"

@@ -29,15 +29,15 @@ _FURTHER = 4
 more than the last.
 """
 DEEP = 16 * 2**20
-"""Bytes at the end of a long log that have to hold at least one value or sample of what is asked
-for, else it is taken for a mistake: a heuristic, hundreds of steps of the wordiest logs.
+"""Bytes at the end of a long log that must contain at least one of the requested values or samples,
+else the request is taken for a mistake (heuristic: hundreds of steps of the wordiest logs).
 """
 _NAMED = 8
 """Most runs named in a sentence."""
 
 
 class RunError(Exception):
-    """The run that is asked for cannot be told; the text is one sentence."""
+    """The requested run cannot be identified; the text is one sentence."""
 
 
 class NothingError(Exception):
@@ -53,21 +53,21 @@ class Reading(NamedTuple):
     all was read.
     """
     needs_all: bool
-    """True if no part of it answers anything: its steps depend on the beginning of a log."""
+    """True if no part of it can be used, because its steps depend on the beginning of a log."""
     whole: bool
     bytes_read: int
-    """Bytes read in all attempts, without what tells the formats of files."""
+    """Bytes read in all attempts, except those read to recognise file formats."""
     sentences: tuple[str, ...]
     """What was passed over or is missing, one sentence each."""
     starts: dict[str, int]
-    """Path -> the byte at which the part that was read begins, 0 where it is not in here."""
+    """Path -> the byte at which the part that was read begins; 0 for paths not in here."""
     wanted: int | None
     """Bytes that were read at the end of each long log, None if all."""
 
     @property
     def searched(self) -> str | None:
-        """The part that was searched, in words, where it was all or enough to tell that something
-        is not in the log; None where it was less.
+        """The part that was searched, in words, if it was all or enough to conclude that something
+        is not in the log; None if it was less.
         """
         if self.whole:
             return ""
@@ -125,13 +125,13 @@ def from_end(
     first: int = FIRST,
     alive: bool = False,
 ) -> AnswerT:
-    """Return an answer from as much of the end of long logs as it takes.
+    """Return an answer, reading as much of the end of long logs as it takes.
 
     Args:
         specs: Paths.
         name: The run, None where there is only one.
         now: Seconds since the epoch.
-        answer: Returns None where it takes more than has been read; never of a whole run.
+        answer: Returns None if it needs more than has been read; never for a whole run.
         least: Bytes from which on a log is long.
         first: Bytes read at the end of a long log in the first attempt.
         alive: See `whole`.

@@ -70,7 +70,7 @@ def write_new(path: Path, data: bytes) -> None:
     """Write a file that only its owner may read.
 
     Raises:
-        FileExistsError: There is something of that name, were it a link that leads nowhere.
+        FileExistsError: Something of that name exists, even if only a dangling link.
         OSError: It cannot be written; then nothing is left of it.
     """
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MODE), "wb") as file:

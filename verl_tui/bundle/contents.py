@@ -39,9 +39,9 @@ _OF_SAMPLES = frozenset(
 """Formats of files that hold samples."""
 _NO_LOGS = _OF_SAMPLES | {"settings"}
 _MOST_LOGS = 16
-"""Logs of which the end is kept, the newest ones: of many ranks all say much the same."""
+"""Number of newest logs whose ends are kept: the logs of many ranks all say much the same."""
 _MOST_UNREADABLE = 200
-"""Unreadable lines named of each source, the last ones."""
+"""Number of unreadable lines listed for each source, the last ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Wanted:
     lines: int = 1000
     """Last lines of each log."""
     stacks: bool = False
-    """Whether to ask py-spy what the run's processes are at."""
+    """Whether to ask py-spy what the run's processes are doing."""
     samples: bool = False
     """Whether to add the newest samples, which may be private."""
 
@@ -68,8 +68,8 @@ class Gathered:
 
 
 def gather(monitor: Monitor, run: Run, now: float, wanted: Wanted) -> Gathered:
-    """Return the files of a bundle. What cannot be gathered is told, and costs nothing else: it may
-    be why a bundle is made.
+    """Return the files of a bundle. A file that cannot be made is reported and does not affect the
+    others: it may be the very reason for the bundle.
 
     Args:
         monitor: Has read and judged; holds a reading of this machine's GPUs.
@@ -86,7 +86,7 @@ def gather(monitor: Monitor, run: Run, now: float, wanted: Wanted) -> Gathered:
 
 @dataclass(frozen=True)
 class _Evidence:
-    """What pieces are made of."""
+    """The material that the files are made from."""
 
     monitor: Monitor
     run: Run
@@ -136,7 +136,7 @@ def _report(of: _Evidence) -> Iterator[BundledFile]:
 
 
 def _settings(of: _Evidence) -> Iterator[BundledFile]:
-    # Its name stands beside each value, so that secrets are known by it.
+    # The name stands beside each value, so that secrets are recognised by it.
     found = {"values": dict(of.run.settings), "origins": dict(of.run.settings_origin)}
     yield BundledFile("settings.json", "settings of the run, each with its origin", found)
 
@@ -213,7 +213,9 @@ _KINDS: Sequence[Callable[[_Evidence], Iterator[BundledFile]]] = (
 
 
 def _logs(run: Run, most: int, problems: list[str]) -> Iterator[tuple[str, LogEnd]]:
-    """Yield the ends of a run's logs, the newest logs first; add what cannot be read."""
+    """Yield the ends of a run's logs, the newest logs first; list unreadable ones among the
+    problems.
+    """
     found = [
         status
         for status in sorted(texts(run), key=lambda status: -(status.modified or 0.0))

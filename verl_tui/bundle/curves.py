@@ -24,8 +24,8 @@ _WIDTH, _HEIGHT = 100, 14
 
 
 def table(run: Run) -> tuple[str, str]:
-    """Return all numeric metrics as CSV, and what this is; of a table that is too long the last
-    steps.
+    """Return all numeric metrics as CSV with a description; only the last steps of a table that is
+    too long.
     """
     out = io.StringIO(newline="")
     write_csv(run, out)

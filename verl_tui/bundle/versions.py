@@ -103,7 +103,7 @@ def _in_settings(run: Run) -> Iterator[StatedVersion]:
 
 
 def _in_lists(run: Run) -> Iterator[StatedVersion]:
-    """Yield what the lists of packages say that W&B leaves beside its log."""
+    """Yield the versions in the package lists that W&B leaves beside its log."""
     for folder in {Path(path).parent for path in run.paths if path.endswith(".wandb")}:
         path = folder / "files" / "requirements.txt"
         try:

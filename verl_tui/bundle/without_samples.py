@@ -1,7 +1,7 @@
 """Lines of a log without the samples that a training prints between them: these may be private.
 
-Known are the blocks of verl's reward managers, TRL's tables of completions, and long texts in lines
-of JSON. What a training prints of its samples in another way stays.
+Recognised are the blocks of verl's reward managers, TRL's tables of completions, and long texts in
+lines of JSON. Samples that a training prints in another way stay.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _FIELDS = frozenset(
 _OWN_FIELDS = frozenset(
     {"message", "error", "traceback", "exception", "exc_info", "stack", "reason"}
 )
-"""Fields in which programs write of themselves."""
+"""Fields in which programs write about themselves."""
 
 
 def without_samples(lines: Sequence[str]) -> list[str]:
-    """Return lines of a log without samples, each of which leaves a line that says so."""
+    """Return lines of a log with each sample replaced by a line that says so."""
     return list(map(_json_without, _without_blocks(_without_tables(lines[_cut_off(lines) :]))))
 
 

@@ -55,7 +55,7 @@ def run_paths(options: argparse.Namespace) -> Sequence[str]:
 
 @contextmanager
 def answering() -> Iterator[None]:
-    """Turn what stands in the way of an answer into a sentence and an exit code."""
+    """Turn errors that prevent an answer into a sentence and an exit code."""
     from verl_tui.answers.run_reading import NothingError, RunError
 
     try:
@@ -67,7 +67,7 @@ def answering() -> Iterator[None]:
 
 
 def report_missing(reading: Reading) -> None:
-    """Say on standard error what was passed over or is missing; refuse a run without a record.
+    """Write to standard error what was skipped or is missing; refuse a run without a record.
 
     Raises:
         CommandError: Nothing of the run is readable.

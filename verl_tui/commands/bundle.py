@@ -114,7 +114,7 @@ def _loaded(paths: Sequence[str], options: argparse.Namespace, now: float) -> Mo
 
 
 def _chosen(monitor: Monitor, named: str | None) -> Run:
-    """Return the run that is meant: the only one, or the one that is named."""
+    """Return the requested run: the only one, or the one that was named."""
     from verl_tui.comparison.run_lookup import UnknownRunError, meant
 
     runs = list(monitor.runs.values())

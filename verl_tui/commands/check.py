@@ -81,7 +81,7 @@ def options(parser: CommandParser) -> None:
 
 
 def _band(text: str) -> tuple[str, float | None]:
-    """Return a figure and the share of its band, None for a figure that is not held."""
+    """Return a figure and the share of its band; None for a figure that is not to be compared."""
     import argparse
 
     from verl_tui.comparison.bands import WIDTHS
@@ -144,7 +144,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _notifier(options: argparse.Namespace, config: Config) -> Notifier | None:
-    """Return what sends notifications where they were asked for, before anything is read."""
+    """Return the notifier if notifications were requested, before anything is read."""
     if not options.notify:
         if options.state is not None:
             raise CommandError("--state keeps what --notify has sent")
@@ -163,11 +163,13 @@ def _notifier(options: argparse.Namespace, config: Config) -> Notifier | None:
 
 
 def _notify(notifier: Notifier, monitor: Monitor, state: Path | None, now: float) -> None:
-    """Send what is to be told; problems are reported, and leave the exit code to the health."""
+    """Send the notifications that are due; problems are reported, and do not change the exit
+    code.
+    """
     from verl_tui.notify.state_file import write_state
 
     notifier.look(monitor, now)
-    # With a state, the next check sums up what was held back.
+    # With a state file, the next check sums up the messages that were held back.
     print_messages(notifier.close(keeps_held=state is not None))
     if state is None:
         return
@@ -179,12 +181,12 @@ def _notify(notifier: Notifier, monitor: Monitor, state: Path | None, now: float
 
 
 def _with_baseline(paths: Sequence[str], named: str | None) -> Sequence[str]:
-    """Return what is to be read: a baseline that is a path need not be among the others."""
+    """Return the paths to read: a baseline that is a path need not be among the others."""
     return [*paths, named] if named is not None and is_there(named) else paths
 
 
 def _held(monitor: Monitor, options: argparse.Namespace) -> Mapping[str, Against] | None:
-    """Return the runs held against the baseline, None if none was named."""
+    """Return the runs compared with the baseline; None if no baseline was named."""
     if options.against is None:
         if options.band:
             raise CommandError("--band says how far a run may lie from that of --against RUN")
@@ -214,7 +216,7 @@ def _baseline(monitor: Monitor, named: str) -> Sequence[Run]:
 
 
 def _widths(bands: Sequence[tuple[str, float | None]]) -> Mapping[str, Width]:
-    """Return the bands of all figures: the usual ones, but for those that the user set."""
+    """Return the bands of all figures: the defaults, except those that the user set."""
     from verl_tui.comparison.bands import WIDTHS, Width
 
     widths = dict(WIDTHS)

@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _configuration(options: argparse.Namespace) -> tuple[Config, dict[str, Any]]:
-    """Return the configuration and what is to be said of it; of a faulty one the defaults."""
+    """Return the configuration and remarks on it; the defaults in place of a faulty one."""
     from verl_tui.doctor.examination import changes
 
     path, problem = config_path(options.config), None

@@ -46,7 +46,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _config(options: argparse.Namespace) -> Config:
-    """Return the configuration; where it is wrong the usual one, since its help is needed then."""
+    """Return the configuration; the default one in place of a faulty one, since help is needed
+    then.
+    """
     try:
         return configuration(options)
     except ConfigError as error:
@@ -110,7 +112,7 @@ def _page(markdown: str) -> str:
 
 
 def _rule(id: str, config: Config) -> Iterator[str]:
-    """Return what is known of the rules with an id, as they are in force."""
+    """Return the description of the rules with an id, as they are in force."""
     from verl_tui.exporters.guide import describe
     from verl_tui.health.guide_settings import load_guide
 

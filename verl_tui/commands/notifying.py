@@ -1,4 +1,4 @@
-"""Opens what sends notifications, for the commands that do."""
+"""Opens the notifier for the commands that send notifications."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ def _need_apprise(to: Destination) -> None:
 
 
 def notifier_for(config: Config, command: str | None = None) -> Notifier | None:
-    """Return what sends notifications; None where there is no address.
+    """Return the notifier; None if there is no address.
 
     Args:
         config: The user's configuration.
-        command: A command that sends without an option, unless the user does not want that.
+        command: A command that sends without an option, unless the user has turned that off.
     """
     settings = settings_for(config)
     if command is not None and command not in settings.commands:

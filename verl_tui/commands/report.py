@@ -97,7 +97,7 @@ def _form(options: argparse.Namespace) -> str:
 
 
 def _refuse_existing(options: argparse.Namespace) -> None:
-    """Refuse, before anything is read, what could not be written afterwards."""
+    """Refuse, before anything is read, an output that could not be written afterwards."""
     if options.output == "-":
         return
     path = Path(options.output)

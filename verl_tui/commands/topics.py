@@ -1,5 +1,5 @@
 """The topics of `verl-tui help`: pages that are installed beside the code, and pages made from the
-declarations that the program itself goes by.
+declarations that the program itself uses.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Topic(NamedTuple):
-    """Something that help can be had on."""
+    """A subject that there is help on."""
 
     words: str
     """A line for the list of topics."""
@@ -78,7 +78,7 @@ def _metrics(_config: Config) -> str:
 
 
 def describe_indicator(id: str) -> str:
-    """Return what an indicator is, a fact a line."""
+    """Describe an indicator, one fact per line."""
     from verl_tui.health.guide_settings import load_guide
     from verl_tui.indicators import INDICATORS
 

@@ -1,4 +1,4 @@
-"""A comparison for programs: JSON, and a table of a row a run."""
+"""A comparison for programs: JSON, and a table with one row per run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ VERSION = 1
 _STEPPED = frozenset(
     {"best_reward", "best_validation", "highest_policy_kl", "highest_reference_kl"}
 )
-"""Figures of one step, which a column says."""
+"""Figures of a single step, which has a column of its own."""
 
 
 def as_data(comparison: Comparison) -> dict[str, Any]:
@@ -135,7 +135,9 @@ def finite(value: float | None) -> float | None:
 
 
 def as_csv(comparison: Comparison) -> str:
-    """Return a table of a row a run: names and figures first, then the settings that differ."""
+    """Return a table with one row per run: names and figures first, then the settings that
+    differ.
+    """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     settings = comparison.settings

@@ -1,4 +1,4 @@
-"""Figures of one run: what it reached up to a stop, the same on the screen and without one."""
+"""Figures of one run up to a stop, the same on the screen and in headless commands."""
 
 from __future__ import annotations
 
@@ -66,8 +66,9 @@ def loss_key(run: Run) -> str | None:
 
 
 def usual_last(runs: Sequence[Run], stops: Sequence[Stop]) -> int:
-    """Return of how many of the last logged values a final value is the mean, for all runs alike: a
-    tenth of those of the median run's reward (without one, its loss), 10 at least and 100 at most.
+    """Return the number of last logged values that a final value is the mean of, the same for all
+    runs: a tenth of those of the median run's reward (without one, its loss), 10 at least and 100
+    at most.
     """
     counts = [
         logged(series_of("reward", run, loss_key(run)), stop)
@@ -163,15 +164,15 @@ def better_low(runs: Iterable[Run], indicator: str) -> bool:
 
 
 def one_scale(runs: Iterable[Run]) -> bool:
-    """Return whether rewards are comparable as far as the logs tell: a score from 0 to 1 is not
-    with one that goes beyond.
+    """Return whether rewards are comparable as far as the logs show: a score from 0 to 1 is not
+    comparable with one that goes beyond.
     """
     return len({_on_bounded_scale(run) for run in runs} - {None}) < 2
 
 
 @cached_by_revision
 def _on_bounded_scale(run: Run) -> bool | None:
-    """Return whether a run's rewards are scores on a bounded scale, None where nothing tells."""
+    """Return whether a run's rewards are scores on a bounded scale, None if unknown."""
     series = run.indicator("reward")
     if series is None:
         return None

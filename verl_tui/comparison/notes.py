@@ -31,7 +31,7 @@ def notes(
 
     Args:
         measured: All runs.
-        groups: The same by what they have in common beside the seed.
+        groups: The runs grouped by everything but the seed.
         alignment: The point up to which each run counts.
         count: Number of last logged values that means are made of.
     """
@@ -88,7 +88,7 @@ def _without_reward(measured: Sequence[MeasuredRun], count: int) -> Iterator[str
 
 
 def _not_finite(stepped: Sequence[MeasuredRun], count: int) -> Iterator[str]:
-    """Say of which runs some of the last rewards are left out, or all."""
+    """Yield a note on the runs some or all of whose last rewards are left out."""
     final = [one for one in stepped if one.figures["final_reward"].not_finite]
     lost = [one for one in final if one.figures["final_reward"].value is None]
     if lost:

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 
 class FigureKind(NamedTuple):
-    """One figure, whatever run it is of."""
+    """One figure, independent of any run."""
 
     id: str
     """Public name."""
     label: str
     indicator: str
-    """Indicator that it is made of, empty for none."""
+    """Indicator that it is computed from, empty for none."""
     better: int = 0
     """1 where more is better, -1 where less is, 0 where neither is."""
     is_mean: bool = False
@@ -132,8 +132,8 @@ def _own_keys(run: Run) -> KeysByIndicator:
 
 
 def common_keys(runs: Sequence[Run]) -> list[KeysByIndicator]:
-    """Return under which key each run's reward and validation are measured, so that all are
-    measured alike if they can be: runs may validate on several data sets and share only one.
+    """Return the key by which each run's reward and validation are measured, the same for all runs
+    if possible: they may validate on several data sets and share only one.
     """
     found = [_own_keys(run) for run in runs]
     for indicator in ("reward", "validation"):

@@ -1,4 +1,4 @@
-"""Which run a user means by a name or a path."""
+"""Finds the run that a user means by a name or a path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of what a comparison's statistics say: differences to the baseline, and correlations."""
+"""Tables of a comparison's statistics: differences from the baseline, and correlations."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def _on_correlations(found: Sequence[Correlation], shown: Sequence[Correlation])
 
 
 def _undecided(association: Association, shown: Sequence[Correlation]) -> Iterator[str]:
-    """Yield what cannot be told of the settings shown, and which have no order."""
+    """Yield which of the settings shown cannot be separated, and which have no order."""
     keys = {key for one in shown for key in one.settings}
     for together in association.confounded:
         if keys.intersection(together):

@@ -66,7 +66,7 @@ def tables(comparison: Comparison) -> Iterator[TextTable]:
 
 
 def telling(settings: Iterable[DifferingSetting]) -> list[DifferingSetting]:
-    """Return the settings that tell runs apart: seeds, but neither names nor places."""
+    """Return the settings that distinguish the runs: seeds, but neither names nor places."""
     return [one for one in settings if _tells_apart(one)]
 
 
@@ -113,13 +113,13 @@ def _setting(value: object) -> str:
 def _figures(
     heading: str, comparison: Comparison, ids: Sequence[str], *, ends: bool = False
 ) -> TextTable:
-    """Return a table with a row a run.
+    """Return a table with one row per run.
 
     Args:
         heading: Its title.
         comparison: The comparison.
-        ids: Figures, a column each; those of which nothing is known are left out.
-        ends: Whether to say how far each run got, and what was found.
+        ids: Figures, one column each; unknown ones are left out.
+        ends: Whether to show how far each run got, and its findings.
     """
     known = [id for id in ids if _is_known(id, comparison)]
     units = {id: _unit(id, comparison) for id in known}

@@ -1,7 +1,7 @@
 """The evidence by which the format of a file was recognised, down to the line that decided.
 
-The formats' own tests are asked again with less and less of the file, so that nothing is said here
-that they do not go by.
+The formats' own tests are run again on less and less of the file, so that the evidence shown is
+what they really use.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ VERSION = 1
 """Version of the report's schema: grows when a field is removed or changes its meaning."""
 FINE, WRONG = 0, 1
 _MOST_LINES = 3
-"""Unreadable lines named of each source, the last ones."""
+"""Number of unreadable lines listed for each source, the last ones."""
 _USUAL = frozenset(
     {
         passed_over.NO_LOG,
@@ -119,7 +119,7 @@ def _source(source: SourceState) -> dict[str, Any]:
 
 
 def _evidence(path: str, format: str) -> str:
-    """Return why a source is read so; of an address, that it answers so."""
+    """Return why a source is read as its format; for an address, that it answers in it."""
     file = Path(path)
     if "*" in file.name:
         return "the names of these files, and their lines"

@@ -132,7 +132,9 @@ class RunLogDirectory:
         return self._file
 
     def _changed(self, run: Run, tag: str) -> int | None:
-        """Return the first step at which the points written of a metric are not the run's now."""
+        """Return the first step at which a metric's written points differ from the run's present
+        ones.
+        """
         series, written = run.series(tag), self._written.scalars.get(tag)
         if series is None or written is None:
             return None
@@ -270,7 +272,7 @@ class LogDirectories:
         try:
             return directory.write(run, now)
         except OSError:
-            # It begins anew when it is tried again: its files tell what has come through.
+            # The next attempt starts over: the files show what was written.
             del self._runs[run.name]
             raise
 
@@ -311,7 +313,7 @@ class _StepTimes:
         return len(self._without)
 
     def note(self, step: int, time: float) -> None:
-        """Note the time that a record of a step states; of several the latest counts."""
+        """Note the time that a record of a step states; the latest of several counts."""
         if not math.isnan(time) and time > self._stated.get(step, -math.inf):
             self._stated[step] = time
 

@@ -33,7 +33,7 @@ class BestKeeper:
 
         Args:
             by: The metric, and whether less of it is better.
-            command: Program and arguments, empty to only tell.
+            command: Program and arguments; empty to only report.
             start: Starts a command with additional environment variables.
             dry_run: Whether to say what would be run, and run nothing.
         """

@@ -70,7 +70,7 @@ def _follows(
 
 
 def _first(direct: dict[int, Finding], found: Sequence[Finding], at: int) -> Finding:
-    """Return the cause at the beginning of a chain; rules explain one another in no circle."""
+    """Return the cause at the beginning of a chain; rules never explain one another in a circle."""
     cause = direct[at]
     while (above := direct.get(found.index(cause))) is not None:
         cause = above

@@ -111,8 +111,8 @@ class Judge:
                 yield
 
     def rest(self) -> None:
-        """Forget all but the verdict, for a run that will hardly go on: should it, then it is read
-        from its beginning.
+        """Forget all but the verdict, for a run that will hardly go on; if it does, it is read
+        again from its beginning.
         """
         if self._by_numbers:
             self._by_numbers = ()
@@ -156,7 +156,7 @@ class Judge:
 
 
 def _by_numbers(guide: Guide) -> Sequence[_RuleJudge]:
-    """Return the rules and diagnoses that depend on the numbers alone, which have read nothing."""
+    """Return fresh rules and diagnoses, of those that depend on the numbers alone."""
     rules = [RuleOnRun(rule) for rule in guide.rules if rule.condition != "diagnosis"]
     return [*rules, *(one for one in _diagnoses(guide) if not one.alive)]
 

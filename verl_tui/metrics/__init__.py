@@ -1,7 +1,7 @@
 """The catalogue of metrics: label, unit, good direction and group of each, in tables.
 
 The tables are the text files beside this module; a metric is one line in one of them. A log's own
-key is never changed: `modern` only tells under which of verl's present names to look it up.
+key is never changed: `modern` only gives verl's present name to look it up by.
 """
 
 from verl_tui.metrics.catalogue import Direction, Group, Metric

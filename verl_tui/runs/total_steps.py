@@ -30,7 +30,7 @@ _BATCHES = (
     "rollout_batch_size",
     "num_prompts_per_step",
 )
-"""Prompts of a step. A bare `batch_size` may be of each device, so it tells nothing."""
+"""Prompts of a step. A bare `batch_size` may be that of each device, so it is not used."""
 _TRIED = 4
 """Newest shares of epochs that are looked at."""
 
@@ -38,12 +38,12 @@ _TRIED = 4
 def planned_steps(
     settings: RunSettings, series: Callable[[str], Series | None], per_epoch: int | None = None
 ) -> int | None:
-    """Return how many steps the settings let the whole run take, None where they do not tell.
+    """Return the total number of steps by the settings, None if they do not show it.
 
     Args:
         settings: Of the run.
         series: Returns the run's series of a metric, None where it has none.
-        per_epoch: Steps of one pass over the data, where the trainer says so.
+        per_epoch: Steps of one pass over the data, if the trainer states them.
     """
     for key in _TOTALS:
         if (stated := whole(settings.values.get(key))) is not None:

@@ -1,4 +1,4 @@
-"""The guide as Prometheus' alert rules, one alert a rule's id.
+"""The guide as Prometheus' alert rules, one alert per rule id.
 
 A run that verl-tui exports is judged by verl-tui itself (`verl_finding_active`). Runs known only by
 their metrics, as verl's RL-Insight or another exporter writes them, are judged in PromQL if it can

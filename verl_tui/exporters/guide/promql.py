@@ -74,7 +74,7 @@ def signal(rule: Rule) -> RuleSeries:
 
 
 def series(keys: Sequence[str], dialects: Sequence[str]) -> str:
-    """Return the newest value by run of several metrics, under all their names: of one run the
+    """Return the newest value of several metrics by run, under all their names: for each run the
     first that it has.
     """
     found = [named(key).name for key in keys]

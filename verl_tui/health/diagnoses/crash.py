@@ -288,7 +288,7 @@ def _while(phase: Phase | None) -> str:
 
 
 def _phase_shown(phase: Phase | None) -> tuple[str, ...]:
-    """Return which function tells what the run was doing."""
+    """Return the function that shows what the run was doing."""
     return (f"it was {phase.words}, by its traceback: {phase.function}",) if phase else ()
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from verl_tui.runs.series import Series
 
 LOOK_BACK = 200
-"""Steps that are looked back at most."""
+"""Most steps to look back."""
 _OCCASIONAL = 0.6
 """A part in fewer than this share of the steps has its own schedule: validation, checkpoints."""
 _OCCASIONAL_PARTS = frozenset(
@@ -112,7 +112,7 @@ def excluded_timers(run: Run) -> list[Series]:
 
 
 def first_compared(step: Series) -> int:
-    """Return the first of the steps that decide about excluded parts."""
+    """Return the first of the steps by which excluded parts are decided."""
     return step.steps[max(0, len(step) - LOOK_BACK)]
 
 

@@ -34,7 +34,7 @@ _OVERLAP = 0.02
 read one by one.
 """
 _LARGEST_SHARE = 100.0
-"""A part a hundred times as long as its step says only that the step's own time is wrong."""
+"""A part a hundred times as long as its step only shows that the step's own time is wrong."""
 
 
 class StepPart(NamedTuple):
@@ -165,8 +165,8 @@ def history(run: Run, found: Breakdown, count: int) -> list[tuple[int, list[floa
 
 
 def trend(series: Series, since: int) -> float | None:
-    """Return how many times as long a timer runs from a step on as it did before; None where too
-    little is known.
+    """Return by which factor a timer is longer from a step on than before; None if too little is
+    known.
     """
     first = bisect_left(series.steps, since)
     now = [

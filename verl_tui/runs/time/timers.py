@@ -26,7 +26,7 @@ class _TimerNames(NamedTuple):
     part: re.Pattern[str]
     """A timer; its first group is the name of a part."""
     outside: Callable[[set[str]], set[str]]
-    """Of all names there are, those that are no parts: nested in others, or running beside the
+    """Returns the names that are no parts, given all names: nested in others, or running beside the
     step.
     """
     modern: bool = False

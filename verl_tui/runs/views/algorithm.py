@@ -119,11 +119,11 @@ _UNIQUE_METRICS = (
     (("frac_reward_zero_std",), "GRPO or RLOO"),
 )
 _SFT_METRICS = ("train/loss", "train/lr", "train/lr(1e-3)", "val/loss")
-"""verl's SFT trainer; two of them tell it."""
+"""verl's SFT trainer; two of these keys identify it."""
 
 
 def by_metrics(run: Run) -> Fact | None:
-    """Return the algorithm that alone writes some of the metrics."""
+    """Return the only algorithm that writes some of the metrics."""
     keys = set(run.keys)
     for metrics, words in _UNIQUE_METRICS:
         for prefix in ("", "train/"):

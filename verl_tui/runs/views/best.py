@@ -25,7 +25,7 @@ class BestBy(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> BestBy:
-        """Return what `METRIC`, `METRIC:min` or `METRIC:max` names."""
+        """Parse `METRIC`, `METRIC:min` or `METRIC:max`."""
         metric, _, way = text.rpartition(":")
         return cls(metric, way == "min") if metric and way in ("min", "max") else cls(text)
 
@@ -55,7 +55,7 @@ class Best(NamedTuple):
     checkpoint: Checkpoint | None
     """That of exactly this step."""
     nearest: Checkpoint | None
-    """The one whose step is nearest, the earlier of two; None where no checkpoint is known."""
+    """The checkpoint of the nearest step, the earlier of two; None if none is known."""
     latest: Checkpoint | None
 
 

@@ -30,7 +30,7 @@ class CalledBest(NamedTuple):
 
     path: str
     step: int | None
-    """By its name, else by the value in its name; None where neither tells."""
+    """By its name, else by the value in its name; None if neither shows it."""
     value: float | None
     """The value in its name."""
     key: str | None
@@ -39,7 +39,9 @@ class CalledBest(NamedTuple):
 
 @cached_by_revision
 def called_best(run: Run) -> tuple[CalledBest, ...]:
-    """Return what the trainer called best, in the order of steps; those without one come last."""
+    """Return the checkpoints that the trainer called best, in the order of steps; those without one
+    come last.
+    """
     steps = {path: step for step, path in run.checkpoints.items()}
     found = [_called_best(run, path, steps.get(path)) for path in run.called_best]
     return tuple(sorted(found, key=lambda one: (one.step is None, one.step, one.path)))
@@ -54,8 +56,8 @@ def checkpoints(run: Run) -> Mapping[int, str]:
 
 @cached_by_revision
 def usable(run: Run) -> Mapping[int, str]:
-    """Return the checkpoints without the one that the run died over: what a crash has left of it
-    cannot be loaded.
+    """Return the checkpoints without the one during which the run died: its remains cannot be
+    loaded.
     """
     return {step: path for step, path in checkpoints(run).items() if not _torn(run, step)}
 

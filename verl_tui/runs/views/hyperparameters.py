@@ -79,7 +79,7 @@ def _plain(label: str, names: Sequence[str]) -> Callable[[RunSettings], Fact | N
 
 
 def _positive(label: str, names: Sequence[str]) -> Callable[[RunSettings], Fact | None]:
-    """Say a figure that means nothing unless it is above 0."""
+    """Write a figure that only has a meaning above 0."""
 
     def made(settings: RunSettings) -> Fact | None:
         found = stated(settings, names)
@@ -94,7 +94,7 @@ def _positive(label: str, names: Sequence[str]) -> Callable[[RunSettings], Fact 
 def _times(
     label: str, names: Sequence[str], by: Sequence[str], word: str
 ) -> Callable[..., Fact | None]:
-    """Say one figure times another: `1024 × 5`."""
+    """Write a product of two figures: `1024 × 5`."""
 
     def made(settings: RunSettings) -> Fact | None:
         one, other = stated(settings, names), stated(settings, by)
@@ -109,7 +109,7 @@ def _times(
 
 
 def _batch(settings: RunSettings) -> Fact | None:
-    """Say how many responses a step works on; TRL's batches count responses already, others' count
+    """Write the number of responses per step; TRL's batches count responses already, others' count
     prompts.
     """
     if stated(settings, PROMPTS) is not None:

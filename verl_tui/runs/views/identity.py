@@ -1,9 +1,9 @@
 """Run identity: project, group, algorithm, model, and the settings that people compare first.
 
-Everything is given as the settings state it, with the setting it was read from; what nothing states
-is left out. Names are those of verl (`verl/trainer/config/ppo_trainer.yaml`, `sft_trainer.yaml`),
-of TRL's and Hugging Face's arguments as they reach W&B, of OpenRLHF, slime and NeMo-RL, and of the
-tutorials.
+Everything is given as the settings state it, with the setting it was read from; facts that no
+setting states are left out. Names are those of verl (`verl/trainer/config/ppo_trainer.yaml`,
+`sft_trainer.yaml`), of TRL's and Hugging Face's arguments as they reach W&B, of OpenRLHF, slime and
+NeMo-RL, and of the tutorials.
 """
 
 from __future__ import annotations

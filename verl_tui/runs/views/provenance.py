@@ -35,10 +35,10 @@ def shares(run: Run, key: str) -> tuple[Share, ...]:
 
 
 def leading(run: Run) -> Mapping[str, int]:
-    """Return of how many metrics each source gives the values that hold, by path; of a log in
-    several files, the first.
+    """Return by path the number of metrics whose values in force come from that source; for a log
+    in several files, the first path.
 
-    Where another source logs the same metric it only fills the gaps.
+    Other sources of the same metric only fill its gaps.
     """
     counted = Counter(map(origin_of, run.precedences()))
     counts = ((_status(run, source), count) for source, count in counted.items())
