@@ -1,4 +1,5 @@
-"""The app in a browser: serves it with textual-serve to whoever has the address with its token.
+"""The app in a browser: serves it with textual-serve to everyone who has the address with its
+token.
 
 textual-serve answers everybody who reaches its port, and any page in a browser on this machine may
 open a WebSocket to it. So nothing is answered without a cookie, which only the address with the

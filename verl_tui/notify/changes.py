@@ -1,5 +1,5 @@
-"""Follows findings and states of runs, and tells of each once: the one subscriber behind the app,
-the guard and the check.
+"""Follows findings and states of runs, and reports each once, for the app, the guard and the check
+alike.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class _LastMessage:
 
 
 class Changes:
-    """Remembers what was told of runs, so that only what changed is told again.
+    """Remembers the messages on runs, so that only changes are reported again.
 
     A finding that comes again at another step, or gets worse, counts as new.
     """
@@ -56,7 +56,7 @@ class Changes:
     def __init__(self, settings: NotifySettings) -> None:
         self._settings = settings
         self._sent: dict[str, dict[_Name, _LastMessage]] = {}
-        """Run -> what was told of its findings."""
+        """Run -> the last messages about its findings."""
         self._states: dict[str, tuple[str, int | None]] = {}
         """Run -> its state at the last look, and the step."""
 
@@ -67,13 +67,13 @@ class Changes:
         is_news: Callable[[str], bool] = lambda _run: True,
         is_seen: Callable[[str, Finding], bool] = lambda _run, _finding: False,
     ) -> Sequence[Message]:
-        """Return what is to be told of runs as they were judged last.
+        """Return the messages that are due on runs as they were judged last.
 
         Args:
             monitor: Has read and judged.
             now: Seconds since the epoch.
-            is_news: Whether that which is found in a run now is to be told; if not, it is
-                remembered as known.
+            is_news: Whether the present findings of a run are news; if not, they are remembered as
+                known.
             is_seen: Whether the user has acknowledged a finding of a run: it is not sent.
         """
         messages: list[Message] = []
@@ -87,7 +87,7 @@ class Changes:
         return messages
 
     def forget(self, message: Message) -> None:
-        """Take back that a message was sent: it could not be sent."""
+        """Forget that a message was sent: it could not be."""
         for run, sent in self._sent.items():
             for name in [name for name in sent if _is_of(message, run, name)]:
                 del sent[name]
@@ -133,7 +133,7 @@ class Changes:
         for name in [one for one in sent if one not in present]:
             known = sent[name]
             if known.since is None or choice.cleared:
-                del sent[name]  # a step tells other findings from those that blink
+                del sent[name]  # a step distinguishes other findings from those that blink
             if choice.cleared and not known.silent:
                 yield _over(run, name, known.since, now)
 

@@ -1,7 +1,7 @@
 """Posts one request to a server that may be slow, wrong, huge or hostile.
 
 No post lasts longer than its deadline, no answer is larger than its limit, and no redirect is
-followed: what gives access goes only where the user pointed.
+followed: secrets go only where the user pointed.
 """
 
 from __future__ import annotations

@@ -19,11 +19,13 @@ if TYPE_CHECKING:
 
 _HOUR = 3600.0
 _KEPT = 200
-"""Messages that are kept for a summary; of further ones the number."""
+"""Most messages that are kept for a summary; further ones are only counted."""
 
 
 class RateLimiter:
-    """Lets messages go, or holds them back. A value of its messages and of the times handed in."""
+    """Lets messages pass, or holds them back, depending only on the messages and the times handed
+    in.
+    """
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What was told, kept in a file from one check to the next."""
+"""The messages that were sent, kept in a file from one check to the next."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _LARGEST = 16 * 2**20
 
 
 class StateFileError(Exception):
-    """A file does not hold what was told; the text is one sentence that names it."""
+    """A file does not hold a state; the text is one sentence that names it."""
 
 
 def read_state(path: Path, notifier: Notifier) -> bool:
     """Have a notifier go on from a file; return False if there is none yet.
 
     Raises:
-        StateFileError: It cannot be read, or holds something else, which is left alone.
+        StateFileError: It cannot be read, or holds something else, and is left alone.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)

@@ -113,7 +113,7 @@ def _figures(
     Args:
         view: The state of the app.
         found: The runs in sight, each with the point up to which it counts.
-        now: What labels of values that hold at each run's end are followed by.
+        now: Words that follow the labels of values at each run's end.
         count: Number of last logged values that means are made of.
     """
 

@@ -234,7 +234,7 @@ class _WrittenFindings:
 
 
 def caption(view: View, width: int, *, reasons: bool = False) -> str:
-    """Count the findings in at most `width` cells, or say that they are of the log's end alone;
+    """Count the findings in at most `width` cells, or say that they cover the log's end alone;
     empty where there is too little room.
 
     Args:

@@ -266,7 +266,7 @@ def name_of(finding: Finding) -> tuple[str, str | None]:
 
 
 def found_at_the_end(view: View) -> Sequence[str]:
-    """Return that the findings are of a preview, from long to short."""
+    """Return words that the findings are from a preview, from long to short."""
     words = f"reading {int(view.monitor.loaded() * 100)}%"
     return f"found at the end of its log; {words}", f"at the end; {words}", words
 

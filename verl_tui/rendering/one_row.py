@@ -178,8 +178,8 @@ def _figures(view: View, run: Run) -> Iterator[RowPart]:
 
 
 def _learned(run: Run) -> tuple[str | None, str, str]:
-    """Return the metric that says most of what a run has learned, with its name, long and short:
-    of a run without rewards its loss, else what its first chart shows.
+    """Return the metric that shows best what a run has learned, with its name, long and short: the
+    loss of a run without rewards, else the metric of its first chart.
     """
     if run.loss_alone is not None:
         return run.loss_alone, "loss", "loss"

@@ -39,7 +39,7 @@ AFTERMATH = 3600.0
 
 _WITH_STEP = Histogram | Sample | Dump | Progress | Event
 _BEFORE_END = Dump | Progress | MetricRows | Settings
-"""Records that do not belong to the end of a source, whatever follows them."""
+"""Records that never count as the end of a source, even if nothing follows them."""
 
 
 class TimedRecord(NamedTuple):

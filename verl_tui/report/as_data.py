@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 VERSION = 1
 """Version of the schema: grows when a field is removed or changes its meaning."""
 _MOST_POINTS, _MOST_OF_GREY = 200, 50
-"""Stretches of steps that a curve is told in; of runs without a colour."""
+"""Most stretches of steps that a curve is summed up in, for runs with a colour and without."""
 
 
 def as_data(report: Report) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A report as one page of HTML: no script, no request, and all foreign text is text."""
+"""A report as one page of HTML: no script, no request, and text from logs is never markup."""
 
 from __future__ import annotations
 

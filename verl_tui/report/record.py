@@ -39,7 +39,7 @@ class Origin:
     made: str
     """Date and time with its zone."""
     sentences: tuple[str, ...]
-    """What was not read, and why."""
+    """Files that were not read, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ def make_report(
 
 
 def _without_training(monitor: Monitor, runs: Sequence[Run]) -> Iterator[str]:
-    """Yield a sentence on what holds no training."""
+    """Yield a sentence on files that hold no training."""
     known = {run.name for run in runs}
     if left := [one_line(name) for name in monitor.runs if name not in known]:
         yield f"There is no training in {', '.join(left)}."

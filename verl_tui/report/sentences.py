@@ -39,11 +39,11 @@ class WrittenFinding(NamedTuple):
     advice: str
     source: str
     consequences: tuple[str, ...]
-    """Ids of what only follows from it."""
+    """Ids of the findings that only follow from it."""
 
 
 def line(text: str) -> str:
-    """Return foreign text in one line, without what gives access and without homes."""
+    """Return text from a log in one line, without secrets and home directories."""
     return masked(one_line(text, LONGEST))
 
 
@@ -138,7 +138,7 @@ def capital(text: str) -> str:
 
 
 def caption(chart: ReportChart, picture: ChartDrawing | None) -> str:
-    """Return what is said below a chart: keys, how it is smoothed, which runs it lacks."""
+    """Return the words below a chart: keys, how it is smoothed, which runs it lacks."""
     parts = [line(note) for note in chart.notes]
     if picture is not None and picture.smoothing:
         behind = " over the values" if picture.has_values else ""
@@ -168,7 +168,7 @@ def excerpt_heading(one: ReportedSample) -> str:
 
 
 def samples_of(found: ReportedSamples) -> str:
-    """Return from where a run's samples are."""
+    """Return the origin of a run's samples."""
     if found.step is None:
         return found.note
     where = f"step {found.step}" + (", validation" if found.validation else "")

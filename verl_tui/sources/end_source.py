@@ -1,7 +1,8 @@
 """The end of a long log: its newest steps without reading those before.
 
-Read are its beginning, for settings and the length of the run, and a number of bytes at its end.
-Only logs whose records state their steps can be read so; the others say so once they were read.
+It reads the beginning, for settings and the length of the run, and a number of bytes at the end.
+Only logs whose records state their steps can be read in this way; for others, `counts_steps` is
+true after reading.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class EndSource(FileSource):
-    """The beginning of a log, for what holds for the whole run, and its end."""
+    """The beginning of a log, for facts about the whole run, and its end."""
 
     def __init__(self, path: Path, format: PartedFormat, ordinal: int, wanted: int) -> None:
         """Read nothing yet.

@@ -1,4 +1,4 @@
-"""Which run each file belongs to: the one that it was first found to be of."""
+"""The run that each file belongs to: the one that it was first assigned to."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class LogPart(NamedTuple):
 
 
 def has_parts(format: Format | None, path: Path) -> TypeGuard[PartedFormat]:
-    """Return whether parts of a file can be read: its format tells how, and it is not
+    """Return whether parts of a file can be read: its format supports it, and it is not
     compressed.
     """
     return isinstance(format, PartedFormat) and plain(path) == path
@@ -105,14 +105,14 @@ class LogParts:
 
     @property
     def beginning(self) -> Sequence[Record]:
-        """What the beginning of the log says of the whole run: settings, and its length.
+        """The facts about the whole run at the beginning of the log: settings, and its length.
 
         Raises OSError where it cannot be read.
         """
         return self._opening[1]
 
     def part(self, start: int, stop: int) -> LogPart:
-        """Return the records that lie whole between two places.
+        """Return the records that lie completely between two positions.
 
         Args:
             start: Where a record begins: what `begin` returned.

@@ -1,5 +1,5 @@
-"""Standard input as a log: `some-training 2>&1 | verl-tui -`. What has been read is kept
-nowhere.
+"""Standard input as a log: `some-training 2>&1 | verl-tui -`. Nothing that has been read is
+kept.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ class PipeSource(FileSource):
         return self._reader.format if isinstance(self._reader, LateReader) else None
 
     def finish(self) -> tuple[Record, ...]:
-        """Return what only waits for its end; while it is not known what this is, a silence tells
+        """Return what only waits for its end; while the format is unknown, silence means
         nothing.
         """
         return super().finish() if self._pipe.ended or self._found is not None else ()

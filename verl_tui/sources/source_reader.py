@@ -1,4 +1,4 @@
-"""Read one source of one run, and choose what reads a file."""
+"""Read one source of one run, and choose the reader of a file."""
 
 from __future__ import annotations
 

@@ -8,8 +8,8 @@ behind all that has been read: whether no step comes again or in other company, 
 still is what it was. If so, it goes on behind the stretch as if it had read it itself; if not, it
 reads it itself. So what comes out never depends on how a file was cut, nor on workers.
 
-A stretch begins with a record that has another step than the one before: what is written of a step
-is often told by several records, which belong together.
+A stretch begins with a record that has another step than the one before: one step is often written
+in several records, which belong together.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Cuts(NamedTuple):
     path: Path
     format: PartedFormat
     head: SeparableReader
-    """What has read the first bytes of the file."""
+    """The reader of the file's first bytes."""
     end: int
     """Bytes that are cut: those of the file when it was looked at."""
     first: int = CHUNK
@@ -100,7 +100,7 @@ def cuts_of(source: Source, size: int) -> Cuts | None:
 
 
 class LogStretch(NamedTuple):
-    """What a stretch says, and what has read it."""
+    """The records of a stretch, and their reader."""
 
     start: int
     stop: int
@@ -198,11 +198,11 @@ class StretchedSource:
         self._stretch: LogStretch | None = None
         """The stretch that comes next."""
         self._pieces: deque[tuple[int, bytes]] = deque()
-        """What the source has passed over and is still to be handed on."""
+        """Records that the source has skipped and that are still to be handed on."""
         self._placed: Placed | None = None
         """Puts these in their place."""
         self._handed_on = 0
-        """The place up to which they have been handed on."""
+        """The position up to which they have been handed on."""
 
     def read(self) -> tuple[tuple[Record, ...], bool]:
         """Return the next records, and whether more wait."""

@@ -1,6 +1,6 @@
 """Read many sources, a little of each in turn; first of all those of the run that is shown.
 
-With two hundred runs, what is looked at is there at once, and not when the last of them is.
+With two hundred runs, the one on the screen is there at once, not only after the last of them.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ others.
 """
 
 Turn = tuple["SourceReader", "Batch | None", bool]
-"""A source, what it gave in its turn, and whether more of it waits."""
+"""A source, its batch from this turn, and whether more of it waits."""
 
 
 def nobody() -> None:
-    """Say that no run is shown."""
+    """Return None: no run is shown."""
 
 
 def in_turn(

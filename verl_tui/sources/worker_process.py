@@ -1,4 +1,5 @@
-"""A worker: a process of our own that reads sources, which travel there, and answers over a pipe.
+"""A worker: a process of our own to which sources are sent, and which reads them and answers over a
+pipe.
 
 It is a program of its own that knows nothing of a screen. It stands behind other programs, outside
 the terminal's group, so that Ctrl+C does not reach it, and ends with its pipe, on Linux also with

@@ -42,7 +42,7 @@ class Clipping(NamedTuple):
 
 
 def clipping(text: str) -> Clipping:
-    """Return as much of a text as a terminal takes."""
+    """Return as much of a text as a terminal accepts."""
     data = text.encode("utf-8", "replace")
     copied = data[:_MOST].decode("utf-8", "ignore")
     whole = "" if len(data) <= _MOST else f" of {len(text):,}, terminals take no more"

@@ -98,7 +98,7 @@ def keeps_to_ascii(
     *,
     on_terminal: bool = True,
 ) -> bool:
-    """Return whether to keep to ASCII: as configured, else where the locale or the terminal shows
+    """Return whether to draw in ASCII: as configured, else if the locale or the terminal can show
     nothing else.
     """
     if wanted is not None:
@@ -175,7 +175,7 @@ def connect(runs: Sequence[DotSpan | None], breaks: Sequence[bool] = ()) -> list
 
     Args:
         runs: The runs of the points themselves.
-        breaks: Where true, whatever the line bridges ends: something there is no number.
+        breaks: Where true, the line is interrupted: a value there is not a number.
     """
     joined = list(runs)
     at, before = 0, None

@@ -17,7 +17,7 @@ _BLOCKS = "▁▂▃▄▅▆▇█"
 _ASCII_BLOCKS = "_.-~=+*#"
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _TINY = 1e-300
-"""Differences below this are none: their reciprocals overflow."""
+"""Differences below this count as none: their reciprocals overflow."""
 BROKEN = "!"
 """Stands where a value is no number."""
 

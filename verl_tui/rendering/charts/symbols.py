@@ -8,8 +8,8 @@ from rich.cells import cell_len, set_cell_size
 
 
 class Symbols(NamedTuple):
-    """The glyphs of a chart. They differ from each other, so that colour never has to tell them
-    apart.
+    """The glyphs of a chart. They differ from each other, so that colour is never needed to
+    distinguish them.
     """
 
     rising: str = "↑"

@@ -1,4 +1,4 @@
-"""Validation scores beside the reward: which belong on its y axis, and their words."""
+"""Validation scores beside the reward: which of them share its y axis, and how they are worded."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _APART, _SHARES_APART = 2.5, 20.0
 """How many times as large the largest value of the one may be, and the same of two that are within
 -1 and 1: such are shares or scores of right and wrong, and far apart only while little is learned.
-A heuristic: beyond these the smaller one is a flat line.
+Heuristic: beyond these, the smaller one is a flat line.
 """
 _ROUNDING = 1e-6
 

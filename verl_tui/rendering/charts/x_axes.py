@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from verl_tui.runs.series import Series
 
 AXES = ("step", "time", "relative", "kl")
-"""`kl` is for rewards and scores, others stay over steps."""
+"""`kl` applies to rewards and scores only; other charts stay over steps."""
 _KL = ("reference_kl", "policy_kl")
-"""Indicators to draw rewards over, the one that is held against where training began first."""
+"""Indicators to draw rewards over, first the one that is measured from where training began."""
 _DAY = 86_400.0
 _PLAIN = 120.0
 """Seconds from a step to the next, on average, from which on minutes tell the steps of a long run
@@ -47,7 +47,7 @@ class _TimedSeries:
     origins: array[int] = field(default_factory=lambda: array("q"))
     """The step of each point."""
     clock_starts: object = None
-    """Origin and first step of the clocks that gave the times; they change once the run is watched
+    """Origin and first step of the clocks behind the times; they change once the run is watched
     live.
     """
 
@@ -64,8 +64,8 @@ class _TimeAxis:
         """True if all times are estimates: none was noted when its step was reached."""
 
     def origin(self, series: Series) -> str:
-        """Return what tells when the series' last step was, for people; nothing where that is not
-        known.
+        """Return the evidence for the time of the series' last step, in words; empty if that is
+        unknown.
         """
         if not len(series):
             return ""
@@ -81,9 +81,7 @@ class _TimeAxis:
         return _timed(series, self._clocks, later)
 
     def place(self, series: Series, step: int) -> int | None:
-        """Return when a step was: the time of the series' last point up to it, None where that is
-        not known.
-        """
+        """Return the time of a step: that of the series' last point up to it, None if unknown."""
         if not len(series):
             return None
         at = max(0, bisect_right(series.steps, step) - 1)
@@ -91,7 +89,7 @@ class _TimeAxis:
         return None if math.isnan(when) else int(when)
 
     def edge(self, series: Series, step: int) -> int | None:
-        """Return when a step was, the same for all series where anything tells it of the run."""
+        """Return the time of a step, the same for all series if the run has a clock for it."""
         when = moment(math.nan, step, self._clocks)
         return self.place(series, step) if math.isnan(when) else int(when)
 
@@ -112,10 +110,10 @@ class _StepAxis:
 
     def __init__(self, problem: str | None = None) -> None:
         self.problem = problem
-        """Why it is not the axis that was asked for, None where it is."""
+        """Why it is not the requested axis, None if it is."""
 
     def origin(self, _series: Series) -> str:
-        """Return nothing: steps need no telling."""
+        """Return an empty text: steps need no evidence."""
         return ""
 
     def points(self, series: Series, _later: int = 0) -> Points:
@@ -132,7 +130,7 @@ class _StepAxis:
 XAxis = _TimeAxis | _StepAxis
 """How a run's series are placed along an axis."""
 _CACHE: WeakKeyDictionary[Series, dict[int, _TimedSeries]] = WeakKeyDictionary()
-"""By the seconds that a series is shown later."""
+"""By the seconds by which a series is shifted."""
 _SHIFTS = 8
 """So many are kept: there is one for each run that another was held against."""
 

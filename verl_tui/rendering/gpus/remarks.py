@@ -1,8 +1,8 @@
 """Remarks on devices that stand out: lost, idle while others work, lagging behind, throttled, hot,
 full.
 
-All but the first are heuristics, judged by recent averages since every device idles briefly between
-two kernels.
+All but the first are heuristics on recent averages, since every device idles briefly between two
+kernels.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def rows(
         lines: Lines that follow each other.
         fold: Whether to fold what repeats itself up to its numbers, and who printed it, and to tell
             what records say.
-        apart: Tells lines that are to be seen each by itself, as it was printed.
+        apart: Returns True for lines to show each by itself, as printed.
     """
     made: list[LogRow] = []
     before: str | None = None
@@ -75,7 +75,7 @@ def rows(
 
 
 def _summed_up(line: ParsedLine) -> tuple[str, str]:
-    """Return the tag and the text of a line, of a record what it says."""
+    """Return the tag and the text of a line; for a record, its summary."""
     record = summary(line.text)
     return (line.tag, line.text) if record is None else (line.tag or record.tag, record.text)
 
@@ -89,7 +89,7 @@ def _ends_bar(above: Sequence[LogRow], line: ParsedLine) -> bool:
 
 
 def _key(kind: LineKind, tag: str, text: str) -> str | None:
-    """Return what lines have in common that are folded; None for lines that each count."""
+    """Return the key by which lines are folded; None for lines that are never folded."""
     if kind in (LineKind.STEP, LineKind.MARK):
         return None
     if kind is LineKind.PROGRESS:

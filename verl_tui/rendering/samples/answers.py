@@ -1,7 +1,7 @@
 r"""Final answers in a response, and how one compares with the ground truth.
 
 The forms are those that graders look for: `\boxed{}` (MATH), `####` (GSM8K), `<answer>` (R1),
-`Answer:` (DAPO). A heuristic beside the score, which alone says what the grader found.
+`Answer:` (DAPO). They are a heuristic beside the score, which alone is the grader's verdict.
 """
 
 from __future__ import annotations

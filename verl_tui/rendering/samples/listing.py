@@ -106,8 +106,8 @@ class SampleListing:
         return query
 
     def matches(self, text: str) -> dict[str, Matches] | None:
-        """Count the samples that pass a filter that is being typed; None where that cannot be told
-        yet: it is no filter, or searches in texts that have not been read.
+        """Count the samples that pass a filter that is being typed; None if that is unknown yet:
+        the filter is invalid, or searches in texts that have not been read.
         """
         try:
             query = parse(text)

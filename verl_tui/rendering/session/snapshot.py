@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Trouble(NamedTuple):
-    """Something of verl-tui itself that does not work, in a word and in a few."""
+    """A part of verl-tui itself that does not work, in one word and in a few."""
 
     short: str
     long: str

@@ -52,7 +52,7 @@ class Discovery:
 
     runs: tuple[FoundRun, ...]
     problems: tuple[str, ...]
-    """Paths that lead nowhere and why, one sentence each."""
+    """Paths without anything to read and why, one sentence each."""
     waiting: tuple[str, ...]
     """Paths that may lead to something later, one sentence each."""
     passed: tuple[PassedOver, ...] = ()
@@ -64,7 +64,7 @@ class Discovery:
 
     @property
     def pending(self) -> tuple[str, ...]:
-        """All that may lead to something later, one sentence each."""
+        """Everything that may lead to something later, one sentence each."""
         return (*(one.sentence for one in self.unreached), *self.waiting)
 
 
@@ -232,7 +232,8 @@ class Finder:
             yield path, f"only {MOST_ODD} of its files of unknown kinds were looked at"
 
     def _no_log(self, top: Path, passed_over: Collection[Path]) -> str:
-        """Return that a directory holds no log yet, and which of its files were opened.
+        """Return a sentence that a directory holds no log yet, and which of its files were
+        opened.
 
         Args:
             top: The directory.

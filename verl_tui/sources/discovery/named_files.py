@@ -1,4 +1,4 @@
-"""Recognise the files that a user named one by one: these are read whatever they look like."""
+"""Recognise the files that a user named one by one: these are read regardless of their names."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ class _Look(NamedTuple):
     """Its first bytes."""
     format: Format | None
     inherited: bool = False
-    """True if that is the format of what stood there before: the file has been written anew, and
-    has not said yet what it is.
+    """True if that is the format of what stood there before: the file has been rewritten, and its
+    new content shows no format yet.
     """
 
 
@@ -97,7 +97,7 @@ class NamedFiles:
 
     def _before(self, path: Path, look: _Look) -> Format | None:
         """Return the format of a file before it was cut or replaced, None if it has only grown: it
-        is read on as that until it says what it is.
+        is read as that format until its content shows another.
         """
         before = self._looks.get(path)
         if before is None or (_grown(before, look) and not before.inherited):

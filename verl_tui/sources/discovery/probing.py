@@ -85,8 +85,8 @@ class _Inspection:
     """Bytes from its beginning that hold no mark of a console."""
     known: Recognised | None = None
     inherited: bool = False
-    """True if that is the format of what stood there before: the file has been written anew, and
-    has not said yet what it is.
+    """True if that is the format of what stood there before: the file has been rewritten, and its
+    new content shows no format yet.
     """
     binary: bool = False
 
@@ -104,7 +104,7 @@ class _Inspection:
     def note(
         self, known: Recognised | None, status: os.stat_result, first: bytes, *, drops: bool
     ) -> None:
-        """Note what a look has shown.
+        """Note the result of a look at the file.
 
         Args:
             known: The format that the file shows.
@@ -260,7 +260,7 @@ class Probe:
         if not inspection.begun or not continued:
             known = self._by_beginning(path, inspection, begin, called)
         known = known or self._as_console(path, inspection, status.st_size, called)
-        # What was known by its bar, or is written anew, remains a log until it says more.
+        # A file known by its bar, or rewritten, remains a log until it shows more.
         drops = continued and (provisional or inspection.binary)
         inspection.note(known, status, first, drops=drops)
         if before is not None and _format(inspection.known) is not before.format:

@@ -57,7 +57,7 @@ class _Beginning:
         self._at = 0
 
     def look(self) -> None:
-        """Look how far it has got."""
+        """Read how far it has got."""
         self.before, self.seen, self._looked = self.step is not None, self._looked, True
         try:
             with opened(self._path) as file:
@@ -88,9 +88,7 @@ class WandbCopies:
         self.left = False
         """True if runs were left out at this look."""
         self.stepless: dict[Path, str] = {}
-        """Logs of those among them of which nothing will be shown before they make a step, and that
-        in words.
-        """
+        """The logs among them that show nothing before they make a step, with words on that."""
 
     def begin(self, reported: Mapping[Path, Sequence[str]] | None) -> None:
         """Begin a look at the file system.

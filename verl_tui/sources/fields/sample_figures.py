@@ -35,8 +35,8 @@ class SampleFigures:
         """In the order in which they were begun."""
         self._closed: set[_Place] = set()
         self._touched: dict[_Place, None] = {}
-        """Open ones that have had samples since their figures were last told, in the order of the
-        first of these.
+        """Open ones that have had samples since their figures were last passed on, in the order of
+        the first of these.
         """
         self._step: int | None = None
         """Highest step that the file has shown since it began anew."""
@@ -92,7 +92,7 @@ class SampleFigures:
         self._step = step if self._step is None else max(step, self._step)
 
     def _restart(self, restart: Restart) -> Iterable[Record]:
-        """Begin anew, with one step or with all; return what is still to be told of the samples
+        """Start over, with one step or with all; return the pending figures of the samples
         before.
         """
         if restart.step is not None:

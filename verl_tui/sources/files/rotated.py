@@ -1,7 +1,7 @@
 """Logs that were rotated: `train.log.2.gz`, `train.log.1` and `train.log` are one log, in this
 order.
 
-Named are the parts as logrotate does it (`x.log.1`, `x.log-20241205.gz`), as Python's
+The parts are named as logrotate does it (`x.log.1`, `x.log-20241205.gz`), as Python's
 `RotatingFileHandler` (`x.log.1`) and `TimedRotatingFileHandler` (`x.log.2024-12-05`,
 `x.log.2024-12-05_13-00`), and as loguru does it (`x.2024-12-05_13-00-00_123456.log`).
 """
@@ -36,7 +36,7 @@ _LOGURU = pattern(
 
 @lru_cache(maxsize=2**15)
 def base(name: str) -> str | None:
-    """Return what the log is called of which a file is an older part; None if it is none."""
+    """Return the name of the log that a file is an older part of; None if it is none."""
     name = name[: -len(SUFFIX)] if name.lower().endswith(SUFFIX) else name
     if found := _PART.fullmatch(name):
         return found["base"]

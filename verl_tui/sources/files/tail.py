@@ -39,8 +39,8 @@ class Chunk:
 
 
 def opened(path: Path) -> BinaryIO:
-    """Open a file to be read. A pipe or a device would keep one waiting, and what is taken from it
-    another misses.
+    """Open a file to be read. A pipe or a device would block, and bytes taken from it would be
+    missing elsewhere.
 
     Raises:
         OSError: It cannot be read, or is no file.
@@ -65,7 +65,7 @@ class Tail:
         self.identity: tuple[int, int] | None = None
         """Device and inode of the file that was read last."""
         self._restarted: str | None = None
-        """Why it starts over, until that has been told: the reading that finds it out may fail."""
+        """Why it starts over, until that has been passed on: the read that notices it may fail."""
         self._stamp: tuple[int, ...] = ()
         """Stamp of the file when it was last opened."""
         self.head = b""
@@ -122,7 +122,7 @@ class Tail:
         return True
 
     def is_there(self) -> bool:
-        """Return whether the file that has been read is still in its place, as far as can be told
+        """Return whether the file that has been read is still in its place, as far as this shows
         without opening it.
         """
         try:

@@ -2,8 +2,8 @@
 once.
 
 A training leaves thousands of tables. Opening one takes longer than reading it, so of very many
-only a part is read: the newest ones, and of those before every second, third, … What comes while we
-watch is read as soon as it is whole.
+only a part is read: the newest ones, and of those before every second, third, … New tables are read
+as soon as they are complete.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class TableFolder:
         self._read: set[int] = set()
         """Steps whose tables were whole."""
         self._broken: dict[int, Unreadable] = {}
-        """Steps whose tables are not whole as they are now, which nobody has been told yet, and
+        """Steps whose tables are incomplete at present, which has not been reported yet, and
         why.
         """
         self._note: str | None = None

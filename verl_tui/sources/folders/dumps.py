@@ -3,7 +3,7 @@ stay on disk.
 
 A run leaves a dump of tens of MB at each step. So the directory is listed and little is read: the
 newest dumps whole, of older ones a part, one at a time, newest first, as much as `BUDGET` allows.
-What comes while we watch is read as it is written.
+New dumps are read as they are written.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 ALL = "*.jsonl"
 """Stands for all dumps of a directory in the name of its source."""
 WHOLE = 64 * 2**20
-"""Bytes of one dump that its figures are made of; of a larger one the first so many."""
+"""Most bytes of one dump that its figures are made of, the first ones."""
 BUDGET = 2**30
 """Bytes read for figures of all the dumps that are found at once, at the start above all."""
 LEAST = 2**20
-"""Bytes of an older dump that make figures worth showing; where the budget has not so many for
+"""Fewest bytes of an older dump that make figures worth showing; if the budget allows fewer for
 each, some have none.
 """
 _BUSY_READS = 32
@@ -260,9 +260,7 @@ class DumpSource:
         )
 
     def _close_old(self) -> None:
-        """Keep what is known of the newest dumps only: that suffices to read them on as they
-        grow.
-        """
+        """Keep the state of the newest dumps only: that suffices to follow them as they grow."""
         for step in sorted(self._done, reverse=True)[NEWEST:]:
             self._forget(step)
 

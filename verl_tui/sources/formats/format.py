@@ -23,8 +23,8 @@ class Reader(Protocol):
 
     @property
     def note(self) -> str | None:
-        """One sentence on how its figures came about that people should know, None where nothing is
-        to be said.
+        """One sentence that users should know about the origin of its figures, None for most
+        files.
         """
         ...
 
@@ -41,7 +41,7 @@ class Reader(Protocol):
         ...
 
     def restart(self, reason: str) -> Sequence[Record]:
-        """Forget everything: the file starts anew. Return what is to be told of that, mostly a
+        """Forget everything: the file starts anew. Return the records of that, mostly a
         `Restart`.
         """
         ...
@@ -71,8 +71,8 @@ class Decoder(Protocol):
         ...
 
     def restart(self) -> Iterable[MetricRow | Record]:
-        """Forget everything: the file starts anew. Return what is to be told instead of a new
-        segment, if anything.
+        """Forget everything: the file starts anew. Return the records that replace a new segment,
+        if any.
         """
         ...
 
@@ -83,8 +83,8 @@ class StandaloneDecoder(Decoder, Protocol):
 
     @property
     def standing(self) -> object:
-        """What the meaning of later lines depends on, to be compared with that of another decoder;
-        None where it depends on each line before.
+        """The state that the meaning of later lines depends on, to be compared with another
+        decoder's; None if it depends on each line before.
         """
         ...
 
@@ -209,7 +209,7 @@ class Parts(Protocol[PartReaderT]):
         ...
 
     def begin(self, read: ReadAt, at: int, stop: int) -> int | None:
-        """Return where the first record begins that can be told to be one.
+        """Return where the first record begins that is recognised with certainty.
 
         Args:
             read: Returns bytes of the file.

@@ -58,7 +58,7 @@ class SwiftDecoder(TutorialDecoder):
             yield from _best(record.get("best_model_checkpoint"))
             return
         closes = "train_runtime" in record
-        # Its last step has been told: what the closing record measures anew is of the whole
+        # Its last step has been passed on; the closing record's new figures cover the whole
         # training.
         yield from super().read(
             {name: record[name] for name in record if not (closes and name in _OF_STEPS)}

@@ -86,8 +86,8 @@ def reader(path: Path) -> TrainerStateReader:
 
 
 class TrainerStateReader:
-    """Holds the bytes of the document until they are whole; remembers what it has told of the ones
-    before.
+    """Holds the bytes of the document until it is complete; remembers the entries passed on from
+    earlier ones.
     """
 
     def __init__(self, origin: str) -> None:

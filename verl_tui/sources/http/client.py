@@ -108,7 +108,7 @@ class Client:
         raise NoAnswerError(reason or f"answers with HTTP {status}", status, body[:_CHUNK])
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -260,8 +260,8 @@ def trust() -> ssl.SSLContext:
 
 
 def _login(host: str) -> dict[str, str]:
-    """Return the header that lets one in: the environment's, else a login from `~/.netrc` for that
-    host.
+    """Return the header that authorises a request: the environment's, else a login from `~/.netrc`
+    for that host.
     """
     stated = os.environ.get(AUTHORIZATION, "").strip()
     if stated:

@@ -39,7 +39,7 @@ class AnswerSeries(NamedTuple):
 
 
 def data_of(body: bytes) -> Any:
-    """Return what a server of Prometheus's API says.
+    """Return the data in an answer of Prometheus's API.
 
     Raises:
         NoAnswerError: It says that something went wrong, or speaks otherwise.

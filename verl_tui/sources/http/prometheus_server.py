@@ -82,7 +82,7 @@ class Server:
         self._discovered = -math.inf
 
     def ask(self, now: float) -> None:
-        """Ask for what is new.
+        """Ask for new figures.
 
         Args:
             now: Seconds since the epoch.
@@ -155,8 +155,8 @@ class Server:
             self.runs[run.name] = run
 
     def _name(self, labels: Mapping[str, str]) -> str:
-        """Return what a run is called: as the logs call it; with its project where another one has
-        its name.
+        """Return a run's name: as in the logs, with its project if another one has the same
+        name.
         """
         own = (
             labels.get("run")
@@ -176,8 +176,8 @@ class Server:
         )
 
     def _owner(self, now: float) -> ServedRun:
-        """Return whose the figures of machines are: the only run that goes on, or the only run;
-        else none's.
+        """Return the run that the figures of machines belong to: the only one that goes on, or the
+        only one; else none.
         """
         trained = [run for run in self.runs.values() if run.labels]
         live = [run for run in trained if run.goes_on(now)]

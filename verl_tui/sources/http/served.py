@@ -1,7 +1,8 @@
 """Sources behind addresses: each is asked in a thread of its own, so that one that hangs holds up
 nobody.
 
-What cannot be reached is said with the reason and since when, and asked again, ever more seldom.
+Unreachable addresses are reported with the reason and since when, and asked again at growing
+intervals.
 """
 
 from __future__ import annotations
@@ -124,8 +125,8 @@ class Poller:
         return min(max(_LONGEST_WAIT, interval), interval * 2.0 ** min(self._failures, 10))
 
     def _connect(self, now: float) -> Server | PolledEndpoint:
-        """Return what is there: a Prometheus server, metrics at the address itself, or below it at
-        `/metrics`.
+        """Return the kind of server: a Prometheus server, metrics at the address itself, or below
+        it at `/metrics`.
         """
         path = self.address.path
         if not path.endswith(_METRICS) and "?" not in path:

@@ -130,7 +130,7 @@ class TextPanel(Panel, RoleStyled):
         )
 
     def on_unmount(self) -> None:
-        """Let go: what an app calls at a change of its theme it would keep for good."""
+        """Unsubscribe: the app would keep the callback for theme changes for ever."""
         self.app.theme_changed_signal.unsubscribe(self)
 
     def on_resize(self) -> None:

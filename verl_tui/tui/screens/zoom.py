@@ -198,7 +198,7 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         self._origin.show(pieces)
 
     def _origin_pieces(self, run: Run | None) -> Iterator[tuple[str, str]]:
-        """Yield the look, where the metric was logged, and what tells its times."""
+        """Yield the look, where the metric was logged, and the origin of its times."""
         for text in self._look.words(run):
             yield text, "accent"
         if run is None:
@@ -308,7 +308,7 @@ class ZoomScreen(BufferedScreen[ChartLook]):
             take_table(self.app, named(run.name, self._plan.key), columns)
 
     def clip(self) -> str:
-        """Return what the chart says where the cursor is, else last."""
+        """Return the chart's values at the cursor, else the last ones."""
         return reading(self._plan, self._right, self._view, self._look)
 
     def _planned(self) -> list[PlannedChart]:

@@ -81,7 +81,7 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
         )
 
     def on_unmount(self) -> None:
-        """Let go: what an app calls at a change of its theme it would keep for good."""
+        """Unsubscribe: the app would keep the callback for theme changes for ever."""
         self.app.theme_changed_signal.unsubscribe(self)
 
     def key_escape(self, event: events.Key) -> None:
@@ -118,7 +118,7 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
         size = self.app.size
         if event.size != size:
             event.prevent_default()
-            if size != self.outer_size:  # what was to tell so may have been dropped for this
+            if size != self.outer_size:  # the message about it may have been dropped for this one
                 self.post_message(Resize(size, size))
         elif size != self.drawn_at:
             self._draw_at(size)

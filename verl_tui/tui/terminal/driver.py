@@ -106,14 +106,14 @@ class RobustDriver(LinuxDriver):
                 termios.tcsetattr(self.fileno, termios.TCSANOW, self._modes)
 
     def _get_terminal_size(self) -> tuple[int, int]:
-        """Return the size that the app has, also where the terminal says none or another stream is
-        none: of two sizes each would be laid out for ever in place of the other.
+        """Return the size that the app has, even if the terminal reports none or another stream is
+        not a terminal: two different sizes would replace each other in the layout for ever.
         """
         return self._app.console.size.width, self._app.console.size.height
 
     def process_message(self, message: Message) -> None:
-        """Take what the terminal says, but not its word for its size: that is asked of the system,
-        and may be another for a moment, or for ever.
+        """Handle input from the terminal, except for its reported size: the size comes from the
+        system, and the two may differ for a moment, or for ever.
         """
         if not isinstance(message, InBandWindowResize | Resize):
             super().process_message(message)
@@ -167,7 +167,7 @@ class RobustDriver(LinuxDriver):
                 super()._sigcont_application()
 
     def _sigtstp_application(self, *_: object) -> None:
-        """Hand the terminal over and stop, if nothing has told to go on meanwhile."""
+        """Hand the terminal over and stop, unless a signal to continue has come meanwhile."""
         with self._turn(signal.SIGTSTP) as mine:
             handed = mine and self._auto_restart
             if handed:
@@ -263,7 +263,7 @@ class KeyParser(XTermParser):
         """The last characters: the mark of a beginning or an end may come in pieces."""
 
     def feed(self, data: str) -> Iterable[Message]:
-        """Take what was typed or pasted; yield what it means."""
+        """Parse typed or pasted text; yield its events."""
         seen = self._last + data
         began, ended = seen.rfind(BRACKETED_PASTE_START), seen.rfind(BRACKETED_PASTE_END)
         if began != ended:
@@ -273,7 +273,7 @@ class KeyParser(XTermParser):
         yield from super().feed(data)
 
     def tick(self) -> Iterable[Message]:
-        """Yield what is meant now that nothing has followed for a while."""
+        """Yield the events that are certain now that nothing has followed for a while."""
         yield from super().tick()
         if self._pasted and monotonic() - self._heard >= self._pause:
             yield from self.feed(BRACKETED_PASTE_END)

@@ -55,7 +55,7 @@ _SYSTEM = "#textual-toastrack"
 
 
 class Contained(MessagePump):
-    """Something of Textual's whose errors do not end the app."""
+    """A base for widgets, screens and apps whose errors do not end the app."""
 
     def attempt(self, call: Callable[..., _Result], *given: Any, otherwise: _Result) -> _Result:
         """Return what a call returns, or something else where it fails."""

@@ -124,7 +124,7 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
         return strip.apply_style(self.role_style(""))
 
     def ground(self, at: int) -> Style | None:
-        """Return what is laid under a row that is chosen.
+        """Return the style under a chosen row.
 
         Only the ground changes: what a row's colours say must stay readable under the cursor.
         """

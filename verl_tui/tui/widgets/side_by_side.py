@@ -33,7 +33,7 @@ _ROLES = tuple(dict.fromkeys((*document.ROLES, *sample_rows.ROLES)))
 
 
 class SideBySide(Horizontal, RoleStyled):
-    """Draws what is browsed, each part only where it has changed; its class says which parts are
+    """Draws the browsed samples, each part only if it has changed; CSS classes say which parts are
     wanted.
 
     That is `-digest` for the responses to one prompt, and `-list` where the list goes before the
@@ -92,7 +92,7 @@ class SideBySide(Horizontal, RoleStyled):
         """Make it.
 
         Args:
-            browse: What is to be seen.
+            browse: The samples to show.
             id: As of every widget.
         """
         super().__init__(id=id)
@@ -130,7 +130,7 @@ class SideBySide(Horizontal, RoleStyled):
     # -- drawing -----------------------------------------------------------------------------------
 
     def draw(self, *, clear: str, ascii_only: bool) -> None:
-        """Draw what is in sight of what is browsed; `clear` is the key that clears the filter."""
+        """Draw the visible parts; `clear` is the key that clears the filter."""
         self._ascii_only, self._clear = ascii_only, clear
         if self._browse.responses:
             self._draw_digest(ascii_only=ascii_only)
@@ -159,7 +159,7 @@ class SideBySide(Horizontal, RoleStyled):
             self._titles.set_strips(
                 [self.inked(sample_rows.heading(shown, order, ascii_only=ascii_only))]
             )
-            # What is drawn later is drawn from what holds now: the listing goes on.
+            # Later drawing uses the present state, since the listing goes on.
             facts, visible, scores, groups = (
                 listing.facts,
                 listing.visible,
@@ -277,7 +277,7 @@ class SideBySide(Horizontal, RoleStyled):
         rows.set_strips([self.inked(row) for row in drawn])
 
     def _index_of(self, shown: tuple[Place, int] | None) -> int:
-        """Return where a sample stands among the responses, 0 if it is none of them."""
+        """Return the index of a sample among the responses, 0 if it is none of them."""
         places = [(item.place, item.row) for item in (make() for make in self._items)]
         return places.index(shown) if shown in places else 0
 

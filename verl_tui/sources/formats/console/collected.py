@@ -46,7 +46,7 @@ _EACH = 10.0
 
 
 class _Entry(NamedTuple):
-    """What a collector keeps at once, mostly a line."""
+    """One entry of a collector, mostly a line."""
 
     text: bytes
     time: float | None

@@ -182,7 +182,7 @@ class WrappedDecoder(ConsoleLayer):
             yield from self._completed()
 
     def _look(self, row: bytes) -> None:
-        """Learn from a row whether the log is wrapped, and how wide the terminal was."""
+        """Find out from a row whether the log is wrapped, and how wide the terminal was."""
         self._seen += 1
         self._goes_on = self._goes_on or (bool(self._rows) and _is_within(self._rows[-1], row))
         if len(row) >= self._width:

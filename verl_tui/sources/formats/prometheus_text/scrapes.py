@@ -89,8 +89,8 @@ class Scrapes:
         """Begin with nothing.
 
         Args:
-            totals: Whether a counter is told by what it stands at as long as there is no rate: of a
-                page that was saved there never is one.
+            totals: Whether a counter is shown by its total as long as there is no rate: for a saved
+                page there never is one.
         """
         self._totals = totals
         self._before: dict[tuple[str, str, _Labels], tuple[float, float | None]] = {}
@@ -350,7 +350,7 @@ def _family(name: str, kinds: Mapping[str, str]) -> tuple[str, str]:
 
 
 def _what(labels: _Labels) -> str:
-    """Return of what a sample is, empty where its labels say only who tells it."""
+    """Return the subject of a sample, empty if its labels name only the process that exports it."""
     return "/".join(
         value
         for label, value in labels

@@ -210,7 +210,7 @@ class RecordSplitter:
         self._next = later._next
 
     def wrong(self, record: bytes) -> Unreadable:
-        """Return what is to be told of a record that was held and whose checksum is wrong."""
+        """Return the complaint about a record that was held and whose checksum is wrong."""
         at = self._data.find(record) - 12
         number = self._before + bisect_left(self._starts, at) + 1
         return self._unreadable(number, at, "the checksum of a record is wrong")

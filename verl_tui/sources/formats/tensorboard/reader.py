@@ -86,9 +86,7 @@ class EventsReader:
 
     @property
     def note(self) -> str | None:
-        """Return what is to be said of values that others of the same tag and step took the place
-        of.
-        """
+        """Return a note on values that were replaced by others of the same tag and step."""
         return replaced_note(self._replaced)
 
     @property

@@ -33,7 +33,7 @@ _BUSY = 0.2
 
 
 def matches(path: Path, head: bytes) -> bool:
-    """Return whether a file is a database of trackio, as far as can be told while another program
+    """Return whether a file is a database of trackio, as far as this shows while another program
     holds it.
     """
     if path.suffix.lower() != SUFFIX or not head.startswith(_MAGIC):
@@ -50,7 +50,7 @@ def matches(path: Path, head: bytes) -> bool:
 
 
 def reader(path: Path) -> NoReader:
-    """Return what reads no bytes: a database is asked, not read from end to end."""
+    """Return a reader that reads no bytes: a database is queried, not read from end to end."""
     return NoReader()
 
 

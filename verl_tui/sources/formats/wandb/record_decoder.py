@@ -133,7 +133,7 @@ class RecordDecoder:
         self._step = None
 
     def skipped(self) -> RecordDecoder:
-        """Return a decoder of later records; where none so far has told whose steps they have, it
+        """Return a decoder of later records; if none so far has shown whose steps they have, it
         takes only the trainer's.
         """
         later = RecordDecoder(self._origin)

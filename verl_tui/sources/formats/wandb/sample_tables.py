@@ -77,7 +77,7 @@ class TableReader:
         self._done = False
         """True once the table has been read or given up."""
         self._has_complained = False
-        """True once it was told that something stands behind the table."""
+        """True once it was reported that something follows the table."""
 
     @property
     def note(self) -> str | None:
