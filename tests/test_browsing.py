@@ -360,7 +360,7 @@ def test_notices_are_few(screen: Screen, tmp_path: Path, monkeypatch: pytest.Mon
     page = screen.page()
     while not (page.complete and len(page.facts) == page.count and page.sample(0)):
         page = screen.page()
-    assert screen.news.wait(10), "nothing is told"
+    assert screen.news.wait(10), "no notice came"
     assert screen.notices == 1, "the others wait until their time has come"
 
 

@@ -1,4 +1,4 @@
-"""Live equals finished: what was told at a step does not depend on how much came after."""
+"""Live equals finished: what was reported at a step does not depend on how much came after."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def reported(verdict: Verdict) -> set[Reported]:
 def live(
     columns: Columns, dialect: str, settings: Mapping[str, object]
 ) -> Iterator[tuple[int, set[Reported]]]:
-    """Yield the steps after which a run that grows is judged, with what had been told by then: one,
+    """Yield the steps after which a run that grows is judged, with what had been reported by then: one,
     three or eight steps come between.
     """
     run = Run("r")
@@ -74,7 +74,7 @@ def live(
 def finished(
     columns: Columns, dialect: str, settings: Mapping[str, object], step: int
 ) -> set[Reported]:
-    """Return what is told of a run that is read at once as it was at a step."""
+    """Return what is reported of a run that is read at once as it was at a step."""
     run = Run("r")
     status = replace(STATUS, format="tutorial JSONL") if dialect == "tutorial" else STATUS
     records: list[Record] = [Settings(settings, "x")] if settings else []

@@ -1,4 +1,4 @@
-"""What is told: each finding once an episode, each state once, and nothing that was there before."""
+"""What is sent: each finding once an episode, each state once, and nothing that was there before."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Steps:
 
 def test_a_finding_is_reported_once_an_episode() -> None:
     look = Steps(NotifySettings(CHOICE))
-    assert look(KL, LENGTH) == ["finding kl-high"], "what follows from it is not told"
+    assert look(KL, LENGTH) == ["finding kl-high"], "what follows from it is not reported"
     assert look(replace(KL, message="KL is 0.35", step=50)) == []
     assert look() == []
     assert look(KL) == [], "it blinked"

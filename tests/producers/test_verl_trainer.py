@@ -88,7 +88,7 @@ COMES = 1800.0
 processors.
 """
 BEATS = 300.0
-"""Seconds within which verl 0.9 has told its counters three times, once a minute."""
+"""Seconds within which verl 0.9 has printed its counters three times, once a minute."""
 
 
 class Trained(NamedTuple):

@@ -56,7 +56,7 @@ def run_known(run: Run) -> dict[str, Any]:
 
 
 def played(recording: Recording, moments: list[float]) -> Monitor:
-    """Return a monitor that was told the recording up to one moment after the other."""
+    """Return a monitor that was given the recording up to one moment after the other."""
     monitor = Monitor(Config())
     recording.rewind()
     for moment in moments:

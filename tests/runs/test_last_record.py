@@ -1,4 +1,4 @@
-"""When a run last told of training: times that records state hold against those of files, which a
+"""When a run last logged training: times that records state hold against those of files, which a
 copy has anew.
 """
 

@@ -971,7 +971,7 @@ def world_of(one: Case, dialect: str, seed: int) -> tuple[World, int]:
 
 
 def find(one: Case, dialect: str, seed: int, directory: Path) -> Found:
-    """Plant a case and see when it is told."""
+    """Plant a case and see when it is reported."""
     world, onset = world_of(one, dialect, seed)
     form = "console" if world.lines else FORMS[dialect][seed % len(FORMS[dialect])]
     history = judged(world, form, directory).history

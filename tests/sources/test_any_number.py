@@ -170,5 +170,5 @@ def test_whole_numbers_of_any_length(tmp_path: Path, digits: int) -> None:
 def test_settings_of_any_length(text: str, number: str) -> None:
     found = read_settings((text % number).encode())
     assert isinstance(found, Unreadable) or (found["b"] == 2 and json.dumps(found)), (
-        "what is told can be written"
+        "what is reported can be written"
     )

@@ -1,4 +1,4 @@
-"""Checkpoints on disk: told once, also when they are completed or removed."""
+"""Checkpoints on disk: reported once, also when they are completed or removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines of a console that say nothing are told by their words, whatever numbers they have."""
+"""Lines of a console without information are recognised by their words, whatever numbers they have."""
 
 from __future__ import annotations
 

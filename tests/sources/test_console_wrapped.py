@@ -1,4 +1,4 @@
-"""Consoles as a terminal showed them: lines that were wrapped are whole again, cut ones are told."""
+"""Consoles as a terminal showed them: lines that were wrapped are whole again, cut ones are reported."""
 
 from __future__ import annotations
 

@@ -449,7 +449,7 @@ def test_devices_of_this_host() -> None:
 
 
 class Script(GpuSource):
-    """Readings told beforehand."""
+    """Readings given beforehand."""
 
     def __init__(self, *readings: GpuReading) -> None:
         super().__init__()

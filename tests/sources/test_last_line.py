@@ -1,4 +1,4 @@
-"""The last line of a log without an end: read where it is complete by itself, else told."""
+"""The last line of a log without an end: read where it is complete by itself, else reported."""
 
 from __future__ import annotations
 

@@ -235,7 +235,7 @@ class Reading:
         return [sorted(one) for one in self._segments], self.source.status()
 
     def _note(self, records: Sequence[Record]) -> None:
-        # Figures of samples are told anew in each turn in which there are some.
+        # Figures of samples are passed on anew in each turn in which there are some.
         for record in without_figures(records):
             if isinstance(record, MetricRows):
                 self._segments[-1] += _rows(record)

@@ -351,7 +351,7 @@ def test_damage_costs_records_but_never_changes_one(tmp_path, places):
     reported = any(isinstance(record, Unreadable) for record in records)
     last = len(MANY) - len(MANY) % wandb.BLOCK
     assert reported or len(kept) == STEPS or any(place >= last for place, _ in places), (
-        "what is lost is told"
+        "what is lost is reported"
     )
 
 

@@ -86,7 +86,7 @@ def test_from_the_first_frame_to_the_last(run, log, tmp_path):
     with log.open("a") as file:
         file.write(line(77))
     terminal.until("step 77", "0.77")
-    # What is found while watching is not told where that is not wanted.
+    # What is found while watching is not reported where that is not wanted.
     terminal.read_for(SETTLED)
     before = len(terminal.output)
     with log.open("a") as file:

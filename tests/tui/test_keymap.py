@@ -1,4 +1,4 @@
-"""Keys that the user has given to actions: those that make no sense are told, and cost nothing
+"""Keys that the user has given to actions: those that make no sense are reported, and cost nothing
 else.
 """
 

@@ -108,7 +108,7 @@ TOPICS: Mapping[str, Topic] = {
     "keys": Topic("every key, with the ones you have set, and the signs in charts", _keys),
     "screens": Topic("the screens and what their keys do, in words", _beside("tui")),
     "formats": Topic("what is read, how it is recognised, what it gives", _beside("sources")),
-    "states": Topic("running, stalled, crashed: how they are told", _beside("runs")),
+    "states": Topic("running, stalled, crashed: how they are recognised", _beside("runs")),
     "rules": Topic("the health rules and diagnoses", _beside("health")),
     "metrics": Topic("indicators, and their names in logs", _metrics),
     "configuration": Topic("every setting with its default", _configuration),

@@ -126,7 +126,7 @@ def _evidence(path: str, format: str) -> str:
     try:
         return evidence(file, format) if file.exists() else "what it answers, or what was piped in"
     except (OSError, ValueError) as error:
-        return f"cannot be told any more: {one_line(str(error))}"
+        return f"can no longer be determined: {one_line(str(error))}"
 
 
 def _plain(value: Any) -> Any:

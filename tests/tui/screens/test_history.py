@@ -112,7 +112,7 @@ async def test_what_is_acknowledged_is_marked_in_the_history(tmp_path: Path) -> 
         app.clear_notifications()
         await settle(pilot)
         assert "acknowledged" not in text(app)
-        # It is told where health is out of sight.
+        # It is reported where health is out of sight.
         await press(pilot, "escape", "z")
         for size in ((100, 30), (40, 12)):
             await pilot.resize_terminal(*size)
