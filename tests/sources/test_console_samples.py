@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from log_reading import drain, feed_in_pieces
 
 from verl_tui.records import MetricRows, Sample, Unreadable
-from verl_tui.sources.formats.console import decoder as console
+from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.source import FileSource
 
 MADE = (

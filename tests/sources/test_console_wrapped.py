@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from log_reading import feed_in_pieces, read_run, values
 
-from verl_tui.sources.formats.console import decoder as console
+from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.console.wrapped import WrappedDecoder
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from log_reading import drain, feed_in_pieces, read_run, values
 from verl_tui.records import Event, EventKind, MetricRows
 from verl_tui.runs.views.state import State, state
 from verl_tui.sources.fields.row_batcher import MetricRow
-from verl_tui.sources.formats.console import decoder as console
+from verl_tui.sources.formats.console import reader as console
+from verl_tui.sources.formats.console.decoder import ConsoleDecoder
 from verl_tui.sources.source import FileSource
 
 if TYPE_CHECKING:
@@ -563,9 +564,7 @@ def test_openrlhf(tmp_path: Path) -> None:
 )
 def test_what_only_looks_like_metrics(line: str) -> None:
     assert not [
-        r
-        for r in console.ConsoleDecoder().decode(line.encode(), 1)
-        if isinstance(r, MetricRow | Event)
+        r for r in ConsoleDecoder().decode(line.encode(), 1) if isinstance(r, MetricRow | Event)
     ]
 
 

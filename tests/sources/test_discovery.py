@@ -16,7 +16,7 @@ from verl_tui.sources.discovery.finder import Finder
 from verl_tui.sources.discovery.passed_over import PACKED, WIDE, PassedOver, sentences
 from verl_tui.sources.feed import Feed
 from verl_tui.sources.folders.checkpoint_folders import TRACKER
-from verl_tui.sources.formats.console import decoder as console
+from verl_tui.sources.formats.console import reader as console
 
 CONSOLE = "(TaskRunner pid=1) step:1 - a:1\n"
 METRICS = '{"step":1,"data":{"a":1}}\n'

@@ -22,7 +22,7 @@ from verl_tui.sources.feed import Feed
 from verl_tui.sources.fields.jsonl import JsonDecoder
 from verl_tui.sources.files import tail
 from verl_tui.sources.formats import filelogger, lines
-from verl_tui.sources.formats.console import decoder as console
+from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.lines import LineReader
 from verl_tui.sources.source import FileSource
 

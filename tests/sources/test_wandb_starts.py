@@ -18,7 +18,7 @@ from verl_tui.config import Config
 from verl_tui.monitor import Monitor, load
 from verl_tui.runs.views.state import State, state
 from verl_tui.sources.feed import Feed
-from verl_tui.sources.formats.console import decoder as console
+from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.console.wandb_runs import reports_to
 
 T0 = 1_763_000_000.0

@@ -14,8 +14,8 @@ from verl_tui.sources.discovery.probing import DEEPEST
 from verl_tui.sources.files.binary import is_binary
 from verl_tui.sources.files.compressed import head, plain
 from verl_tui.sources.formats.catalog import FORMATS
-from verl_tui.sources.formats.console import decoder as console
 from verl_tui.sources.formats.console import first_signs
+from verl_tui.sources.formats.console import reader as console
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from verl_tui.sources.files.tail import CHUNK, Chunk
 from verl_tui.sources.formats import HEAD
 from verl_tui.sources.formats.catalog import FORMATS
-from verl_tui.sources.formats.console import decoder as console
+from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.source import FileSource
 
 if TYPE_CHECKING:

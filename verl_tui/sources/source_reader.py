@@ -17,7 +17,7 @@ from verl_tui.sources.folders.completion_tables import TableFolder
 from verl_tui.sources.folders.dumps import DumpSource
 from verl_tui.sources.folders.setting_files import SettingsSource
 from verl_tui.sources.formats import filelogger, parquet, rollouts
-from verl_tui.sources.formats.console import decoder as console
+from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.prometheus_text import reader as exposition
 from verl_tui.sources.formats.trackio.run_follower import TrackioSource
 from verl_tui.sources.formats.wandb import reader as wandb

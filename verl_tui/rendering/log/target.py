@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.sources import pipe
 from verl_tui.sources.formats import parquet, rollouts
-from verl_tui.sources.formats.console import decoder as console
+from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.tensorboard import reader as tensorboard
 from verl_tui.sources.formats.wandb import reader as wandb
 

@@ -24,7 +24,7 @@ from verl_tui.sources.files.paths import is_file, is_folder
 from verl_tui.sources.folders.checkpoint_folders import homes, is_home
 from verl_tui.sources.folders.setting_files import NAMES as SETTINGS
 from verl_tui.sources.formats import trainer_state
-from verl_tui.sources.formats.console import decoder as console
+from verl_tui.sources.formats.console import reader as console
 
 if TYPE_CHECKING:
     import os

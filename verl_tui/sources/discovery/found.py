@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.patterns import pattern
 from verl_tui.sources.discovery import ranks
-from verl_tui.sources.formats.console import decoder as console
+from verl_tui.sources.formats.console import reader as console
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -13,7 +13,7 @@ from verl_tui.sources.files.binary import is_binary
 from verl_tui.sources.files.compressed import plain
 from verl_tui.sources.formats import tutorial
 from verl_tui.sources.formats.catalog import FORMATS
-from verl_tui.sources.formats.console import decoder as console
+from verl_tui.sources.formats.console import reader as console
 
 if TYPE_CHECKING:
     import os

@@ -27,8 +27,8 @@ from verl_tui.sources.files.compressed import head, plain
 from verl_tui.sources.files.tail import opened
 from verl_tui.sources.formats import HEAD
 from verl_tui.sources.formats.catalog import FORMATS
-from verl_tui.sources.formats.console import decoder as console
 from verl_tui.sources.formats.console import first_signs as console_signs
+from verl_tui.sources.formats.console import reader as console
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:

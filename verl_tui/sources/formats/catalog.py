@@ -16,7 +16,7 @@ from verl_tui.sources.formats import (
     trainer_state,
     tutorial,
 )
-from verl_tui.sources.formats.console import decoder as console
+from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.prometheus_text import reader as exposition
 from verl_tui.sources.formats.tensorboard import reader as tensorboard
 from verl_tui.sources.formats.trackio import database as trackio
