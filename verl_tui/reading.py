@@ -18,6 +18,7 @@ from verl_tui.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
 
+    from verl_tui.config import Config
     from verl_tui.monitor import Monitor, News
     from verl_tui.sources.feed import Feed
 
@@ -188,16 +189,7 @@ def refreshes(
         stop: Ends it.
     """
     news = threading.Event()
-    config = monitor.config
-    reading = ReadingThreads(
-        specs,
-        gpu_interval=config.gpu_interval,
-        poll_interval=config.poll_interval,
-        scrape_engines=config.scrape_engines,
-        workers=config.workers,
-        clock=clock,
-        notify=news.set,
-    )
+    reading = _threads(specs, monitor.config, clock, news.set)
     reading.start()
     looked = monotonic() - between
     try:
@@ -205,14 +197,35 @@ def refreshes(
             news.wait(between)
             news.clear()
             monitor.awake(clock())
-            until = monotonic() + between
-            for one in reading.take():
-                monitor.apply(one, clock())
-                if monotonic() > until:
-                    break
+            _apply(reading, monitor, clock, monotonic() + between)
             loaded = monitor.runs and not monitor.is_loading and not reading.waiting
             if loaded and monotonic() - looked >= between:
                 looked = monotonic()
                 yield
     finally:
         reading.stop()
+
+
+def _threads(
+    specs: Sequence[str], config: Config, clock: Callable[[], float], notify: Callable[[], None]
+) -> ReadingThreads:
+    """Return threads that read as the user has configured it."""
+    return ReadingThreads(
+        specs,
+        gpu_interval=config.gpu_interval,
+        poll_interval=config.poll_interval,
+        scrape_engines=config.scrape_engines,
+        workers=config.workers,
+        clock=clock,
+        notify=notify,
+    )
+
+
+def _apply(
+    reading: ReadingThreads, monitor: Monitor, clock: Callable[[], float], until: float
+) -> None:
+    """Apply what waits to a monitor, until a monotonic time at the latest."""
+    for news in reading.take():
+        monitor.apply(news, clock())
+        if monotonic() > until:
+            return

@@ -1,4 +1,4 @@
-"""verl's console log: step lines among everything else that a training prints.
+"""Decodes consoles: verl's step lines among everything else that a training prints.
 
 Lines are read wherever they stand: glued to progress bars, behind Ray's prefixes and colours, in
 every number format since v0.1. The rest is noise, not an error. The dicts that other trainers print
