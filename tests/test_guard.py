@@ -15,7 +15,7 @@ import pytest
 
 from verl_tui.cli import main
 from verl_tui.config import Config
-from verl_tui.guard import Guard, Orders, facts
+from verl_tui.guard import Guard, Orders, finding_facts
 from verl_tui.monitor import Monitor, load
 from verl_tui.runs.views.best import BestBy
 from verl_tui.runs.views.state import State
@@ -185,7 +185,7 @@ def test_facts_can_stand_in_an_environment(tmp_path: Path) -> None:
     finding = next(
         one for one in monitor.verdicts[run.name].findings if one.id == "circuit-breaker-kl"
     )
-    variables = facts(run, finding, State.RUNNING)
+    variables = finding_facts(run, finding, State.RUNNING)
     assert all("\0" not in value for value in variables.values())
     assert variables["VERL_TUI_EVIDENCE"].count("\n") == len(finding.evidence) - 1
 

@@ -97,7 +97,7 @@ class Failures:
             yield failure.trace
 
 
-def noted(what: str, error: BaseException) -> str:
+def note_failure(what: str, error: BaseException) -> str:
     """Write an error of our own into the debug log; return its kind and place in words.
 
     Args:

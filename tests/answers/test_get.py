@@ -18,7 +18,7 @@ from log_reading import read_run
 from test_real_logs import LOGS
 
 from verl_tui.answers import run_reading
-from verl_tui.answers.metrics import points_of, value_of
+from verl_tui.answers.metrics import json_value, points_of
 from verl_tui.cli import build_parser, main
 from verl_tui.exporters.csv import write_csv
 
@@ -143,7 +143,7 @@ def test_every_field_is_in_the_help(get: Callable[..., Any], run: Path) -> None:
 def test_a_value_that_is_no_number_is_null_and_said(get: Callable[..., Any], run: Path) -> None:
     (point,) = get("metrics", run, "--metric", "ppo/policy_loss")["points"]
     assert (point["value"], point["finite"]) == (None, False)
-    assert value_of(float("-inf")) == {"value": None, "finite": False}
+    assert json_value(float("-inf")) == {"value": None, "finite": False}
 
 
 def test_points_around_a_step(get: Callable[..., Any], run: Path) -> None:
@@ -369,9 +369,9 @@ def test_real_logs_have_the_points_of_the_exported_table(
 @pytest.mark.parametrize("name", REAL)
 def test_the_end_of_real_logs_has_the_points_of_the_whole(name: str) -> None:
     path = str(LOGS / name)
-    for key in run_reading.whole([path], None, NOW).run.keys[::5]:
+    for key in run_reading.read_whole([path], None, NOW).run.keys[::5]:
         answer = partial(points_of, metric=key, count=3)
         found = run_reading.from_end([path], None, NOW, answer, least=0, first=30_000)
-        whole = answer(run_reading.whole([path], None, NOW))
+        whole = answer(run_reading.read_whole([path], None, NOW))
         assert whole is not None
         assert found["points"] == whole["points"]

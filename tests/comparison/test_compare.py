@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from verl_tui.comparison.as_data import as_csv, as_data
 from verl_tui.comparison.as_text import as_markdown, as_text
 from verl_tui.comparison.differences import Basis
-from verl_tui.comparison.run_lookup import UnknownRunError, all_meant, meant
+from verl_tui.comparison.run_lookup import UnknownRunError, all_meant, find_run
 from verl_tui.comparison.statistics import deviation
 from verl_tui.means import mean
 from verl_tui.runs.views.alignment import Alignment
@@ -435,11 +435,11 @@ def test_tables_go_on_below_where_the_terminal_is_narrow() -> None:
 
 def test_a_run_is_named_in_full_in_part_or_by_its_path() -> None:
     runs = [run_of(name, [0.5]) for name in ("gsm8k-1", "gsm8k-12", "math")]
-    assert meant(runs, "gsm8k-1") is runs[0]
-    assert meant(runs, "ma") is runs[2]
-    assert meant(runs, "./math") is runs[2]
+    assert find_run(runs, "gsm8k-1") is runs[0]
+    assert find_run(runs, "ma") is runs[2]
+    assert find_run(runs, "./math") is runs[2]
     assert all_meant(runs, "gsm8k") == runs[:2]
     with pytest.raises(UnknownRunError, match="gsm8k may be gsm8k-1, gsm8k-12"):
-        meant(runs, "gsm8k")
+        find_run(runs, "gsm8k")
     with pytest.raises(UnknownRunError, match="none of the runs: gsm8k-1"):
-        meant(runs, "x")
+        find_run(runs, "x")

@@ -317,6 +317,6 @@ def test_however_a_log_comes_the_directory_holds_what_the_run_says(
         written(run, directory)
     series = run.series("a")
     assert series is not None
-    held, values = event_files.read(directory).scalars["a"]
+    held, values = event_files.read_event_files(directory).scalars["a"]
     assert (list(held), list(values)) == (list(series.steps), list(series.values))
     assert scalars(directory, "a") == list(zip(series.steps, series.values, strict=True))

@@ -7,7 +7,7 @@ import random
 import pytest
 from planted import TUTORIAL, VERL, judge, planted
 
-from verl_tui.health.consequences import beginning, with_causes
+from verl_tui.health.consequences import step_before, with_causes
 from verl_tui.health.finding import Finding, Severity, Verdict
 from verl_tui.health.guide_settings import load_guide
 
@@ -141,10 +141,10 @@ def test_of_two_findings_of_one_rule_the_first_carries_what_follows() -> None:
 def test_points_before_are_those_of_the_metric() -> None:
     run = planted({"critic/score/mean": [0.5] * 50}, VERL, steps=[GAP * i for i in range(1, 51)])
     finding = found("reward-cliff", 400, key="critic/score/mean")
-    assert beginning(run, finding, 5) == 350
-    assert beginning(run, finding, 1000) == 10
-    assert beginning(run, found("reward-cliff", 400, key=None), 5) == 400
-    assert beginning(run, found("reward-cliff", 400, key="gone"), 5) == 400
+    assert step_before(run, finding, 5) == 350
+    assert step_before(run, finding, 1000) == 10
+    assert step_before(run, found("reward-cliff", 400, key=None), 5) == 400
+    assert step_before(run, found("reward-cliff", 400, key="gone"), 5) == 400
 
 
 def test_a_collapse_is_one_finding() -> None:

@@ -674,13 +674,13 @@ def test_looking_at_blocks_costs_what_is_new(count: int, monkeypatch: pytest.Mon
     judge_ = Judge(load_guide(), run)
     judge_.verdict(1.0)
     read: list[int] = []
-    original = blocks.level
+    original = blocks.trimmed_mean
 
     def counting(values: list[float]) -> float:
         read.append(len(values))
         return original(values)
 
-    monkeypatch.setattr(blocks, "level", counting)
+    monkeypatch.setattr(blocks, "trimmed_mean", counting)
     for i in range(20):
         more = {key: [values[i]] for key, values in columns.items()} | {
             "rollout/sample_count": [1.0]

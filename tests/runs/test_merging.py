@@ -10,7 +10,7 @@ from log_reading import NOW, values
 from verl_tui.records import Batch, Event, EventKind, MetricRows, Progress, Restart, SourceStatus
 from verl_tui.runs.run import Run
 from verl_tui.runs.time.step_clocks import clocks
-from verl_tui.runs.views.provenance import leading, origin, shares, words
+from verl_tui.runs.views.provenance import leading, origin, provenance_words, shares
 
 CONSOLE, LOGGER, EVENTS = ("verl console", 3), ("verl file logger", 6), ("tensorboard events", 5)
 
@@ -52,7 +52,7 @@ def test_the_better_source_holds_and_the_other_fills_the_gaps(run, console_first
     assert origin(run, "a", 9) is None
     assert origin(run, "gone", 1) is None
     assert leading(run) == {"exp.jsonl": 1}
-    assert words(run, "a") == (
+    assert provenance_words(run, "a") == (
         "verl console train.log (2 of 4)",
         "verl file logger exp.jsonl (2 of 4)",
     )

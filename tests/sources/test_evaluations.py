@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from log_reading import NOW, drain, feed_in_pieces, read_run, values
 
 from verl_tui.check import report
-from verl_tui.check.note import write_text
+from verl_tui.check.note import note_text
 from verl_tui.config import Config
 from verl_tui.monitor import load
 from verl_tui.records import Sample
@@ -63,7 +63,7 @@ def test_what_check_says_of_one(tmp_path: Path) -> None:
     os.utime(path, (NOW - 7200, NOW - 7200))
     monitor = load([str(path)], Config(), NOW)
     assert not monitor.verdicts["eval"].findings
-    text = write_text(report(monitor, NOW), monitor, NOW)
+    text = note_text(report(monitor, NOW), monitor, NOW)
     assert text.startswith(
         "eval: an evaluation of 5 samples, mean score 0.5, finished, last record 2h 00m ago"
     )

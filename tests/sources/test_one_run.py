@@ -158,14 +158,14 @@ def test_what_ray_writes_of_itself_is_no_log(tree):
     ],
 )
 def test_what_settings_call_the_experiment(text):
-    assert naming.title(text) == "qwen-7b"
+    assert naming.experiment_name(text) == "qwen-7b"
 
 
 @pytest.mark.parametrize(
     "text", [b"", b"my_run_name_x=1", b"run_name=None", b"run_name: ./out/", b"run_name='1a2b3c4'"]
 )
 def test_settings_that_call_it_nothing(text):
-    assert naming.title(text) == ""
+    assert naming.experiment_name(text) == ""
 
 
 @pytest.mark.parametrize(

@@ -263,7 +263,7 @@ def test_a_run_is_followed_and_its_points_come_once(tmp_path: Path) -> None:
     end = now()
     gather: dict[str, list[int]] = {}
     with serving(tmp_path, [*trained("grpo", 40, end), *cluster(40, end)]) as address:
-        place = addresses.read(address)
+        place = addresses.parse_address(address)
         client = Client(place)
         server = Server(place, client)
         for moment in (

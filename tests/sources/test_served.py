@@ -29,8 +29,8 @@ from verl_tui.sources.fields.row_batcher import RowBatcher
 from verl_tui.sources.http import addresses
 from verl_tui.sources.http.addresses import NoAnswerError
 from verl_tui.sources.http.client import AUTHORIZATION, CA_FILE, Client
-from verl_tui.sources.http.prometheus_answers import AnswerRows, AnswerSeries, series_of
-from verl_tui.sources.http.prometheus_server import duration
+from verl_tui.sources.http.prometheus_answers import AnswerRows, AnswerSeries, parsed_series
+from verl_tui.sources.http.prometheus_server import promql_duration
 from verl_tui.sources.http.served import Poller, Served
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def always(reply: bytes) -> Talk:
 
 def asked(address: str, **settings: float) -> str:
     """Return the sentence that a server comes to."""
-    place = addresses.read(f"{address}/metrics")
+    place = addresses.parse_address(f"{address}/metrics")
     client = Client(place, **settings)  # type: ignore[arg-type]
     with pytest.raises(NoAnswerError) as error:
         client.ask(place)
@@ -186,7 +186,7 @@ def test_logins_come_from_the_environment_or_netrc(
     netrc.write_text("machine 127.0.0.1 login me password pass word\n".replace("pass word", "pw"))
     netrc.chmod(0o600)
     with listening(listens) as address:
-        place = addresses.read(address)
+        place = addresses.parse_address(address)
         for name, value in (
             ("NETRC", str(tmp_path / "none")),
             ("NETRC", str(netrc)),
@@ -234,7 +234,7 @@ def test_any_text_behind_a_scheme_is_an_address_or_refused(text: str) -> None:
     spec = f"http://{text}"
     assert addresses.is_meant(spec)
     try:
-        address = addresses.read(spec)
+        address = addresses.parse_address(spec)
     except ValueError:
         return
     assert address.text.isprintable()
@@ -320,7 +320,7 @@ def test_a_server_that_comes_back_is_read_on(monkeypatch: pytest.MonkeyPatch) ->
     replies = [answer(PAGE % (b"1", b"1")), b"", answer(PAGE % (b"2", b"2"))]
     clock = iter(range(1000, 2000, 10))
     with listening(lambda connection, _: connection.sendall(replies.pop(0))) as address:
-        poller = Poller(addresses.read(f"{address}/metrics"), lambda: float(next(clock)))
+        poller = Poller(addresses.parse_address(f"{address}/metrics"), lambda: float(next(clock)))
         reported = []
         for _ in range(3):
             poller.ask_once()
@@ -338,7 +338,7 @@ def test_an_address_is_asked_as_often_as_the_user_wants_and_less_where_it_is_sil
 ) -> None:
     replies = [answer(PAGE % (b"1", b"1")), b""]
     with listening(lambda connection, _: connection.sendall(replies.pop(0))) as address:
-        poller = Poller(addresses.read(f"{address}/metrics"), every=every)
+        poller = Poller(addresses.parse_address(f"{address}/metrics"), every=every)
         found = []
         for _ in range(2):
             poller.ask_once()
@@ -433,7 +433,7 @@ def test_any_json_is_an_answer_or_a_sentence(answer: object) -> None:
         json.dumps({"status": "success", "data": answer}).encode(),
     ):
         with suppress(NoAnswerError):
-            series_of(body)
+            parsed_series(body)
 
 
 @given(st.lists(_SERIES, max_size=6))
@@ -441,7 +441,7 @@ def test_any_series_make_rows_or_nothing(series: list[dict[str, object]]) -> Non
     body = json.dumps({"status": "success", "data": {"result": series}}).encode()
     rows = AnswerRows()
     batcher = RowBatcher()
-    lines = series_of(body)
+    lines = parsed_series(body)
     for _ in range(2):
         batcher.add(rows.metrics(lines, {}))
         batcher.add(rows.readings(lines, "devices"))
@@ -464,7 +464,7 @@ def test_any_series_make_rows_or_nothing(series: list[dict[str, object]]) -> Non
     ],
 )
 def test_durations_are_read_as_prometheus_writes_them(text: object, seconds: float | None) -> None:
-    assert duration(text) == seconds
+    assert promql_duration(text) == seconds
 
 
 def test_a_step_that_goes_on_over_several_answers_is_said_once() -> None:
@@ -504,7 +504,7 @@ def test_a_server_that_finds_a_question_too_large_is_asked_for_less() -> None:
             connection.sendall(answer(json.dumps(data).encode()))
 
     with listening(talk) as address:
-        poller = Poller(addresses.read(address), lambda: 1_790_000_000.0)
+        poller = Poller(addresses.parse_address(address), lambda: 1_790_000_000.0)
         poller.ask_once()
     assert poller.problem is None
     forms = [parse_qs(one.rpartition("\r\n")[2]) for one in asked if "run%3D" in one]

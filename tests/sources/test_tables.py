@@ -16,7 +16,7 @@ from verl_tui.runs.run import Run
 from verl_tui.runs.samples import Place
 from verl_tui.sources.feed import Feed
 from verl_tui.sources.folders import completion_tables as tables
-from verl_tui.sources.folders.completion_tables import TableFolder, chosen
+from verl_tui.sources.folders.completion_tables import TableFolder, tables_to_read
 from verl_tui.sources.formats import parquet
 
 if TYPE_CHECKING:
@@ -169,14 +169,14 @@ def test_without_pyarrow_one_sentence_says_what_to_install(
 
 def test_of_very_many_the_newest_and_some_of_those_before_are_read() -> None:
     few = dict.fromkeys(range(100), 10_000)
-    assert chosen(few) == list(range(99, -1, -1))
-    kept = chosen(dict.fromkeys(range(10_000), 10_000))
+    assert tables_to_read(few) == list(range(99, -1, -1))
+    kept = tables_to_read(dict.fromkeys(range(10_000), 10_000))
     assert len(kept) * (tables.COST + 10_000) <= tables.BUDGET
     assert kept[:500] == list(range(9999, 9499, -1))
     between = {later - earlier for earlier, later in zip(kept[:0:-1], kept[-2::-1], strict=True)}
     assert len(between) == 2, "one after another, then evenly"
     assert min(kept) <= max(between)
-    assert chosen({}) == []
+    assert tables_to_read({}) == []
 
 
 def test_it_says_how_many_were_read(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from verl_tui.runs.run import Run
 from verl_tui.sources.discovery.passed_over import sentences
 from verl_tui.sources.end_source import EndSource
 from verl_tui.sources.feed import Feed
-from verl_tui.sources.files.paths import bytes_of
+from verl_tui.sources.files.paths import file_size
 from verl_tui.sources.parts import has_parts
 from verl_tui.sources.source_reader import source_of
 from verl_tui.text import one_line
@@ -81,7 +81,7 @@ class Reading(NamedTuple):
         return {"read": "whole" if self.whole else "end", "bytes_read": self.bytes_read}
 
 
-def names(specs: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def run_names(specs: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the names of the runs behind paths, and what was passed over; no log is read."""
     feed = Feed(specs)
     discovery = feed.scan()
@@ -89,7 +89,9 @@ def names(specs: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return feed.names, said
 
 
-def whole(specs: Sequence[str], name: str | None, now: float, *, alive: bool = False) -> Reading:
+def read_whole(
+    specs: Sequence[str], name: str | None, now: float, *, alive: bool = False
+) -> Reading:
     """Return one run, all of it read.
 
     Args:
@@ -109,8 +111,8 @@ def glance(specs: Sequence[str], name: str | None, now: float, *, least: int) ->
     """Return one run with a little read of the end of each long log: enough for how it ended.
 
     Raises:
-        RunError: See `whole`.
-        NothingError: See `whole`.
+        RunError: See `read_whole`.
+        NothingError: See `read_whole`.
     """
     return _read(specs, name, now, _How(FIRST, least, alive=True), 0)
 
@@ -134,11 +136,11 @@ def from_end(
         answer: Returns None if it needs more than has been read; never for a whole run.
         least: Bytes from which on a log is long.
         first: Bytes read at the end of a long log in the first attempt.
-        alive: See `whole`.
+        alive: See `read_whole`.
 
     Raises:
-        RunError: See `whole`.
-        NothingError: See `whole`.
+        RunError: See `read_whole`.
+        NothingError: See `read_whole`.
     """
     wanted: int | None = first
     spent = 0
@@ -177,7 +179,7 @@ def _read(specs: Sequence[str], name: str | None, now: float, how: _How, spent: 
     ends: list[EndSource] = []
 
     def chosen(file: FoundFile, ordinal: int) -> Source:
-        if wanted is None or bytes_of(file.path) <= max(least, wanted):
+        if wanted is None or file_size(file.path) <= max(least, wanted):
             return source_of(file, ordinal)
         if not has_parts(file.format, file.path):
             return source_of(file, ordinal)

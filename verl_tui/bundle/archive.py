@@ -29,7 +29,7 @@ class BundleFile(NamedTuple):
     data: bytes
 
 
-def masked(
+def masked_files(
     pieces: Sequence[BundledFile], mask: Mask, words: Iterable[str] = ()
 ) -> list[BundleFile]:
     """Return the files with everything hidden that gives access or names people.
@@ -53,7 +53,7 @@ def _masked(piece: BundledFile, mask: Mask) -> BundleFile:
     return BundleFile(mask.text(piece.name), piece.about, content.encode("utf-8", "replace"))
 
 
-def packed(files: Iterable[BundleFile]) -> bytes:
+def zipped(files: Iterable[BundleFile]) -> bytes:
     """Return the files as a zip archive, in the order given and without times."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
@@ -66,7 +66,7 @@ def packed(files: Iterable[BundleFile]) -> bytes:
     return out.getvalue()
 
 
-def write_new(path: Path, data: bytes) -> None:
+def write_private(path: Path, data: bytes) -> None:
     """Write a file that only its owner may read.
 
     Raises:

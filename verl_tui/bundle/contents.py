@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.bundle import processes, versions
 from verl_tui.bundle.bundled_file import BundledFile
-from verl_tui.bundle.curves import charts, table
+from verl_tui.bundle.curves import charts, metrics_csv
 from verl_tui.bundle.log_ends import read_end
 from verl_tui.bundle.samples import newest_samples
 from verl_tui.bundle.summary import readme, summary
 from verl_tui.bundle.without_samples import without_samples
 from verl_tui.check import report
-from verl_tui.check.note import write_text
-from verl_tui.failures import noted
+from verl_tui.check.note import note_text
+from verl_tui.failures import note_failure
 from verl_tui.rendering.log.target import texts
 from verl_tui.runs.views.worker_errors import worker_errors
 from verl_tui.sources.formats import completions, parquet, rollouts, sample_records
@@ -102,7 +102,9 @@ class _Evidence:
     @cached_property
     def stated(self) -> Sequence[versions.StatedVersion]:
         """The versions that the run states."""
-        return versions.stated(self.run, {path: end.head for path, end in self.logs.items()})
+        return versions.stated_versions(
+            self.run, {path: end.head for path, end in self.logs.items()}
+        )
 
     @cached_property
     def checked(self) -> dict[str, Any]:
@@ -114,7 +116,7 @@ class _Evidence:
     @cached_property
     def note(self) -> str:
         """The same for people."""
-        return write_text(self.checked, self.monitor, self.now, verbose=True, unfolded=True)
+        return note_text(self.checked, self.monitor, self.now, verbose=True, unfolded=True)
 
     @cached_property
     def pids(self) -> list[int]:
@@ -164,7 +166,7 @@ def _log_ends(of: _Evidence) -> Iterator[BundledFile]:
 
 
 def _metrics(of: _Evidence) -> Iterator[BundledFile]:
-    metrics, about = table(of.run)
+    metrics, about = metrics_csv(of.run)
     yield BundledFile("metrics.csv", about, metrics)
 
 
@@ -180,7 +182,7 @@ def _gpus(of: _Evidence) -> Iterator[BundledFile]:
 
 def _processes(of: _Evidence) -> Iterator[BundledFile]:
     problem = None if of.pids else processes.NO_PROCESS
-    found = {"problem": problem, "processes": processes.facts(of.pids)}
+    found = {"problem": problem, "processes": processes.process_facts(of.pids)}
     yield BundledFile("processes.json", "processes of the run on that machine", found)
 
 
@@ -201,7 +203,7 @@ def _gathered(
         return list(kind(evidence))
     except Exception as error:  # noqa: BLE001 - whatever it is
         what = kind.__name__.strip("_").replace("_", " ")
-        evidence.problems.append(f"{what}: {noted(f'gathering {what}', error)}")
+        evidence.problems.append(f"{what}: {note_failure(f'gathering {what}', error)}")
         return []
 
 

@@ -23,7 +23,7 @@ _CHARTS = 12
 _WIDTH, _HEIGHT = 100, 14
 
 
-def table(run: Run) -> tuple[str, str]:
+def metrics_csv(run: Run) -> tuple[str, str]:
     """Return all numeric metrics as CSV with a description; only the last steps of a table that is
     too long.
     """

@@ -61,7 +61,7 @@ def with_children(found: Sequence[int]) -> list[int]:
     return list(every)
 
 
-def facts(found: Sequence[int]) -> list[dict[str, Any]]:
+def process_facts(found: Sequence[int]) -> list[dict[str, Any]]:
     """Return what this host knows of processes; only the first of many."""
     described = [_facts(pid) for pid in found[:_MOST]]
     left = len(found) - _MOST

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.bundle.versions import installed, sentence
+from verl_tui.bundle.versions import installed, versions_line
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def summary(
     """
     (run,) = report["runs"]
     here = installed()
-    known = sentence(one for one in stated if one.package in _NAMED)
+    known = versions_line(one for one in stated if one.package in _NAMED)
     parts = [
         "### Training run",
         _fenced("\n".join(note.splitlines()[:_OPENING])),

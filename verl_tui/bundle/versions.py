@@ -71,7 +71,7 @@ def installed() -> dict[str, Any]:
     }
 
 
-def stated(run: Run, texts: Mapping[str, str]) -> list[StatedVersion]:
+def stated_versions(run: Run, texts: Mapping[str, str]) -> list[StatedVersion]:
     """Return the versions that a run's settings, lists of packages and logs state.
 
     Args:
@@ -130,6 +130,6 @@ def _package(word: str) -> str:
     return _ALSO.get(name, name)
 
 
-def sentence(found: Iterable[StatedVersion]) -> str:
+def versions_line(found: Iterable[StatedVersion]) -> str:
     """Return the versions in a line: `torch 2.6.0, vllm 0.8.5`."""
     return ", ".join(f"{one.package} {one.version}" for one in found)

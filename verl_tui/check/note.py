@@ -39,7 +39,7 @@ class _NoteLine(NamedTuple):
     text: Text
 
 
-def write_text(
+def note_text(
     report: Mapping[str, Any],
     monitor: Monitor,
     now: float,

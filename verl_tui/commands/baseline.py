@@ -53,11 +53,11 @@ def baseline_first(
 
 def _baseline(runs: Sequence[Run], named: str | None) -> Run:
     """Return the run that the user named, else the first one with numbers."""
-    from verl_tui.comparison.run_lookup import UnknownRunError, meant
+    from verl_tui.comparison.run_lookup import UnknownRunError, find_run
 
     if named is None:
         return next(run for run in runs if run.keys)
     try:
-        return meant(runs, named)
+        return find_run(runs, named)
     except UnknownRunError as error:
         raise CommandError(f"--baseline: {error}") from error

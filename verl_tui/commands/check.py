@@ -119,10 +119,10 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         text = json.dumps(found, indent=2, allow_nan=False) + "\n"
     else:
-        from verl_tui.check.note import write_text
+        from verl_tui.check.note import note_text
 
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        text = write_text(
+        text = note_text(
             found,
             monitor,
             now,

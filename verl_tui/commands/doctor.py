@@ -32,9 +32,9 @@ def run(options: argparse.Namespace) -> int:
     import json
 
     from verl_tui.bundle.versions import installed
-    from verl_tui.doctor.as_text import write_text
+    from verl_tui.doctor.as_text import report_text
     from verl_tui.doctor.examination import VERSION, examine, exit_of, wrong
-    from verl_tui.doctor.machine import notices, notices_folder, nvml, terminal
+    from verl_tui.doctor.machine import change_notices, notices_folder, nvml, terminal
     from verl_tui.monitor import Monitor, load
 
     now = time.time()
@@ -47,14 +47,14 @@ def run(options: argparse.Namespace) -> int:
         **examine(monitor or Monitor(config), now),
         "terminal": terminal(config),
         "nvml": nvml(now),
-        "notices": notices(notices_folder(paths)),
+        "notices": change_notices(notices_folder(paths)),
         "config": about,
     }
     found["wrong"] = wrong(found)
     if options.json:
         print(json.dumps(found, indent=2, allow_nan=False, default=str))
     else:
-        print(write_text(found), end="")
+        print(report_text(found), end="")
     return exit_of(found, monitor, now)
 
 

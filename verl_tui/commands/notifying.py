@@ -22,13 +22,13 @@ NO_ADDRESS = (
 
 def settings_for(config: Config) -> NotifySettings:
     """Return the user's wishes."""
-    from verl_tui.notify.notify_settings import NotifySettings, settings_of
+    from verl_tui.notify.notify_settings import NotifySettings, parse_settings
 
     if not config.notify:
         return NotifySettings()
     from verl_tui.health.guide_settings import load_guide
 
-    return settings_of(config.notify, {rule.id for rule in load_guide(config.guide).rules})
+    return parse_settings(config.notify, {rule.id for rule in load_guide(config.guide).rules})
 
 
 def destination_for(settings: NotifySettings, preset: str | None = None) -> Destination | None:

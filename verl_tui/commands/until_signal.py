@@ -15,7 +15,7 @@ from verl_tui.commands.output import (
     unwritten,
 )
 from verl_tui.commands.signals import at_end
-from verl_tui.failures import noted
+from verl_tui.failures import note_failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -91,4 +91,4 @@ def _problem(error: Exception) -> str:
         return str(error)
     if isinstance(error, OSError):
         return str(unwritten(error, "-o"))
-    return f"nothing was exported: {noted('exporting', error)}"
+    return f"nothing was exported: {note_failure('exporting', error)}"

@@ -82,7 +82,7 @@ def differences(base: RunGroup, other: RunGroup, count: int) -> Iterator[Differe
             interval=found,
             basis=basis,
             runs=(len(ours), len(theirs)),
-            verdict="" if found is None else verdict(found, better),
+            verdict="" if found is None else interval_verdict(found, better),
             reason=reason,
         )
 
@@ -139,7 +139,7 @@ def _values(group: RunGroup, kind: FigureKind) -> list[float]:
     return [value for value in found if value is not None]
 
 
-def verdict(found: Interval, better: int) -> str:
+def interval_verdict(found: Interval, better: int) -> str:
     """Return what an interval says: nothing where it holds zero."""
     if not found.excludes_zero:
         return "no clear difference"

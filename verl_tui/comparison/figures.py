@@ -118,7 +118,7 @@ def final(indicator: str, run: Run, stop: Stop, count: int, key: str | None = No
     )
 
 
-def best(indicator: str, run: Run, stop: Stop, key: str | None = None) -> Figure:
+def best_figure(indicator: str, run: Run, stop: Stop, key: str | None = None) -> Figure:
     """Return the best value, first of equals."""
     series = series_of(indicator, run, key)
     if series is None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.comparison.figures import (
     Figure,
-    best,
+    best_figure,
     final,
     highest,
     last,
@@ -107,10 +107,10 @@ def _figures(
     reward, validation = keys.get("reward"), keys.get("validation")
     return {
         "final_reward": final("reward", run, stop, count, reward),
-        "best_reward": best("reward", run, stop, reward),
+        "best_reward": best_figure("reward", run, stop, reward),
         "final_loss": final(LOSS, run, stop, count, keys.get(LOSS)),
         "last_validation": last("validation", run, stop, validation),
-        "best_validation": best("validation", run, stop, validation),
+        "best_validation": best_figure("validation", run, stop, validation),
         "highest_policy_kl": highest("policy_kl", run, stop, guide),
         "highest_reference_kl": highest("reference_kl", run, stop, guide),
         "response_length": final("response_length", run, stop, count),

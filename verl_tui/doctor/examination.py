@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.check import NOTHING_READABLE, exit_code, report
 from verl_tui.config import Config
-from verl_tui.doctor.evidence import evidence
+from verl_tui.doctor.evidence import format_evidence
 from verl_tui.runs.views.state import state
 from verl_tui.sources.discovery import passed_over
 from verl_tui.text import one_line
@@ -124,7 +124,11 @@ def _evidence(path: str, format: str) -> str:
     if "*" in file.name:
         return "the names of these files, and their lines"
     try:
-        return evidence(file, format) if file.exists() else "what it answers, or what was piped in"
+        return (
+            format_evidence(file, format)
+            if file.exists()
+            else "what it answers, or what was piped in"
+        )
     except (OSError, ValueError) as error:
         return f"can no longer be determined: {one_line(str(error))}"
 

@@ -106,7 +106,7 @@ def notices_folder(paths: Sequence[str]) -> Path:
     return Path()
 
 
-def notices(folder: Path) -> dict[str, Any]:
+def change_notices(folder: Path) -> dict[str, Any]:
     """Return whether the file system tells of changes in a directory, and the limits on that."""
     import watchfiles
 

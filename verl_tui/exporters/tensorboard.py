@@ -21,7 +21,7 @@ from verl_tui.distributions import of_values
 from verl_tui.exporters import event_files
 from verl_tui.exporters.event_files import EventFile, floats
 from verl_tui.exporters.file_names import unique_names
-from verl_tui.failures import noted
+from verl_tui.failures import note_failure
 from verl_tui.records import Sample
 from verl_tui.runs.clock import moment
 from verl_tui.runs.time.step_clocks import clocks
@@ -83,7 +83,7 @@ class RunLogDirectory:
         self._samples = samples
         self._own()
         try:
-            self._written = event_files.read(directory)
+            self._written = event_files.read_event_files(directory)
         except ValueError as error:
             raise TakenError(f"{error} is of another program") from error
         self._file: EventFile | None = None
@@ -249,7 +249,7 @@ class LogDirectories:
                 raise
             except Exception as error:  # noqa: BLE001 - one run's failure is no other's
                 self._runs[run.name], self.failed = None, True
-                why = noted(f"exporting {run.name}", error)
+                why = note_failure(f"exporting {run.name}", error)
                 yield f"{self._path(run)}: cannot be exported any further: {why}"
 
     def _path(self, run: Run) -> Path:

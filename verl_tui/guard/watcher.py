@@ -203,7 +203,7 @@ class Guard:
             yield event("command", now, run, argv=list(self.orders.command), pid=None, dry_run=True)
             return
         try:
-            process = self._start(self.orders.command, facts(run, finding, current))
+            process = self._start(self.orders.command, finding_facts(run, finding, current))
         except OSError as error:
             yield event(
                 "problem",
@@ -230,7 +230,7 @@ class Guard:
                 yield event("ended", now, run, state="stopped", step=run.step)
 
 
-def facts(run: Run, finding: Finding, current: State) -> dict[str, str]:
+def finding_facts(run: Run, finding: Finding, current: State) -> dict[str, str]:
     """Return the facts on a finding for a command, as environment variables."""
     return variables(
         {

@@ -77,7 +77,7 @@ def _first(direct: dict[int, Finding], found: Sequence[Finding], at: int) -> Fin
     return cause
 
 
-def beginning(run: Run, finding: Finding, points: int) -> int | None:
+def step_before(run: Run, finding: Finding, points: int) -> int | None:
     """Return the step so many logged points before a finding began, by the metric that it
     judged.
     """

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from verl_tui import debug_log
-from verl_tui.health.consequences import beginning, with_causes
+from verl_tui.health.consequences import step_before, with_causes
 from verl_tui.health.diagnoses import DIAGNOSES
 from verl_tui.health.finding import TOO_LARGE, Finding, NotJudged, Verdict, failed, failure
 from verl_tui.health.rule import RuleOnRun
@@ -83,7 +83,7 @@ class Judge:
         findings = sorted([one for one in judged if isinstance(one, Finding)], key=_weight)
         history = sorted([*self._episodes, *episodes], key=lambda one: one.raised_step or 0)
         return Verdict(
-            with_causes(findings, self.guide, partial(beginning, self.run)),
+            with_causes(findings, self.guide, partial(step_before, self.run)),
             tuple([one for one in judged if isinstance(one, NotJudged)]),
             tuple(history),
         )

@@ -119,7 +119,7 @@ def modern(key: str) -> str:
     return name
 
 
-def shown(keys: Iterable[str]) -> tuple[str, ...]:
+def without_repeats(keys: Iterable[str]) -> tuple[str, ...]:
     """Return keys without those that V1 logs again under verl's present name."""
     known = tuple(keys)
     there = {slashed(key) for key in known}

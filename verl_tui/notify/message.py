@@ -138,12 +138,12 @@ def trial(now: float) -> Message:
     return Message("test", now, "this is a test: messages from here arrive")
 
 
-def noted(message: Message, note: str) -> Message:
+def with_note(message: Message, note: str) -> Message:
     """Return a message with a note at its end."""
     return replace(message, note=note)
 
 
-def summary(held: list[Message], more: int, now: float) -> Message:
+def summary_message(held: list[Message], more: int, now: float) -> Message:
     """Return one message in place of all that were held back.
 
     Args:

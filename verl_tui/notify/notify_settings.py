@@ -77,7 +77,7 @@ class NotifySettings:
         return next(fitting, self.choice)
 
 
-def settings_of(table: Mapping[str, Any], known: Collection[str]) -> NotifySettings:
+def parse_settings(table: Mapping[str, Any], known: Collection[str]) -> NotifySettings:
     """Return the settings of a [notify] table.
 
     Args:

@@ -18,7 +18,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from verl_tui import __version__
-from verl_tui.sources.http.client import sentence, trust
+from verl_tui.sources.http.client import failure_reason, trust
 
 if TYPE_CHECKING:
     from verl_tui.notify.presets import Request
@@ -112,7 +112,7 @@ class _Attempt:
             return f"gives no complete answer within {self._deadline:g} s"
         if isinstance(error, _TooLargeError):
             return f"answers with more than {_LIMIT // 1024} KiB"
-        return sentence(error)
+        return failure_reason(error)
 
     def _body(self, response: http.client.HTTPResponse) -> bytes:
         parts, size = [], 0

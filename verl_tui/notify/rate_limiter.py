@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.health.finding import Severity
-from verl_tui.notify.message import noted, summary
+from verl_tui.notify.message import summary_message, with_note
 from verl_tui.notify.quiet import minute_of_day
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class RateLimiter:
         is_quiet = self._quiet is not None and self._quiet.hold(self._minute(now))
         out: list[Message] = []
         if self.held and not is_quiet and self._room > 0:
-            summed = summary(self.held, self.more, now)
+            summed = summary_message(self.held, self.more, now)
             self._summed = (summed.id, self.held, self.more)
             self.held, self.more = [], 0
             out.append(self._last(summed, now))
@@ -104,7 +104,7 @@ class RateLimiter:
         self.sent.append(now)
         if self._room > 0:
             return message
-        return noted(
+        return with_note(
             message,
             f"{self._per_hour} messages within an hour is the limit: others are summed up later",
         )

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.comparison.figures import (
-    best,
+    best_figure,
     better_low,
     final,
     highest,
@@ -135,7 +135,7 @@ def _figures(
         if indicator == "reward" and not one_scale(runs):
             better = 0
         yield line(f"{indicator}, last", _cells(partial(last, indicator)), better)
-        yield line(f"{indicator}, best", _cells(partial(best, indicator)), better)
+        yield line(f"{indicator}, best", _cells(partial(best_figure, indicator)), better)
         yield line(f"{indicator}, best at step", partial(_best_step, indicator))
     for indicator in ("policy_kl", "reference_kl"):
         label = f"highest {INDICATORS[indicator].label}"
@@ -168,7 +168,7 @@ def _steps(run: Run, stop: Stop) -> ComparedCell:
 
 
 def _best_step(indicator: str, run: Run, stop: Stop) -> ComparedCell:
-    step = best(indicator, run, stop).step
+    step = best_figure(indicator, run, stop).step
     return ComparedCell() if step is None else ComparedCell(exact_step(step))
 
 

@@ -328,7 +328,7 @@ def _value_role(entry: SettingEntry, at: int) -> str:
     return "value" if not at and entry.role == "differs" else entry.role
 
 
-def detail_rows(
+def full_entry(
     page: SettingsPage, entry: SettingEntry | None, width: int, height: int, *, ascii_only: bool
 ) -> list[Pieces]:
     """Return an entry in full, as far as there is room."""

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
-from verl_tui.rendering.health_rows import FindingWriter, counts, found_at_the_end, name_of, symbols
+from verl_tui.rendering.health_rows import (
+    FindingWriter,
+    finding_counts,
+    found_at_the_end,
+    name_of,
+    symbols,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -258,7 +264,7 @@ def _captions(view: View, *, reasons: bool) -> Sequence[str]:
         return found_at_the_end(view) if view.run.preview and view.verdict.findings else ()
     active = [one for one in view.verdict.primary if not _acknowledged(view, one)]
     verdict = view.verdict._replace(not_judged=()) if reasons else view.verdict
-    return counts(verdict, active, symbols(ascii_only=view.ascii_only))
+    return finding_counts(verdict, active, symbols(ascii_only=view.ascii_only))
 
 
 def _acknowledged(view: View, finding: Finding) -> bool:

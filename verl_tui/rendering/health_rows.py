@@ -287,7 +287,9 @@ def _judged(view: View) -> int | None:
     return len({rule.id for rule in guide.rules} - skipped - guide.silenced)
 
 
-def counts(verdict: Verdict, open_: Sequence[Finding], symbols: FindingSymbols) -> list[str]:
+def finding_counts(
+    verdict: Verdict, open_: Sequence[Finding], symbols: FindingSymbols
+) -> list[str]:
     """Count findings by severity, acknowledged ones and rules without a verdict, from long to
     short.
 

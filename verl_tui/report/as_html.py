@@ -18,7 +18,7 @@ from verl_tui.report.sentences import (
     line,
     made_by,
     more_findings,
-    samples_of,
+    sample_origin,
     sources_table,
     verdict_word,
 )
@@ -212,7 +212,7 @@ def _samples(report: Report) -> Iterator[str]:
         if run.excerpts is None:
             continue
         yield f"<h3>{_name(run, alone=report.alone)}</h3>"
-        yield f'<p class="note">{escape(line(capital(samples_of(run.excerpts))))}</p>'
+        yield f'<p class="note">{escape(line(capital(sample_origin(run.excerpts))))}</p>'
         for one in run.excerpts.shown:
             yield from _excerpt(one)
 

@@ -25,7 +25,7 @@ from verl_tui.report.sentences import (
     line,
     made_by,
     more_findings,
-    samples_of,
+    sample_origin,
     sources_table,
     verdict_word,
 )
@@ -179,7 +179,7 @@ def _samples(report: Report) -> Iterator[str]:
         if run.excerpts is None:
             continue
         yield f"### {escaped(_name(run, alone=report.alone))}"
-        yield escaped(line(capital(samples_of(run.excerpts))))
+        yield escaped(line(capital(sample_origin(run.excerpts))))
         for one in run.excerpts.shown:
             yield from _excerpt(one)
 

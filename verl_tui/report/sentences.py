@@ -148,7 +148,7 @@ def caption(chart: ReportChart, picture: ChartDrawing | None) -> str:
     return " · ".join(parts)
 
 
-def described(chart: ReportChart, picture: ChartDrawing) -> str:
+def chart_in_words(chart: ReportChart, picture: ChartDrawing) -> str:
     """Return a chart in words, for those who cannot see it."""
     first, last = picture.reach
     parts = [f"{chart.title} over steps {first} to {last}"]
@@ -167,7 +167,7 @@ def excerpt_heading(one: ReportedSample) -> str:
     return f"{one.why} ({score})"
 
 
-def samples_of(found: ReportedSamples) -> str:
+def sample_origin(found: ReportedSamples) -> str:
     """Return the origin of a run's samples."""
     if found.step is None:
         return found.note

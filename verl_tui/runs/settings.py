@@ -168,7 +168,7 @@ def number(value: object) -> float | None:
         return math.inf if isinstance(value, int) and value > 0 else -math.inf
 
 
-def whole(value: object) -> int | None:
+def as_whole_number(value: object) -> int | None:
     """Return a whole number above 0, however it was written; None for anything else."""
     found = number(value)
     if found is None or not math.isfinite(found) or not found > 0 or found != int(found):

@@ -22,7 +22,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 from verl_tui.records import MetricRows, Progress, Restart, Settings
-from verl_tui.sources.files.compressed import plain
+from verl_tui.sources.files.compressed import uncompressed_name
 from verl_tui.sources.files.tail import opened
 from verl_tui.sources.formats import HEAD
 from verl_tui.sources.formats.format import PartedFormat
@@ -57,7 +57,7 @@ def has_parts(format: Format | None, path: Path) -> TypeGuard[PartedFormat]:
     """Return whether parts of a file can be read: its format supports it, and it is not
     compressed.
     """
-    return isinstance(format, PartedFormat) and plain(path) == path
+    return isinstance(format, PartedFormat) and uncompressed_name(path) == path
 
 
 class LogParts:

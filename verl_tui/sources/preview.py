@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from verl_tui import debug_log
 from verl_tui.records import Batch, MetricRows, Preview
 from verl_tui.sources.end_source import EndSource
-from verl_tui.sources.files.paths import bytes_of
+from verl_tui.sources.files.paths import file_size
 from verl_tui.sources.parts import has_parts
 from verl_tui.sources.source_reader import source_of
 
@@ -108,7 +108,7 @@ def previews(run: str, files: Sequence[PreviewedFile]) -> Iterator[Preview]:
                 later.append((source, end))
                 end = _in_place(end, source)
             ends.append(end)
-        elif bytes_of(file.path) <= _END:
+        elif file_size(file.path) <= _END:
             ends.append(_read(run, source_of(file, one.ordinal)))
     yield Preview(run, tuple(ends))
     yield Preview(run, tuple(ends), tuple([_between(end, source) for source, end in later]))
@@ -249,7 +249,7 @@ def _ordered_from(record: Record, start: int) -> Record:
 
 def _is_long(file: FoundFile) -> bool:
     """Return whether a file is previewed: it has many bytes, and can be read from its end."""
-    return has_parts(file.format, file.path) and bytes_of(file.path) > LONG
+    return has_parts(file.format, file.path) and file_size(file.path) > LONG
 
 
 def _is_long_by_time(one: PreviewedFile) -> bool:
@@ -257,7 +257,7 @@ def _is_long_by_time(one: PreviewedFile) -> bool:
     return (
         has_parts(file.format, file.path)
         and file.format.parts.by_time
-        and bytes_of(file.path) > _END
+        and file_size(file.path) > _END
     )
 
 

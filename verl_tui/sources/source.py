@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from verl_tui.records import Histogram, Record, SourceStatus, Unreadable
 from verl_tui.sources.fields.row_batcher import joined_notes
 from verl_tui.sources.fields.sample_figures import SampleFigures
-from verl_tui.sources.files.compressed import CompressedTail, plain
+from verl_tui.sources.files.compressed import CompressedTail, uncompressed_name
 from verl_tui.sources.files.rotated import RotatedTail
 from verl_tui.sources.files.tail import CHUNK, NEWEST, NewestTail, Tail
 from verl_tui.sources.formats.format import SeparableReader
@@ -93,7 +93,7 @@ class FileSource:
         self.chunk: int = chunk if chunk is not None else getattr(format, "chunk", CHUNK)
         """Bytes that are read at once, of a large file."""
         self._tail = tail or follower(path)
-        self._reader = format.reader(plain(path))
+        self._reader = format.reader(uncompressed_name(path))
         self._figures = SampleFigures()
         self._records = 0
         self._unreadable = 0
@@ -198,7 +198,7 @@ class FileSource:
 
 def follower(path: Path) -> Follower:
     """Return what follows a file."""
-    if plain(path) != path:
+    if uncompressed_name(path) != path:
         return CompressedTail(path)
     if path.parent.name == NEWEST:
         return NewestTail(path)

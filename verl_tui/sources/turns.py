@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import count
 from typing import TYPE_CHECKING
 
-from verl_tui.sources.files.paths import bytes_of
+from verl_tui.sources.files.paths import file_size
 from verl_tui.sources.preview import LONG
 from verl_tui.sources.workers import away, is_away
 
@@ -64,7 +64,7 @@ def _stays(reader: SourceReader, shown: str | None) -> bool:
     """Return whether a source is to be read before all others, which needs it here: a long log is
     seen as a preview meanwhile.
     """
-    return reader.run == shown and (reader.file is None or bytes_of(reader.file) < LONG)
+    return reader.run == shown and (reader.file is None or file_size(reader.file) < LONG)
 
 
 def _round(waiting: Sequence[SourceReader], shown: str | None) -> Sequence[SourceReader]:

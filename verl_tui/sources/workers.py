@@ -18,7 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui import debug_log
-from verl_tui.sources.files.compressed import plain
+from verl_tui.sources.files.compressed import uncompressed_name
 from verl_tui.sources.host.cores import usable_cores
 from verl_tui.sources.packing import packed
 from verl_tui.sources.source import FileSource
@@ -140,7 +140,7 @@ def _size(reader: SourceReader) -> int:
         size = path.stat().st_size
     except OSError:
         return 0
-    return size if plain(path) == path else size * _PACKED
+    return size if uncompressed_name(path) == path else size * _PACKED
 
 
 def _send_stretches(

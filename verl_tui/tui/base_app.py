@@ -16,7 +16,7 @@ from verl_tui.text import one_line
 from verl_tui.tui.export import copy_text
 from verl_tui.tui.keys.bindings import bindings, keys_to
 from verl_tui.tui.keys.keymap import keymap
-from verl_tui.tui.keys.kinds import names
+from verl_tui.tui.keys.kinds import action_names
 from verl_tui.tui.terminal import themes
 from verl_tui.tui.terminal.key_queue import KeyQueue
 from verl_tui.tui.terminal.net import ContainedPart
@@ -125,7 +125,7 @@ class TerminalApp(KeyQueue[int]):
         )  # the shell had the terminal
         if self.config.keys:
             usual = {binding.id: binding.key for binding in bindings(type(self)) if binding.id}
-            found = keymap(self.config.keys, names(), usual)
+            found = keymap(self.config.keys, action_names(), usual)
             self.user_keys = found.keys
             self.set_keymap(found.keys)
             for sentence in found.refused:
@@ -153,7 +153,7 @@ class TerminalApp(KeyQueue[int]):
         if self.theme != self._known_theme:
             self._known_theme = self.theme
             problem = self.state_file.change(
-                partial(themes.chosen, name=self.theme, configured=self.config.theme)
+                partial(themes.with_chosen_theme, name=self.theme, configured=self.config.theme)
             )
             if problem:
                 self.notify(problem, markup=False)

@@ -9,7 +9,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from verl_tui.exporters.csv import table
+from verl_tui.exporters.csv import csv_rows
 from verl_tui.exporters.new_file import create, named
 from verl_tui.rendering.text.printable import middle, printable
 from verl_tui.rendering.text.wrap import fit
@@ -118,7 +118,7 @@ async def write_table(app: App[Any], name: str, columns: Sequence[CsvColumn]) ->
         paths = create(Path.cwd(), name, ".csv")
         with paths[0].open("w", encoding="utf-8", newline="") as file:
             writer, until = csv.writer(file), monotonic() + BUDGET
-            for row in table(columns):
+            for row in csv_rows(columns):
                 writer.writerow(row)
                 count += 1
                 if monotonic() > until:

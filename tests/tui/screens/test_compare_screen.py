@@ -25,8 +25,8 @@ from verl_tui.rendering.compare_rows import (
     fit_columns,
     heading_rows,
     longest,
-    share,
-    spark_row,
+    percentage,
+    reward_row,
     table_rows,
 )
 from verl_tui.rendering.session.snapshot import View
@@ -307,7 +307,7 @@ def test_the_current_column_is_always_seen_and_all_that_are_fit(
     ],
 )
 def test_shares(change: float, base: float, said: str) -> None:
-    assert share(change, base) == said
+    assert percentage(change, base) == said
 
 
 def test_other_frameworks_and_other_units_are_not_mixed() -> None:
@@ -447,13 +447,13 @@ def test_the_course_of_each_runs_reward_stands_above_the_figures() -> None:
     rising, falling = run_of("a", [0.1, 0.2, 0.3, 0.4]), run_of("b", [9.0, 5.0, 1.0, 1.0, 1.0])
     view, runs = view_of(rising, falling), [rising, falling]
     columns = fit_columns(2, 80, 0)
-    row = "".join(text for text, _ in spark_row(view, runs, columns, Alignment.END))
+    row = "".join(text for text, _ in reward_row(view, runs, columns, Alignment.END))
     assert row.split() == ["reward,", "own", "scales", "▁▃▆█", "█▅▁▁▁"]
     assert cell_len(row) <= 80
-    row = "".join(text for text, _ in spark_row(view, runs, columns, Alignment.STEP))
+    row = "".join(text for text, _ in reward_row(view, runs, columns, Alignment.STEP))
     assert row.split()[-1] == "█▅▁▁", "up to where the runs count"
     without = run_of("c", [])
-    assert spark_row(view_of(without), [without], fit_columns(1, 80, 0), Alignment.END) == []
+    assert reward_row(view_of(without), [without], fit_columns(1, 80, 0), Alignment.END) == []
 
 
 def test_around_the_ends_of_a_list_as_many_are_taken() -> None:

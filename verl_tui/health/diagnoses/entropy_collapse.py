@@ -17,9 +17,9 @@ from verl_tui.health.diagnoses.diagnosis import (
     BlockDiagnosis,
     BlockFinding,
     BlockInputs,
+    blocks_since,
     column,
     course,
-    since,
 )
 from verl_tui.health.finding import Finding, NotJudged
 from verl_tui.health.learnt import RewardPart, all_at_top
@@ -170,7 +170,7 @@ class EntropyCollapse(BlockDiagnosis):
     def _block_finding(
         self, blocks: BlockHistory, start: int, opening: float, inputs: BlockInputs
     ) -> BlockFinding:
-        stretch = since(blocks, start)
+        stretch = blocks_since(blocks, start)
         now = blocks[-1]
         entropy, reward = column(stretch, 0), column(stretch, 1)
         change = reward[-1] - reward[0] if reward else 0.0

@@ -11,7 +11,7 @@ from verl_tui.health.finding import Finding, NotJudged, Severity
 from verl_tui.health.rule_context import minutes
 from verl_tui.runs.time.forecast import expected_step
 from verl_tui.runs.views.signs_of_life import evidence, gpus_work, phase, unattended, writer
-from verl_tui.runs.views.signs_of_life import written as last_of_training
+from verl_tui.runs.views.signs_of_life import last_written as last_of_training
 from verl_tui.runs.views.state import State, doubt, is_evaluation, last_write, overdue, waited
 
 if TYPE_CHECKING:

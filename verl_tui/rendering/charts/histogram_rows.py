@@ -21,7 +21,7 @@ _LEAST = 16
 """Cells below which a histogram is described in words alone."""
 
 
-def words(bins: Bins, unit: str = "") -> str:
+def histogram_words(bins: Bins, unit: str = "") -> str:
     """Describe a histogram: how many values lie where, and where most of them do."""
     total, fullest = sum(bins.counts), max(range(len(bins.counts)), key=bins.counts.__getitem__)
     unit = f" {unit}" if unit else ""
@@ -76,7 +76,7 @@ def histogram_rows(
     """Return a histogram in at most `height` rows: its words, its bars and their scale."""
     if height < 1 or width < 1:
         return []
-    rows = [fit(f"{title}{words(bins, unit)}", width, "~" if ascii_only else "…")]
+    rows = [fit(f"{title}{histogram_words(bins, unit)}", width, "~" if ascii_only else "…")]
     if height == 1 or width < _LEAST or bins.high <= bins.low:
         return rows
     scaled = height >= _SCALED

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.indicators import INDICATORS, validation_keys
-from verl_tui.metrics import describe, family, place, shown
+from verl_tui.metrics import describe, family, place, without_repeats
 from verl_tui.rendering.charts.validation import score_beside
 from verl_tui.rendering.charts.x_axes import AXES, kl_key, on_axis
 from verl_tui.runs.views.losses import losses
@@ -140,7 +140,7 @@ class _ChartPlanner:
     def __init__(self, run: Run) -> None:
         self.made: list[PlannedChart] = []
         self._run = run
-        self._keys = shown(run.metrics)
+        self._keys = without_repeats(run.metrics)
         self._lines = {part: one.line for one in run.spreads.values() for part in one.parts}
         self._validations = tuple(validation_keys(self._keys))
         self._families = _families(self._keys)

@@ -22,7 +22,7 @@ from verl_tui.rendering.charts.joined_points import joined
 from verl_tui.rendering.charts.labels import beyond
 from verl_tui.rendering.charts.line_signs import layered, stamps
 from verl_tui.rendering.charts.line_styles import LINE_STYLES
-from verl_tui.rendering.charts.plotext_rows import crossed, pixel, split, written
+from verl_tui.rendering.charts.plotext_rows import crossed, overwritten, pixel, split
 from verl_tui.rendering.charts.roles import HUES
 
 if TYPE_CHECKING:
@@ -318,7 +318,7 @@ class PlotextChart:
                 1 if target > scale.hi else len(rows) - 3,
                 beyond(target, scale, self._cells, self._symbols),
             )
-            rows[y] = written(rows[y], self.left, text, "target")
+            rows[y] = overwritten(rows[y], self.left, text, "target")
         return rows
 
     def _axes(self, plotext: Any) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
-from verl_tui.rendering.log.json_records import summary
+from verl_tui.rendering.log.json_records import record_summary
 from verl_tui.rendering.log.line_kinds import LineKind, ParsedLine, split_line
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def rows(
 
 def _summed_up(line: ParsedLine) -> tuple[str, str]:
     """Return the tag and the text of a line; for a record, its summary."""
-    record = summary(line.text)
+    record = record_summary(line.text)
     return (line.tag, line.text) if record is None else (line.tag or record.tag, record.text)
 
 

@@ -81,7 +81,7 @@ class Shelf:
         return self.keys[min(line * self.columns + column, len(self.keys) - 1)]
 
 
-def grouped(keys: Iterable[str]) -> tuple[MetricGroup, ...]:
+def grouped_keys(keys: Iterable[str]) -> tuple[MetricGroup, ...]:
     """Group keys by prefix in natural order; lone keys come late, machine metrics last."""
     groups: list[MetricGroup] = []
     machines: list[MetricGroup] = []

@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
-from verl_tui.metrics import describe, shown
+from verl_tui.metrics import describe, without_repeats
 from verl_tui.rendering.charts.downsample import TREND_POINTS, turn
-from verl_tui.rendering.metrics.groups import MetricGroup, grouped, natural
+from verl_tui.rendering.metrics.groups import MetricGroup, grouped_keys, natural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -64,9 +64,9 @@ def listing(
         order: The order of the list.
         tail: Returns at most so many of the last values of a metric.
     """
-    found = [key for key in shown(keys) if wanted.holds(key, describe(key).label)]
+    found = [key for key in without_repeats(keys) if wanted.holds(key, describe(key).label)]
     if order.by == "key":
-        groups = grouped(found)
+        groups = grouped_keys(found)
         if order.reverse:
             groups = tuple(MetricGroup(one.name, one.keys[::-1]) for one in reversed(groups))
         return groups

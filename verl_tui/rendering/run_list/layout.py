@@ -10,7 +10,7 @@ from verl_tui.rendering.run_list.entry_rows import glyph, pairs, triples
 from verl_tui.rendering.run_list.run_entries import (
     RANKED,
     EntryCache,
-    figures,
+    last_figures,
     ranked,
     selected,
     state_cells,
@@ -19,7 +19,7 @@ from verl_tui.rendering.run_list.run_entries import (
 )
 from verl_tui.rendering.run_list.short_rows import short_columns, singles
 from verl_tui.rendering.run_list.strip import strip
-from verl_tui.rendering.run_list.table_rows import table
+from verl_tui.rendering.run_list.table_rows import run_table
 from verl_tui.rendering.session.run_order import ORDERS, named_like
 from verl_tui.rendering.session.source_status import not_reached, passed_over
 from verl_tui.rendering.text.printable import wrapped
@@ -135,7 +135,7 @@ class RunListLayout:
         self, view: View, runs: Sequence[Run], indent: int, width: int
     ) -> tuple[str, EntryWriter]:
         """Return the names of a table's columns and the function that writes the row of a run."""
-        laid = table(
+        laid = run_table(
             [run.name for run in runs],
             width,
             indent=indent,
@@ -148,7 +148,7 @@ class RunListLayout:
         by_name = {run.name: run for run in runs}
 
         def write(entry: RunEntry) -> list[Pieces]:
-            return [laid.row(entry, figures(view, by_name[entry.name]))]
+            return [laid.row(entry, last_figures(view, by_name[entry.name]))]
 
         return laid.heading, self._remembering(view, runs, laid.look, write)
 

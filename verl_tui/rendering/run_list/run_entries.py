@@ -79,7 +79,7 @@ def steps_text(run: Run) -> str:
     return exact_step(run.step) + (f"/{exact_step(run.total_steps)}" if run.total_steps else "")
 
 
-def figures(view: View, run: Run) -> RunFigures:
+def last_figures(view: View, run: Run) -> RunFigures:
     """Return the last values of a run, and its worst finding that is not acknowledged."""
     found = sorted(_trouble(view, run), key=lambda finding: -finding.severity)
     return RunFigures(

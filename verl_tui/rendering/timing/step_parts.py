@@ -20,7 +20,7 @@ from verl_tui.rendering.timing.wording import (
     wrapped_rows,
 )
 from verl_tui.runs.time.pace import pace
-from verl_tui.runs.time.step_timing import history
+from verl_tui.runs.time.step_timing import newest_steps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -171,11 +171,11 @@ def _trend(ratio: float | None, *, ascii_only: bool) -> tuple[str, str]:
     return f"{up if ratio > 1 else down} {ratio:.1f}×", "warning" if ratio > 1 else "good"
 
 
-def newest_steps(run: Run, found: Breakdown | None, width: int, signs: str) -> Iterator[Pieces]:
+def step_by_step(run: Run, found: Breakdown | None, width: int, signs: str) -> Iterator[Pieces]:
     """Draw the newest steps one by one, each part as long as it took."""
     if found is None or len(found.parts) < 2 or width < NARROW:
         return
-    steps = history(run, found, _STEPS)
+    steps = newest_steps(run, found, _STEPS)
     longest = max((sum(seconds) for _, seconds in steps), default=0.0)
     if not 0 < longest < inf:
         return

@@ -9,7 +9,7 @@ from verl_tui.rendering.text.printable import cut, wrapped
 from verl_tui.rendering.text.wrap import ellipsis
 from verl_tui.rendering.timing.progress import progress
 from verl_tui.rendering.timing.speed_figures import figure_rows, waits
-from verl_tui.rendering.timing.step_parts import SOLID, newest_steps, step_parts
+from verl_tui.rendering.timing.step_parts import SOLID, step_by_step, step_parts
 from verl_tui.runs.time.rates import rates
 from verl_tui.runs.time.step_timing import breakdown
 from verl_tui.runs.time.throughput import throughput
@@ -56,7 +56,7 @@ def timing_rows(view: View, width: int, *, solid: bool = False) -> list[Pieces]:
             "throughput", [*rates(run), *throughput(run, found)], width, ascii_only=view.ascii_only
         ),
         figure_rows("generating and waiting", waits(run, found), width, ascii_only=view.ascii_only),
-        newest_steps(run, found, width, signs),
+        step_by_step(run, found, width, signs),
     )
     rows: list[Pieces] = []
     for part in filter(None, map(list, parts)):

@@ -105,8 +105,8 @@ def excluded_timers(run: Run) -> list[Series]:
         return []
     since = first_compared(step)
     # There may be a hundred timers: those within the step need no series.
-    seconds = {name: finite(run.since(key, since)) for name, key in timers.parts.items()}
-    excluded = excluded_parts(finite(step.since(since)), seconds)
+    seconds = {name: valid_durations(run.since(key, since)) for name, key in timers.parts.items()}
+    excluded = excluded_parts(valid_durations(step.since(since)), seconds)
     found = (run.series(timers.parts[name]) for name in excluded)
     return [series for series in found if series is not None]
 
@@ -116,6 +116,6 @@ def first_compared(step: Series) -> int:
     return step.steps[max(0, len(step) - LOOK_BACK)]
 
 
-def finite(seconds: Mapping[int, float]) -> dict[int, float]:
+def valid_durations(seconds: Mapping[int, float]) -> dict[int, float]:
     """Return the values that are durations."""
     return {step: value for step, value in seconds.items() if 0 <= value < math.inf}

@@ -83,7 +83,7 @@ def _own_figure(device: int, name: str) -> DeviceKey | None:
     return DeviceKey(device, field, _FACTORS.get(unit))
 
 
-def bytes_of(value: float, factor: int | None, total: float | None) -> int:
+def memory_bytes(value: float, factor: int | None, total: float | None) -> int:
     """Return an amount of memory in bytes.
 
     Where no unit is stated it is guessed from the size of the whole (a heuristic).

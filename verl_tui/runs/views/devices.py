@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.records import Gpu
 from verl_tui.runs.cached import cached_by_keys
-from verl_tui.runs.views.device_keys import bytes_of, device_key
+from verl_tui.runs.views.device_keys import device_key, memory_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -186,8 +186,8 @@ def _memory(
         return int(used), int(used * 100 / share) if share else None
     used, total = last("memoryUsed"), last("memoryTotal")
     return (
-        None if used is None else bytes_of(used, factors["memoryUsed"], total),
-        None if total is None else bytes_of(total, factors["memoryTotal"], total),
+        None if used is None else memory_bytes(used, factors["memoryUsed"], total),
+        None if total is None else memory_bytes(total, factors["memoryTotal"], total),
     )
 
 

@@ -54,7 +54,7 @@ def origin(run: Run, key: str, step: int) -> SourceStatus | None:
     return _status(run, origin_of(order)) if order is not None else None
 
 
-def words(run: Run, key: str) -> tuple[str, ...]:
+def provenance_words(run: Run, key: str) -> tuple[str, ...]:
     """Return a few words for each source of a metric, the one that gave most first: format, file,
     points.
     """

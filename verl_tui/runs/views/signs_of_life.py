@@ -44,7 +44,7 @@ def writer(run: Run) -> Writer | None:
     W&B's own process may outlive the trainer, so it counts only if no other is known. A process
     that only created a file is not missed if another file of the run was written long after.
     """
-    newest = written(run) or 0.0
+    newest = last_written(run) or 0.0
     known = []
     for state in run.sources.values():
         one, modified = state.status.writer, state.status.modified or 0.0
@@ -64,7 +64,7 @@ def evidence(run: Run, now: float) -> Evidence | None:
 
 
 @cached_by_revision
-def written(run: Run) -> float | None:
+def last_written(run: Run) -> float | None:
     """Return when something was last written that may belong to a long step, not counting what is
     written regardless of training.
     """

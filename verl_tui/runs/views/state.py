@@ -10,7 +10,7 @@ from verl_tui.records import SAMPLES, EventKind
 from verl_tui.runs.restarts import starts
 from verl_tui.runs.time.forecast import expected_step, remaining_steps
 from verl_tui.runs.time.pace import pace
-from verl_tui.runs.views.signs_of_life import evidence, gpus_work, unattended, writer, written
+from verl_tui.runs.views.signs_of_life import evidence, gpus_work, last_written, unattended, writer
 from verl_tui.runs.views.worker_errors import worker_errors
 
 if TYPE_CHECKING:
@@ -313,7 +313,7 @@ def overdue(run: Run, quiet: float) -> bool:
 
 def doubt(run: Run, now: float) -> str:
     """Name the evidence that a silent run may yet be at work; empty if there is none."""
-    at = written(run)
+    at = last_written(run)
     if at is not None and now - at <= _FRESH_LOG:
         return "its files still grow"
     return "this machine's GPUs still work" if gpus_work(run, now) else ""

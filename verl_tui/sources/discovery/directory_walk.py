@@ -15,8 +15,8 @@ from verl_tui.sources.discovery.directory_entries import (
     leads_within,
     list_entries,
 )
-from verl_tui.sources.discovery.found import Folder, FoundFile, log_of, wandb_id
-from verl_tui.sources.discovery.grouping import grouped
+from verl_tui.sources.discovery.found import Folder, FoundFile, log_name, wandb_id
+from verl_tui.sources.discovery.grouping import grouped_runs
 from verl_tui.sources.discovery.name_classes import is_worth_reporting
 from verl_tui.sources.files import rotated
 from verl_tui.sources.files.checkpoint_names import HOMES
@@ -92,7 +92,7 @@ class DirectoryWalk:
         if (state := trainer_state.in_checkpoints(directory, entries)) is not None:
             here.anchors.append(FoundFile(state, trainer_state))
         self._drop_stepless(here, below)
-        runs = grouped(here, below, self._copies)
+        runs = grouped_runs(here, below, self._copies)
         if not runs:
             self._pass_over_store(directory)
         return runs
@@ -217,7 +217,7 @@ def _unsure_logs(folders: Sequence[Folder]) -> list[tuple[Folder, FoundFile]]:
 
 
 def _log_names(file: FoundFile) -> set[str]:
-    return {log_of(file), passed_over.shape(file.path)}
+    return {log_name(file), passed_over.shape(file.path)}
 
 
 def hydra_files(directory: Path, probe: Probe) -> list[FoundFile]:

@@ -78,7 +78,7 @@ class Folder:
     @property
     def logs(self) -> set[tuple[str, str]]:
         """Its logs, by kind and name; files that continue each other are one log."""
-        return {(file.format.name, log_of(file)) for file in self.anchors if file.format}
+        return {(file.format.name, log_name(file)) for file in self.anchors if file.format}
 
     @property
     def changed(self) -> float:
@@ -124,7 +124,7 @@ def is_events(path: Path) -> bool:
     return ".tfevents." in path.name
 
 
-def log_of(file: FoundFile) -> str:
+def log_name(file: FoundFile) -> str:
     """Return the name of the log that a file is a part of."""
     if file.log:
         return file.log

@@ -26,7 +26,7 @@ from verl_tui.sources.discovery.found import (
     FoundFile,
     FoundRun,
     last_part,
-    log_of,
+    log_name,
     merge_into,
     one_log_each,
     stem,
@@ -53,7 +53,7 @@ _GENERIC = pattern(
 """Names of folders that say what lies in them, not which run it is."""
 
 
-def grouped(here: Folder, below: list[Folder], copies: WandbCopies) -> list[Folder]:
+def grouped_runs(here: Folder, below: list[Folder], copies: WandbCopies) -> list[Folder]:
     """Return the runs that a directory and the folders below it are: none, one or several."""
     own, kept = _split_by_wandb(here, copies.join_starts(here, _joined(here, below)))
     _take_extras(here, below)
@@ -235,8 +235,8 @@ def _split(here: Folder) -> list[Folder]:
     """Split several logs in one directory into runs by their stems; settings go to none."""
     stems: dict[str, Folder] = {}
     for file in here.anchors:
-        name = Path(log_of(file)).name if ranks.member(file.path) else stem(file.path)
-        name = name if log_of(file) != str(file.path.parent) else file.path.parent.name
+        name = Path(log_name(file)).name if ranks.member(file.path) else stem(file.path)
+        name = name if log_name(file) != str(file.path.parent) else file.path.parent.name
         stems.setdefault(name, Folder(here.directory, name, stem=name)).anchors.append(file)
     return list(stems.values())
 

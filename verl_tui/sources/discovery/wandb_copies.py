@@ -20,7 +20,7 @@ from verl_tui.sources.discovery.found import (
     Folder,
     consoles,
     last_part,
-    log_of,
+    log_name,
     merge_into,
     one_log_each,
     wandb_id,
@@ -112,7 +112,7 @@ class WandbCopies:
         gone: set[int] = set()
         if len(copies) > 1:
             gone = self._join_named(logs, copies)
-        if len(copies) > 1 or len(set(map(log_of, logs))) > 1:
+        if len(copies) > 1 or len(set(map(log_name, logs))) > 1:
             gone |= self._undecided(here, logs, copies, gone)
         return _without(runs, gone)
 
@@ -317,5 +317,5 @@ def _stated_titles(copy: Folder) -> list[str]:
     """Return the names in W&B's logs, an empty one for a run without a name; none for one that has
     not stated it yet.
     """
-    stated = (wandb.title(file.path) for file in copy.anchors if file.format is wandb)
+    stated = (wandb.run_title(file.path) for file in copy.anchors if file.format is wandb)
     return [title for title in stated if title is not None]

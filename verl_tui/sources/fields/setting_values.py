@@ -17,7 +17,7 @@ def scalar(text: str) -> Any:
     import yaml  # 20 ms, only for runs that have such settings
 
     try:
-        value = yaml_text.load(text)
+        value = yaml_text.load_yaml(text)
     # A number of thousands of digits, a day that is none, a thousand brackets.
     except (yaml.YAMLError, ValueError, RecursionError):
         value = text

@@ -17,7 +17,7 @@ _MOST = 2**22
 """Values and characters that a text may stand for: the largest configurations have some 100,000."""
 
 
-def load(text: str | bytes) -> Any:
+def load_yaml(text: str | bytes) -> Any:
     """Return what a YAML text says.
 
     Raises:

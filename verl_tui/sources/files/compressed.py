@@ -18,7 +18,7 @@ byte.
 """
 
 
-def plain(path: Path) -> Path:
+def uncompressed_name(path: Path) -> Path:
     """Return a file's name without the suffix of its compression."""
     return path.with_suffix("") if path.suffix.lower() == SUFFIX else path
 
@@ -29,7 +29,7 @@ def head(path: Path, limit: int) -> bytes:
     Raises:
         OSError: The file cannot be read, or is no gzip file although it is called so.
     """
-    if plain(path) == path:
+    if uncompressed_name(path) == path:
         with opened(path) as file:
             return file.read(limit)
     tail = CompressedTail(path)

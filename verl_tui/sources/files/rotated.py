@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
-from verl_tui.sources.files.compressed import SUFFIX, CompressedTail, plain
+from verl_tui.sources.files.compressed import SUFFIX, CompressedTail, uncompressed_name
 from verl_tui.sources.files.tail import CHUNK, Chunk, Tail
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ def _is_copy(tail: Tail, path: Path) -> bool:
 
 
 def _opened(path: Path) -> Tail | CompressedTail:
-    return Tail(path) if plain(path) == path else CompressedTail(path)
+    return Tail(path) if uncompressed_name(path) == path else CompressedTail(path)
 
 
 def _size(path: Path) -> int:
@@ -236,7 +236,7 @@ def _continued(tail: Tail, part: Path) -> Tail | CompressedTail | None:
     another.
     """
     try:
-        if plain(part) == part:
+        if uncompressed_name(part) == part:
             if not tail.is_continued_by(part):
                 return None
             tail.path = part

@@ -183,7 +183,7 @@ class NewestTail(Tail):
     """Reads the newest of the files that a path with `checkpoint-*` in it stands for."""
 
     def _where(self) -> Path:
-        return newest(self.path)
+        return newest_checkpoint_file(self.path)
 
 
 def is_checkpoint(name: str) -> bool:
@@ -191,7 +191,7 @@ def is_checkpoint(name: str) -> bool:
     return _CHECKPOINT.fullmatch(name) is not None
 
 
-def newest(path: Path) -> Path:
+def newest_checkpoint_file(path: Path) -> Path:
     """Return the file of the newest checkpoint that a path stands for; the path itself where there
     is none.
     """

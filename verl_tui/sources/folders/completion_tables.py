@@ -112,7 +112,7 @@ class TableFolder:
         if self._missing:
             return
         sizes = {step: stamp.size for step, stamp in stamps.items() if stamp.size}
-        kept = chosen(sizes)
+        kept = tables_to_read(sizes)
         if len(kept) < len(sizes):
             self._note = (
                 f"{len(kept):,} of {len(sizes):,} tables were read,"
@@ -161,7 +161,7 @@ class TableFolder:
         return self._figures.complete(records)
 
 
-def chosen(sizes: Mapping[int, int]) -> list[int]:
+def tables_to_read(sizes: Mapping[int, int]) -> list[int]:
     """Return which of the tables that are found at once are read.
 
     All of them if the budget allows. Else half of it is for the newest, and the other half for

@@ -16,7 +16,7 @@ from verl_tui.sources.fields.jsonl import integer, number, objects, unreadable
 from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher, joined_notes
 from verl_tui.sources.files.checkpoint_names import HOMES, checkpoint_step
 from verl_tui.sources.files.paths import is_file
-from verl_tui.sources.files.tail import NEWEST, is_checkpoint, newest
+from verl_tui.sources.files.tail import NEWEST, is_checkpoint, newest_checkpoint_file
 from verl_tui.text import one_line, safe
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def in_checkpoints(directory: Path, entries: Iterable[os.DirEntry[str]]) -> Path
     for home in homes:
         if is_file(home / FILE):
             return home / FILE
-        if is_file(newest(home / NEWEST / FILE)):
+        if is_file(newest_checkpoint_file(home / NEWEST / FILE)):
             return home / NEWEST / FILE
     return None
 

@@ -164,7 +164,9 @@ class Engines:
     def _source(self, name: str, address: str, *, leads: bool) -> EngineSource:
         run = self._runs.setdefault(name, EngineRun(name))
         run.step = self._reached.get(name, (0.0, 0))[1]
-        poller = Poller(addresses.read(address), self._clock, login=False, every=self._every)
+        poller = Poller(
+            addresses.parse_address(address), self._clock, login=False, every=self._every
+        )
         return EngineSource(run, poller, lambda: self._collect(name), leads=leads)
 
     def _collect(self, name: str) -> list[str]:

@@ -56,7 +56,7 @@ def data_of(body: bytes) -> Any:
     return answer.get("data")
 
 
-def series_of(body: bytes) -> list[AnswerSeries]:
+def parsed_series(body: bytes) -> list[AnswerSeries]:
     """Return the series of an answer to a range query; entries that are none are left out."""
     data = data_of(body)
     result = data.get("result") if isinstance(data, dict) else None

@@ -147,7 +147,7 @@ def belongs(labels: Mapping[str, str]) -> dict[str, str]:
     return {"job": labels["job"]} if labels.get("job") else {}
 
 
-def devices(names: Collection[str]) -> str | None:
+def device_query(names: Collection[str]) -> str | None:
     """Return the figures of devices, None if there are none; of several exporters those of the
     first.
     """

@@ -15,7 +15,7 @@ from verl_tui import prometheus_names
 from verl_tui.patterns import pattern
 from verl_tui.sources.http import prometheus_queries as queries
 from verl_tui.sources.http.addresses import NoAnswerError
-from verl_tui.sources.http.prometheus_answers import AnswerSeries, data_of, series_of
+from verl_tui.sources.http.prometheus_answers import AnswerSeries, data_of, parsed_series
 from verl_tui.sources.http.served_run import ServedRun
 from verl_tui.text import one_line
 
@@ -207,7 +207,9 @@ class Server:
             return self.interval
         targets = data.get("activeTargets") if isinstance(data, dict) else None
         stated = [
-            duration(one.get("scrapeInterval")) for one in targets or () if isinstance(one, dict)
+            promql_duration(one.get("scrapeInterval"))
+            for one in targets or ()
+            if isinstance(one, dict)
         ]
         known = [seconds for seconds in stated if seconds is not None]
         return min(max(min(known), _SHORTEST), _LONGEST) if known else self.interval
@@ -295,7 +297,7 @@ class Server:
         """Return what asks for the readings of each group."""
         window = max(60, int(4 * self.interval))
         asked = {
-            "devices": queries.devices(self._names),
+            "devices": queries.device_query(self._names),
             "engines": queries.engines(self._names, window),
         }
         return {group: query for group, query in asked.items() if query is not None}
@@ -316,7 +318,7 @@ class Server:
         form = urlencode(
             {"query": query, "start": f"{first:.3f}", "end": f"{last:.3f}", "step": f"{every:g}"}
         )
-        return series_of(self._ask(self.address.below("/api/v1/query_range"), form=form))
+        return parsed_series(self._ask(self.address.below("/api/v1/query_range"), form=form))
 
 
 def is_one(client: Client, address: Address) -> bool:
@@ -338,7 +340,7 @@ def _range(since: float, now: float) -> str:
     return urlencode({"start": f"{since:.0f}", "end": f"{now:.0f}"})
 
 
-def duration(text: object) -> float | None:
+def promql_duration(text: object) -> float | None:
     """Return a duration as Prometheus writes it: `15s`, `1m`, `1m30s`, `500ms`."""
     total, number = 0.0, ""
     units = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}

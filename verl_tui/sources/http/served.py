@@ -287,9 +287,11 @@ class Served:
 
     def _name(self, spec: str) -> None:
         try:
-            self.pollers.append(Poller(addresses.read(spec), self._clock, every=self._every))
+            self.pollers.append(
+                Poller(addresses.parse_address(spec), self._clock, every=self._every)
+            )
         except ValueError as error:
-            self.problems += (f"{addresses.shown(spec)}: {error}",)
+            self.problems += (f"{addresses.without_login(spec)}: {error}",)
 
     def start(self, stop: threading.Event) -> None:
         """Begin to ask, each address in a thread of its own; once only."""

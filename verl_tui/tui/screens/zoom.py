@@ -17,7 +17,7 @@ from verl_tui.rendering.charts.values import in_sight, reading
 from verl_tui.rendering.charts.x_axes import on_axis
 from verl_tui.rendering.text.numbers import exact_step
 from verl_tui.rendering.text.short_names import short_names
-from verl_tui.runs.views.provenance import words
+from verl_tui.runs.views.provenance import provenance_words
 from verl_tui.tui.export import take_table
 from verl_tui.tui.keys.chart_keys import KEYS, TABLE, look_after, step_at, with_step_in_sight
 from verl_tui.tui.keys.help_section import HelpSection
@@ -203,7 +203,7 @@ class ZoomScreen(BufferedScreen[ChartLook]):
             yield text, "accent"
         if run is None:
             return
-        for number, text in enumerate(words(run, self._plan.key)):
+        for number, text in enumerate(provenance_words(run, self._plan.key)):
             yield text if number else f"from {text}", "dim"
         series = run.series(self._plan.key)
         if series is not None and (times := on_axis(run, self._look.axis).origin(series)):

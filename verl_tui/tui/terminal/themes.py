@@ -169,7 +169,7 @@ def in_force(configured: str, state: UserState, available: Collection[str]) -> s
     return remembered if remembered in available else configured
 
 
-def chosen(state: UserState, *, name: str, configured: str) -> UserState:
+def with_chosen_theme(state: UserState, *, name: str, configured: str) -> UserState:
     """Return the state with a theme chosen in the app, instead of what the configuration says
     now.
     """

@@ -157,7 +157,7 @@ class SideBySide(Horizontal, RoleStyled):
             self._drawn_list = key
             shown = sample_rows.columns(listing.fields, len(listing.facts), order, width)
             self._titles.set_strips(
-                [self.inked(sample_rows.heading(shown, order, ascii_only=ascii_only))]
+                [self.inked(sample_rows.sample_heading(shown, order, ascii_only=ascii_only))]
             )
             # Later drawing uses the present state, since the listing goes on.
             facts, visible, scores, groups = (
@@ -170,7 +170,7 @@ class SideBySide(Horizontal, RoleStyled):
                 LazyStrips(
                     len(visible),
                     lambda at: self.inked(
-                        sample_rows.line(
+                        sample_rows.sample_row(
                             facts[visible[at]],
                             shown,
                             scores,
@@ -246,7 +246,9 @@ class SideBySide(Horizontal, RoleStyled):
             LazyStrips(
                 len(items),
                 lambda at: self.inked(
-                    response_rows.row(items[at](), width, with_step=steps, ascii_only=ascii_only)
+                    response_rows.response_row(
+                        items[at](), width, with_step=steps, ascii_only=ascii_only
+                    )
                 ),
             )
         )

@@ -54,7 +54,7 @@ class _Entry(NamedTuple):
     stream: str
 
 
-def plain(head: bytes) -> bytes:
+def as_printed(head: bytes) -> bytes:
     """Return the beginning of a console as it was printed; nothing if no collector keeps it."""
     if not head.lstrip().startswith(b"{"):
         return b""
@@ -122,7 +122,7 @@ class CollectedDecoder(ConsoleLayer):
 
     def _is_collected(self, text: bytes) -> bool:
         if self._collected is None and text.strip():
-            self._collected = bool(plain(text.lstrip().split(b"\n", 1)[0]))
+            self._collected = bool(as_printed(text.lstrip().split(b"\n", 1)[0]))
         return bool(self._collected)
 
     def _read(self, line: bytes, number: int) -> Iterator[MetricRow | Record]:

@@ -41,14 +41,16 @@ _ENOUGH = 3
 
 def matches(path: Path, head: bytes) -> bool:
     """Return whether the beginning of a text file looks like a training's console."""
-    known = any(mark in head for mark in _KNOWN) or hinted(head) or hinted(collected.plain(head))
+    known = (
+        any(mark in head for mark in _KNOWN) or hinted(head) or hinted(collected.as_printed(head))
+    )
     return known and not is_binary(head[:_TELLING])
 
 
 def is_sure(head: bytes) -> bool:
     """Return whether a text holds so many records that it is a console, whatever it is called."""
     found = 0
-    for line in (collected.plain(head) or head).split(b"\n"):
+    for line in (collected.as_printed(head) or head).split(b"\n"):
         step = STEP.search(line) if b"step:" in line else None
         found += line.count(b" - ") >= SURE if step is not None else b"{'" in line and hinted(line)
     return found >= _ENOUGH

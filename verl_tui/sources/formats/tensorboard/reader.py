@@ -19,7 +19,7 @@ from verl_tui.sources.formats.tensorboard.frames import (
     first_record,
     length,
     sound,
-    whole,
+    whole_records,
 )
 from verl_tui.sources.formats.tensorboard.scalars import STEPS, ScalarBatcher, Scalars
 from verl_tui.sources.formats.tensorboard.texts import read_texts
@@ -161,7 +161,7 @@ class EventsReader:
 
     def whole(self, data: bytes) -> int:
         """Return how many of the next bytes are whole records."""
-        return whole(data)
+        return whole_records(data)
 
     def stretch_start(self, data: bytes) -> int | None:
         """Return where the first record begins, as each says all of itself; None where there is

@@ -14,8 +14,15 @@ from array import array
 from functools import cache
 from typing import TYPE_CHECKING
 
-from verl_tui.sources.fields.protobuf import signed, varint
-from verl_tui.sources.formats.tensorboard.frames import REACH, SHIFT, crc32c, sound, tables, turned
+from verl_tui.sources.fields.protobuf import signed_varint, varint
+from verl_tui.sources.formats.tensorboard.frames import (
+    REACH,
+    SHIFT,
+    checksum_tables,
+    crc32c,
+    sound,
+    turned,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -110,7 +117,7 @@ def _quarters(data: bytes) -> Iterator[bytes]:
 @cache
 def _translations(distance: int) -> Sequence[bytes]:
     """Return what each byte adds to a checksum, as four tables, each for one byte of it."""
-    added = b"".join(turned(crc).to_bytes(4, "little") for crc in tables()[distance])
+    added = b"".join(turned(crc).to_bytes(4, "little") for crc in checksum_tables()[distance])
     return tuple(added[part::4] for part in range(4))
 
 
@@ -220,6 +227,6 @@ class ScalarBatcher:
                 step, self._end = varint(record, 10)
             except ValueError:
                 step = STEPS
-            self._step = signed(step)
+            self._step = signed_varint(step)
         self._written = record[9 : self._end]
         self._tracks = self._known.setdefault(self._end, {}) if abs(self._step) < STEPS else {}

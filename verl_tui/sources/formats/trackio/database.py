@@ -39,7 +39,7 @@ def matches(path: Path, head: bytes) -> bool:
     if path.suffix.lower() != SUFFIX or not head.startswith(_MAGIC):
         return False
     try:
-        with closing(connect(path)) as database:
+        with closing(open_database(path)) as database:
             found = {
                 row[0]
                 for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
@@ -72,7 +72,7 @@ class NoReader:
         return ()
 
 
-def connect(path: Path) -> sqlite3.Connection:
+def open_database(path: Path) -> sqlite3.Connection:
     """Open a database for reading.
 
     Where no writer has left a log of changes beside it, SQLite is told that nothing changes: it

@@ -55,7 +55,7 @@ def reader(path: Path) -> WandbReader:
     return WandbReader(str(path))
 
 
-def title(path: Path) -> str | None:
+def run_title(path: Path) -> str | None:
     """Return what a run is called at W&B, nothing where it has no name, None where its log does not
     say yet.
     """
