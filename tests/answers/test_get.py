@@ -18,7 +18,7 @@ from log_reading import read_run
 from test_real_logs import LOGS
 
 from verl_tui.answers import run_reading
-from verl_tui.answers.metrics import json_value, points_of
+from verl_tui.answers.metrics import points_of, value_fields
 from verl_tui.cli import build_parser, main
 from verl_tui.exporters.csv import write_csv
 
@@ -143,7 +143,7 @@ def test_every_field_is_in_the_help(get: Callable[..., Any], run: Path) -> None:
 def test_a_value_that_is_no_number_is_null_and_said(get: Callable[..., Any], run: Path) -> None:
     (point,) = get("metrics", run, "--metric", "ppo/policy_loss")["points"]
     assert (point["value"], point["finite"]) == (None, False)
-    assert json_value(float("-inf")) == {"value": None, "finite": False}
+    assert value_fields(float("-inf")) == {"value": None, "finite": False}
 
 
 def test_points_around_a_step(get: Callable[..., Any], run: Path) -> None:

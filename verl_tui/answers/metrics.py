@@ -53,14 +53,14 @@ def _summary(series: Series, indicator: str | None) -> dict[str, Any]:
         "key": series.key,
         "indicator": indicator,
         "step": series.steps[-1],
-        **json_value(series.values[-1]),
+        **value_fields(series.values[-1]),
         "count": len(series),
         "min": min(finite, default=None),
         "max": max(finite, default=None),
     }
 
 
-def json_value(value: float) -> dict[str, Any]:
+def value_fields(value: float) -> dict[str, Any]:
     """Return a value for JSON, which knows neither NaN nor infinity."""
     return {"value": value} if math.isfinite(value) else {"value": None, "finite": False}
 
@@ -128,7 +128,7 @@ def _point(series: Series, at: int, times: float) -> dict[str, Any]:
     value = value if times == 1 else value * times
     return {
         "step": series.steps[at],
-        **json_value(value),
+        **value_fields(value),
         "time": None if math.isnan(time) else time,
     }
 

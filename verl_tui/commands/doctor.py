@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
     import json
 
     from verl_tui.bundle.versions import installed
-    from verl_tui.doctor.as_text import report_text
+    from verl_tui.doctor.as_text import doctor_text
     from verl_tui.doctor.examination import VERSION, examine, exit_of, wrong
     from verl_tui.doctor.machine import change_notices, notices_folder, nvml, terminal
     from verl_tui.monitor import Monitor, load
@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(found, indent=2, allow_nan=False, default=str))
     else:
-        print(report_text(found), end="")
+        print(doctor_text(found), end="")
     return exit_of(found, monitor, now)
 
 

@@ -57,7 +57,7 @@ def _configuration(_config: Config) -> str:
 
 def _metrics(_config: Config) -> str:
     from verl_tui.indicators import INDICATORS
-    from verl_tui.pages import markdown_table
+    from verl_tui.pages import page_table
 
     every = INDICATORS.values()
     meanings = ((one.id, one.label, one.unit, _direction(one)) for one in every)
@@ -69,10 +69,10 @@ def _metrics(_config: Config) -> str:
     )
     parts = (
         head,
-        markdown_table(("id", "means", "unit", "direction"), meanings),
+        page_table(("id", "means", "unit", "direction"), meanings),
         "## Names in logs",
         "Of several names in one log the first of the list is taken.",
-        markdown_table(("id", "names in logs"), names),
+        page_table(("id", "names in logs"), names),
     )
     return "\n\n".join(parts) + "\n"
 

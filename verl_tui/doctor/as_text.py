@@ -14,7 +14,7 @@ _MOST = 50
 """Lines of one part, of which there may be thousands."""
 
 
-def report_text(found: Mapping[str, Any]) -> str:
+def doctor_text(found: Mapping[str, Any]) -> str:
     """Return a report, the faults first."""
     versions = found["versions"]
     lines = [

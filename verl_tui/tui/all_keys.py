@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.pages import markdown_table
+from verl_tui.pages import page_table
 from verl_tui.rendering.charts.legend import legend
 from verl_tui.tui.app import VerlApp
 from verl_tui.tui.keys.key_names import key_name
@@ -38,9 +38,9 @@ def all_keys(wanted: Mapping[str, str], *, ascii_only: bool = False) -> str:
         parts += _section(section, user.keys, ascii_only=ascii_only)
     own = [one for one in described(ReplayApp) if one not in VerlApp.BINDINGS]
     rows = _rows(own, user.keys, ascii_only=ascii_only)
-    parts += ["## In a replay", markdown_table(("key", "does", "name"), rows)]
+    parts += ["## In a replay", page_table(("key", "does", "name"), rows)]
     signs = ((entry.sign, entry.means) for entry in legend(ascii_only=ascii_only))
-    parts += ["## Signs in charts", markdown_table(("sign", "means"), signs)]
+    parts += ["## Signs in charts", page_table(("sign", "means"), signs)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -54,7 +54,7 @@ def _section(section: KeySection, user: Mapping[str, str], *, ascii_only: bool) 
         return
     task = declared.task.description
     yield f"## {task[0].upper()}{task[1:]}: {declared.title}"
-    yield markdown_table(("key", "does", "name"), rows)
+    yield page_table(("key", "does", "name"), rows)
     other = declared.ascii_notes if ascii_only else None
     if notes := declared.notes if other is None else other:
         yield "\n".join(("```", *notes, "```"))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from verl_tui.records import Gpu
-from verl_tui.rendering.gpus.device_rows import Segment, device_rows, model_name
+from verl_tui.rendering.gpus.device_rows import Segment, device_rows, gpu_model
 from verl_tui.rendering.gpus.place_rows import detail_rows
 from verl_tui.runs.views.devices import Device
 from verl_tui.text import one_line
@@ -176,7 +176,7 @@ def test_roles() -> None:
     ],
 )
 def test_short_name(name: str, short: str) -> None:
-    assert model_name(name) == short
+    assert gpu_model(name) == short
 
 
 @given(gpus=st.lists(GPUS, max_size=4), width=st.integers(1, 200), ascii_only=st.booleans())

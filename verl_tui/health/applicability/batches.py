@@ -6,7 +6,7 @@ import math
 from statistics import fmean, median
 from typing import TYPE_CHECKING
 
-from verl_tui.health.conditions.swings import deviation, swing
+from verl_tui.health.conditions.swings import spread_of, swing
 from verl_tui.health.limits import positive_setting
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def by_batch_size(context: RuleContext, key: str) -> str | None:
     if context.run.dialect == "tutorial" or series is None:
         return None
     newest = _finite(series.tail(_NEWEST))
-    if len(newest) < _ENOUGH or deviation(newest) < _CALM:
+    if len(newest) < _ENOUGH or spread_of(newest) < _CALM:
         return None
     now, prompts = _draws(newest), prompts_a_step(context.run)
     if prompts is not None and now * _BEYOND**2 < prompts:

@@ -83,7 +83,7 @@ class _Field(NamedTuple):
         return cell_len(self.label) + cell_len(self.text)
 
 
-def model_name(name: str) -> str:
+def gpu_model(name: str) -> str:
     """Return the model: `H100` of `NVIDIA H100 80GB HBM3`, `MIG 1g.10gb` of an instance."""
     instance = _INSTANCE.search(name)
     if instance is not None:
@@ -210,7 +210,7 @@ def _fields(gpu: Gpu, *, ascii_only: bool) -> dict[str, _Field]:
     full = used is not None and total is not None and used >= FULL_SHARE * total
     temperature = finite(gpu.temperature)
     hot = temperature is not None and temperature >= HOT_CELSIUS
-    name = model_name(gpu.name)
+    name = gpu_model(gpu.name)
     fields = {
         "index": _Field(gpu.index, "name", left=True),
         "name": _Field(

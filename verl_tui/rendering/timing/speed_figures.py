@@ -26,7 +26,7 @@ def waits(run: Run, found: Breakdown | None) -> list[SpeedFigure]:
     return [*([share] if share is not None else []), *waiting(run, found)]
 
 
-def figure_rows(
+def speed_rows(
     title: str, figures: Sequence[SpeedFigure], width: int, *, ascii_only: bool
 ) -> Iterator[Pieces]:
     """Yield a heading and one row for each figure; nothing without figures."""

@@ -8,7 +8,7 @@ from verl_tui.rendering.text.part_colours import PARTS
 from verl_tui.rendering.text.printable import cut, wrapped
 from verl_tui.rendering.text.wrap import ellipsis
 from verl_tui.rendering.timing.progress import progress
-from verl_tui.rendering.timing.speed_figures import figure_rows, waits
+from verl_tui.rendering.timing.speed_figures import speed_rows, waits
 from verl_tui.rendering.timing.step_parts import SOLID, step_by_step, step_parts
 from verl_tui.runs.time.rates import rates
 from verl_tui.runs.time.step_timing import breakdown
@@ -52,10 +52,10 @@ def timing_rows(view: View, width: int, *, solid: bool = False) -> list[Pieces]:
     parts = (
         step_parts(run, found, view, width, signs),
         progress(run, view, width),
-        figure_rows(
+        speed_rows(
             "throughput", [*rates(run), *throughput(run, found)], width, ascii_only=view.ascii_only
         ),
-        figure_rows("generating and waiting", waits(run, found), width, ascii_only=view.ascii_only),
+        speed_rows("generating and waiting", waits(run, found), width, ascii_only=view.ascii_only),
         step_by_step(run, found, width, signs),
     )
     rows: list[Pieces] = []
