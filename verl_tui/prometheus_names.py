@@ -2,8 +2,8 @@
 log's own keys.
 
 Prometheus knows letters, digits and underscores, and wants seconds, bytes and ratios
-(https://prometheus.io/docs/practices/naming/). A name alone does not tell its key, since `/`, `.`
-and `-` all become `_`; so `verl_metric_info{name,key}` stands beside the metrics, and
+(https://prometheus.io/docs/practices/naming/). A name alone does not determine its key, since `/`,
+`.` and `-` all become `_`; so `verl_metric_info{name,key}` stands beside the metrics, and
 `named(key).factor` leads back to the log's unit.
 """
 

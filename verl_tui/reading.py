@@ -91,7 +91,7 @@ class ReadingThreads:
         self._queue: Queue[News] = Queue(_WAITING)
         self._stop = threading.Event()
         self._trouble: tuple[str, ...] = ()
-        """What has gone wrong in the thread that reads logs."""
+        """The error in the thread that reads logs, in words."""
 
     def start(self) -> None:
         """Start reading logs and GPUs."""

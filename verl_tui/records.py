@@ -121,7 +121,7 @@ class Progress(NamedTuple):
     total: int | None = None
     """Steps of the whole run."""
     elapsed: float | None = None
-    """Seconds since the bar began, as it says."""
+    """Seconds since the bar began, by its own count."""
     per_epoch: int | None = None
     """Steps of one pass over the data."""
 
@@ -292,7 +292,7 @@ class SourceStatus:
     engines: tuple[str, ...] = ()
     """Addresses of the engines that it names."""
     reported: tuple[str, ...] = ()
-    """The ids of the runs at W&B that it says it reports to, in their order."""
+    """The ids of the W&B runs that it names as its own, in their order."""
 
     @property
     def title(self) -> str:

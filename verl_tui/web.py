@@ -50,14 +50,14 @@ class WebServer(Server):
         )
         self.token = secrets.token_urlsafe(24)
         self._cookie = f"verl_tui_{port}"
-        """Browsers tell hosts apart, but not ports."""
+        """Browsers distinguish hosts, but not ports."""
 
     async def serve_until(self, stop: asyncio.Event, tell: Callable[[str], None]) -> None:
         """Serve.
 
         Args:
             stop: Ends it.
-            tell: Says the address to open, once it listens.
+            tell: Called with the address to open, once it listens.
 
         Raises:
             OSError: It cannot listen there.

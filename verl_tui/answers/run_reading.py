@@ -58,7 +58,7 @@ class Reading(NamedTuple):
     bytes_read: int
     """Bytes read in all attempts, except those read to recognise file formats."""
     sentences: tuple[str, ...]
-    """What was passed over or is missing, one sentence each."""
+    """Sentences on files that were skipped and on what is missing."""
     starts: dict[str, int]
     """Path -> the byte at which the part that was read begins; 0 for paths not in here."""
     wanted: int | None
@@ -172,7 +172,7 @@ def _read(specs: Sequence[str], name: str | None, now: float, how: _How, spent: 
         specs: Paths.
         name: The run.
         now: Seconds since the epoch.
-        how: What is read of it.
+        how: How much of it is read, and how.
         spent: Bytes that earlier attempts have read.
     """
     wanted, least, alive = how

@@ -33,7 +33,7 @@ _NAMED_UNREADABLE = 3
 
 
 class _NoteLine(NamedTuple):
-    """A line of the note; foreign text in it is never markup."""
+    """A line of the note; text from logs in it is never markup."""
 
     indent: int
     text: Text

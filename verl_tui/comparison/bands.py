@@ -34,7 +34,7 @@ class Width(NamedTuple):
     """How far a figure may lie from the baseline's, on either side."""
 
     share: float
-    """Of the baseline's value."""
+    """As a share of the baseline's value."""
     least: float = 0.0
     """In the figure's own unit: near 0, a share would be nothing."""
     fixed: bool = False

@@ -31,7 +31,7 @@ class Basis(Enum):
     SEEDS = "seeds"
     """Runs that differ only by their seed: it holds for further seeds."""
     WITHIN_RUN = "within run"
-    """The last values of one run each: it says nothing of other seeds."""
+    """The last values of one run each: it does not hold for other seeds."""
 
 
 class Difference(NamedTuple):
@@ -140,7 +140,7 @@ def _values(group: RunGroup, kind: FigureKind) -> list[float]:
 
 
 def interval_verdict(found: Interval, better: int) -> str:
-    """Return what an interval says: nothing where it holds zero."""
+    """Return the verdict of an interval: none if it contains zero."""
     if not found.excludes_zero:
         return "no clear difference"
     if not better:

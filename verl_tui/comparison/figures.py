@@ -123,7 +123,7 @@ def best_figure(indicator: str, run: Run, stop: Stop, key: str | None = None) ->
     series = series_of(indicator, run, key)
     if series is None:
         return Figure()
-    # Of a negated series the lowest is the highest.
+    # The lowest value of a negated series is the highest one.
     lowest = is_better_low(indicator, series.key) is (factor(indicator, series.key) > 0)
     point = extreme(series, stop, lowest=lowest)
     if point is None:

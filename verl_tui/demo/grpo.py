@@ -1,4 +1,4 @@
-"""The simulated GRPO run: what verl 0.9 writes, with metrics computed from the very rollouts it
+"""The simulated GRPO run: the output of verl 0.9, with metrics computed from the very rollouts it
 dumps.
 """
 

@@ -1,4 +1,6 @@
-"""What was found at some paths, how it was recognised, how much was read, and what is wrong."""
+"""Examines some paths: the files found, how they were recognised, how much was read, and what is
+wrong.
+"""
 
 from __future__ import annotations
 

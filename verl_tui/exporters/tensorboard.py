@@ -389,7 +389,7 @@ def _markdown(sample: Sample) -> str:
 
 
 def _fenced(text: str) -> str:
-    """Return a text as a block of code; a very long one is cut, and says so."""
+    """Return a text as a block of code; a very long one is cut, with a note."""
     cut = f"\n… {len(text) - _LONGEST:,} more characters" if len(text) > _LONGEST else ""
     longest = max(map(len, re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)

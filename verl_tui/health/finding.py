@@ -159,7 +159,7 @@ class Verdict(NamedTuple):
         if cause.consequence_of is not None:
             return ()
         first = next((one for one in self.findings if one.id == cause.id), None)
-        # Of several findings of one rule the first one carries them.
+        # If a rule has several findings, the first one carries them.
         if first == cause:
             return tuple(one for one in self.findings if one.consequence_of == cause.id)
         return ()

@@ -181,7 +181,7 @@ def _weight(finding: Finding) -> tuple[int, bool, bool, int]:
 def _merge(id: str, variants: list[_RuleResult]) -> Sequence[Finding | NotJudged]:
     """Merge the variants of a rule: it was judged if one of them was, and none failed.
 
-    Of several findings on one metric the worst counts, of equally bad ones the first.
+    The worst of several findings on one metric counts, the first among equals.
     """
     reasons = dict.fromkeys(one.reason for one in variants if isinstance(one, NotJudged))
     if all(isinstance(one, NotJudged) for one in variants):

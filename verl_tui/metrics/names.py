@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 LONGEST_KEY = 400
-"""Longer text is foreign and not worth a pattern's time: no real key comes near."""
+"""Longer text is not a key and not worth a pattern's time: no real key comes near."""
 
 RENAMED = {
     "mfu/actor": "perf/mfu/actor",

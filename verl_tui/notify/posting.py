@@ -45,7 +45,7 @@ class NotSentError(Exception):
         self.passing = passing
         """True if another attempt may succeed."""
         self.wait = wait
-        """Seconds until the server wants to see one, None where it does not say."""
+        """Seconds until the server wants another attempt, None if it does not state them."""
 
 
 class Reply(NamedTuple):

@@ -1,6 +1,6 @@
 """Decides when messages go: at most so many an hour, and in quiet hours only critical ones.
 
-What is held back is not lost: one message sums it up as soon as it may go.
+Messages that are held back are not lost: one message sums them up as soon as it may go.
 """
 
 from __future__ import annotations

@@ -194,7 +194,7 @@ def _unit(line: ComparisonRow) -> str:
 def _row(line: ComparisonRow, columns: ComparisonColumns, *, ascii_only: bool) -> Pieces:
     unit = _unit(line)
     label = printable(line.label, ascii_only=ascii_only)
-    if line.is_setting:  # the end of a dotted name says most
+    if line.is_setting:  # the end of a dotted name is the most informative part
         label = fit_left(label, columns.label, ellipsis(ascii_only=ascii_only))
     if unit and cell_len(label) + len(unit) + 2 <= columns.label:
         label = f"{label}, {unit}"

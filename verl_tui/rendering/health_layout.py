@@ -125,7 +125,8 @@ class FindingList:
             view: The state to show.
             width: Cells of a row.
             height: Rows of the panel.
-            counted: Whether a caption counts the rules that were not judged: no row says so again.
+            counted: Whether a caption counts the rules that were not judged: no row repeats the
+                count.
         """
         written = _WrittenFindings(self, view, width, counted=counted)
         if height > 1 or written.findings:

@@ -63,7 +63,7 @@ class ReportedRun:
     """Step, state and age, as `check` says them."""
     why: str
     next: str
-    """What to do."""
+    """The advice."""
     described: Mapping[str, Any]
     """Everything else, as `check --json` has it."""
     bests: tuple[BestStep, ...]
@@ -86,7 +86,7 @@ class Report:
     charts: tuple[ReportChart, ...]
     drawn: DrawnRuns
     left_out: tuple[str, ...]
-    """What is left out to keep it short, a sentence each."""
+    """Sentences on parts that are left out to keep the report short."""
     origin: Origin
 
     @property

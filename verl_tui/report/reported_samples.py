@@ -62,8 +62,8 @@ class _Candidates(NamedTuple):
 def excerpts_of(run: Run) -> ReportedSamples:
     """Return the excerpts of a run; a dump of samples is read for them.
 
-    Of several steps the newest one since a restart is taken, and its samples of training before
-    those of a validation.
+    The newest step since a restart is taken, and samples of training are preferred to those of a
+    validation.
     """
     places = run.samples.up_to(run.end)
     if not places:

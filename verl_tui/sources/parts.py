@@ -1,13 +1,13 @@
 """Parts of a long log, read without all that lies before them.
 
-A format says by its `parts` where a record begins and how to read on from there
+A format's `parts` know where a record begins and how to read on from there
 (`verl_tui.sources.formats.format.Parts`). To read a block of bytes somewhere in a log:
 
     log = LogParts(path, format)
     start = log.begin(offset, offset + size)  # the first record that begins there, None: none does
     part = log.part(start, offset + size)  # the records that lie whole between the two places
 
-Of a part the steps before `complete_from` may lack something, and the last one, too, where the part
+The steps of a part before `complete_from` may be incomplete, and so may the last one if the part
 does not end with the file. The orders of rows and the numbers of lines count from its beginning,
 unless a format orders them by time.
 """
@@ -132,7 +132,7 @@ class LogParts:
 
     @cached_property
     def _opening(self) -> tuple[PartReader, Sequence[Record]]:
-        """The reader of the beginning, and what that says of the whole run."""
+        """The reader of the beginning, and its facts about the whole run."""
         parts = self._format.parts
         reader: PartReader = parts.opening(self.path)
         records: list[Record] = []

@@ -82,7 +82,7 @@ def reader(path: Path) -> LateReader:
 
 
 class LateReader:
-    """Holds the first lines back until they tell the format, then reads them as that."""
+    """Holds the first lines back until they show the format, then reads them as that."""
 
     def __init__(self) -> None:
         self.format: Format | None = None
@@ -99,7 +99,7 @@ class LateReader:
         return self._reader.note if self._reader is not None else None
 
     def feed(self, data: bytes) -> Sequence[Record]:
-        """Return what these bytes say, once the format is known."""
+        """Return the records of these bytes, once the format is known."""
         if self._reader is not None:
             return self._reader.feed(data)
         self._held += data

@@ -83,9 +83,9 @@ def _attempted(run: str, files: Sequence[PreviewedFile]) -> Iterator[Preview]:
 
 
 def previews(run: str, files: Sequence[PreviewedFile]) -> Iterator[Preview]:
-    """Yield a preview of a run's ends, and one with what lies between; none where the ends of its
-    logs do not tell its steps, or where all rows between tell which of several event files holds at
-    a step.
+    """Yield a preview of a run's ends, and one with what lies between; none if the ends of its logs
+    do not show its steps, or if it takes all rows between to decide which of several event files
+    holds at a step.
 
     The status of each source says how much of it has been read.
 
@@ -174,7 +174,7 @@ class _Blocks:
 
 
 def _training_rows(records: Iterable[Record]) -> Iterator[MetricRows]:
-    """Yield the rows of which each states its step, and tells all of it."""
+    """Yield the rows that state their step and are complete in themselves."""
     for record in records:
         if not isinstance(record, MetricRows) or record.mean or record.estimated:
             continue

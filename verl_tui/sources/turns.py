@@ -70,8 +70,8 @@ def _stays(reader: SourceReader, shown: str | None) -> bool:
 def _round(waiting: Sequence[SourceReader], shown: str | None) -> Sequence[SourceReader]:
     """Return the sources of the next round: those of the shown run as long as there are some.
 
-    What a worker sends meanwhile of other sources would have to be kept, so that those that are
-    away wait for their turn.
+    Batches that workers send meanwhile from other sources would have to be kept, so sources in
+    workers wait for their turn.
     """
     own = [one for one in waiting if one.run == shown and not is_away(one)]
     return own or waiting

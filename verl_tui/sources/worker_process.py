@@ -46,7 +46,7 @@ hold anything.
 
 
 class Traveller(Protocol):
-    """What reads in a worker: a source, or a part of one."""
+    """A reader that travels to a worker: a source, or a part of one."""
 
     def read(self) -> tuple[tuple[Any, ...], bool]:
         """Return what it gives in its turn, and whether it has more to give."""
@@ -58,7 +58,7 @@ class Traveller(Protocol):
 
 
 class WorkerAnswer(NamedTuple):
-    """What a traveller gave in its turn."""
+    """The batch of a traveller from one turn."""
 
     found: tuple[Any, ...]
     status: SourceStatus

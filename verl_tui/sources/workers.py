@@ -92,7 +92,7 @@ def _send(readers: Sequence[SourceReader], most: int | None, workers: list[Worke
 
 
 class _Plan(NamedTuple):
-    """Who reads what."""
+    """The distribution of sources over workers."""
 
     cut: Mapping[SourceReader, Cuts]
     """Files that are read in stretches, by as many workers."""
@@ -105,7 +105,7 @@ class _Plan(NamedTuple):
 def _plan(sizes: Mapping[SourceReader, int], workers: int) -> _Plan:
     """Return which sources are read in stretches, and which travel.
 
-    What little lies beside the former is read here.
+    The few sources beside the former are read here.
     """
     total = sum(sizes.values())
     large = {one: size for one, size in sizes.items() if size * workers > total}

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _TEXTUALS = {"Theme": "other colours"}
 """Textual's own commands that are offered: help, zoom, pictures and quitting are ours."""
 _AGAIN = 60.0
-"""Seconds after which the same error is said again: some come with every drawing."""
+"""Seconds after which the same error is reported again: some come with every drawing."""
 SETTLED = 0.3
 """Seconds of focus after which all is painted anew: passing by on alt-tab costs nothing."""
 
@@ -204,7 +204,7 @@ class TerminalApp(KeyQueue[int]):
         self._show_soon()
 
     def _show_soon(self) -> None:
-        """Have the first line say what has failed, once the part is blank."""
+        """Make the first line name the failed part, once that is blank."""
         self.call_later(self.call_later, self.show_troubles)
 
     def show_troubles(self) -> None:

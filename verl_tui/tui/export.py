@@ -55,7 +55,7 @@ def clipping(text: str) -> Clipping:
 
 
 def copy_text(app: App[Any], text: str) -> None:
-    """Copy a text to the clipboard of the terminal, and say so."""
+    """Copy a text to the clipboard of the terminal, and confirm it."""
     clip = clipping(text)
     app.copy_to_clipboard(clip.text)
     _say(app, clip.says)

@@ -103,7 +103,7 @@ class LengthCollapse(BlockDiagnosis):
         validations = validation_keys(context.run.keys)[:_MOST]
         parts = components(context.run.keys, reward)
         known = weights(context.run, parts)
-        # What counts against the reward is meant to fall.
+        # Penalties are meant to fall.
         parts = tuple(key for key in parts if known.get(key, 0.0) >= 0)[:_MOST]
         return BlockInputs((reward, length, *validations, *parts), len(validations))
 

@@ -93,7 +93,7 @@ class RewardHacking(BlockDiagnosis):
         )
         parts = components(context.run.keys, reward)
         known = weights(context.run, parts)
-        # What counts against the reward is meant to fall.
+        # Penalties are meant to fall.
         parts = tuple(key for key in parts if known.get(key, 0.0) >= 0)[:_MOST_COMPONENTS]
         if not validations and not any(samples) and not parts:
             return NotJudged(

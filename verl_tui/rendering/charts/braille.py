@@ -71,7 +71,7 @@ _ASCII = "".join(map(_ascii_glyph, range(256)))
 def ascii_locale(environment: Mapping[str, str] = os.environ) -> bool:
     """Return whether the locale says that the terminal shows ASCII only: `LC_ALL=C` and the like.
 
-    A locale that is not set at all says nothing, as in most containers.
+    A locale that is not set at all, as in most containers, is no evidence.
     """
     for name in ("LC_ALL", "LC_CTYPE", "LANG"):
         locale = environment.get(name, "")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
 
 _LEAST_WIDTH, _LEAST_HEIGHT = 26, 6
-"""Cells below which a chart says less than a line of text with a sparkline."""
+"""Cells below which a chart shows less than a line of text with a sparkline."""
 _GOOD_WIDTH, _GOOD_HEIGHT = 38, 7
 """Cells from which on more room goes into more charts rather than larger ones."""
 _PLOT_HEIGHT = 3

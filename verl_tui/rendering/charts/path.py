@@ -119,7 +119,7 @@ def path_rows(
     """Draw everything below the title.
 
     Args:
-        data: The chart; its lines say what they are over.
+        data: The chart; its lines have the series that they are drawn over.
         shown: First and last step.
         size: Width and height in cells.
         cursor: Step that is read.

@@ -26,9 +26,7 @@ DEFAULT_ORDER = (
     "generation_time", "truncated_share", "engine_mismatch", "gpu_utilization", "gpu_memory",
     "log_prob",
 )  # fmt: skip
-"""Indicators in the order of showing: what tells of learning first, then of stability, then of
-speed.
-"""
+"""Indicators in the order of showing: those of learning first, then of stability, then of speed."""
 _GROUPS = (
     "reward", "validation", "loss", "kl", "optimisation", "length", "samples", "throughput",
     "timing", "engine", "async", "memory", "system", "data", "other", "progress",
@@ -93,7 +91,7 @@ class PlannedChart(NamedTuple):
     spread: DistributionKeys | None = None
     """The distribution that the metric is of."""
     in_row: bool = False
-    """True where one row says all: it has had only one value, or only counts."""
+    """True if one row is enough: it has had only one value, or only counts."""
 
     @property
     def keys(self) -> tuple[str, ...]:

@@ -102,8 +102,8 @@ class PlotextChart:
         self.shades = False
         """True where the healthy band is a shade instead of lines."""
         self.below: list[Text] = []
-        """Rows below the plot: of what is no number, and of marks; only those that say
-        something.
+        """Rows below the plot for values that are not numbers and for marks; only those with
+        content.
         """
 
     def collect(self, cache: ChartCache) -> None:
@@ -379,7 +379,7 @@ class PlotextChart:
         ]
 
     def _broken_row(self) -> Text:
-        """Return the row that says where values were no numbers; empty while all are."""
+        """Return the row that shows where values were not numbers; empty while all are."""
         return self._row(
             _BROKEN, dict.fromkeys(self._odd_columns, Glyph(self._symbols.broken, "odd"))
         )

@@ -84,7 +84,7 @@ def gauge(fraction: float, width: int, *, ascii_only: bool = False) -> str:
     """Draw a bar that fills `fraction` of `width` columns, in eighths of a column; exactly `width`
     characters.
 
-    What is no number fills nothing, what is outside 0 .. 1 is cut off there.
+    A value that is not a number fills nothing, one outside 0 .. 1 is clipped.
     """
     if width < 1:
         return ""

@@ -42,7 +42,7 @@ ASCII = Symbols(
 
 
 def fit(text: str, cells: int, symbols: Symbols = UNICODE) -> str:
-    """Return foreign text on one line of at most `cells` cells, what cannot be printed replaced,
+    """Return text from a log on one line of at most `cells` cells, what cannot be printed replaced,
     with an ellipsis.
     """
     text = text[: 4 * max(0, cells) + 4]

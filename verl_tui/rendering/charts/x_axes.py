@@ -29,8 +29,8 @@ _KL = ("reference_kl", "policy_kl")
 """Indicators to draw rewards over, first the one that is measured from where training began."""
 _DAY = 86_400.0
 _PLAIN = 120.0
-"""Seconds from a step to the next, on average, from which on minutes tell the steps of a long run
-apart.
+"""Seconds from a step to the next, on average, from which on minutes distinguish the steps of a
+long run.
 """
 _UNITS = ((86_400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 

@@ -40,7 +40,7 @@ _NOTHING = "–"
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _ASCII = str.maketrans({_NOTHING: "-", "°": None})
 
-# Words that all boards of a host share or that say less than the model.
+# Words that all boards of a host share, or that are less informative than the model.
 _NOISE = pattern(
     r"-?\b(?:NVIDIA|GeForce|Tesla|Quadro|Generation|Blackwell|Server|Workstation|Edition|GPU"
     r"|SXM\d*|PCIe|HBM\w*|\d+ ?GB)\b",

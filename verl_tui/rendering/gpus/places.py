@@ -124,8 +124,8 @@ def _without_own_devices(here: DevicePlace, logged: DevicePlace, width: int) -> 
 
 
 def _joined(logged: DevicePlace, here: DevicePlace, width: int) -> DevicePlace | None:
-    """Return what a run has logged under a heading that says as well why there is nothing of this
-    host; None where that takes more than a row.
+    """Return the devices that a run has logged under a heading that also explains why this host has
+    none; None if that takes more than a row.
     """
     if len(here.below) != 1:
         return None

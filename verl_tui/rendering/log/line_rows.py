@@ -22,7 +22,7 @@ _ALIKE = 800
 
 @dataclass(frozen=True, slots=True)
 class LogRow:
-    """A line, or several that say the same."""
+    """A line, or several with the same content."""
 
     start: int
     """Start of its first line."""
@@ -31,7 +31,7 @@ class LogRow:
     kind: LineKind
     tag: str
     text: str
-    """Of several lines the last one's."""
+    """If there are several lines, that of the last one."""
     count: int
     """Number of lines in it."""
     whole: str
@@ -45,8 +45,8 @@ def rows(
 
     Args:
         lines: Lines that follow each other.
-        fold: Whether to fold what repeats itself up to its numbers, and who printed it, and to tell
-            what records say.
+        fold: Whether to fold repeated lines that differ only in numbers and in who printed them,
+            and to summarise records.
         apart: Returns True for lines to show each by itself, as printed.
     """
     made: list[LogRow] = []

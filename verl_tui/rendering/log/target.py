@@ -64,7 +64,7 @@ def log_target(run: Run | None, finding: Finding | None, cursor: int | None) -> 
 
 
 def error_target(run: Run) -> LogTarget:
-    """Return the line that tells how a run ended; the newest of its log where none does."""
+    """Return the line that shows how a run ended; the newest of its log if none does."""
     event = run.outcome
     if event is None:
         return LogTarget()

@@ -36,7 +36,7 @@ class Movement(NamedTuple):
     turn: int | None
     """1 up, -1 down, 0 if noise explains it, None for too few values."""
     change: float = 0.0
-    """What the values went by, as a share of the larger end: -2 .. 2; 0 for noise."""
+    """The change of the values as a share of the larger end: -2 .. 2; 0 for noise."""
 
 
 def movement(values: Sequence[float]) -> Movement:

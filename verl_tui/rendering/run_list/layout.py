@@ -194,7 +194,7 @@ class RunListLayout:
 
     def _entry_at(self, view: View, runs: Sequence[Run], order: str) -> EntryAt:
         """Return the function that makes the entry at an index, so that of two hundred runs only
-        those in sight are made; in `order` it says what the run is sorted by.
+        those in sight are made; for some orders it shows the value that the run is sorted by.
         """
 
         def entry_at(at: int) -> RunEntry:

@@ -1,6 +1,6 @@
 """Rows of the samples panel: a sample's prompt, response, ground truth and further fields.
 
-What has no room is folded so that the ends of prompt and response and the ground truth stay in
+Text without room is folded so that the ends of prompt and response and the ground truth stay in
 sight. Widths are terminal cells.
 """
 
@@ -119,7 +119,7 @@ class _Note(NamedTuple):
 
 
 class _Text:
-    """A prompt or a response of which is known who says what, for one width."""
+    """A prompt or a response with its speakers, for one width."""
 
     def __init__(self, label: str, text: str, typed: margin.Typed, width: int, note: _Note) -> None:
         self._label, self._text, self._typed = label, text, typed
@@ -187,7 +187,7 @@ class _Text:
             before = start
 
     def _rows_in(self, rows: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-        """Yield rows without the names of speakers that labels say; the first row of the text is
+        """Yield rows without the names of speakers that labels repeat; the first row of the text is
         labelled as a prompt or response, and keeps its own.
         """
         for start, end in rows:

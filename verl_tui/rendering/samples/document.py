@@ -197,7 +197,7 @@ class Document:
 
     @cached_property
     def _typed(self) -> dict[int, margin.Typed]:
-        """Prompt and response with who says what, by part; empty if the text is shown raw."""
+        """Prompt and response with their speakers, by part; empty if the text is shown raw."""
         texts = [text for _, text in self._parts[:2]]
         if self._raw:
             return {}
@@ -288,8 +288,8 @@ class Document:
             yield _DocumentRow(at, len(text), len(text) - end, "note")
 
     def _worded(self, at: int, rows: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-        """Yield rows without the names of speakers that labels say, unless these were searched for;
-        of a text without words all rows.
+        """Yield rows without the names of speakers that labels repeat, unless the text was
+        searched; all rows of a text without words.
         """
         typed, text = self._typed.get(at), self._parts[at][1]
         skips_names = typed is not None and not any(hit.part == at for hit in self.hits)

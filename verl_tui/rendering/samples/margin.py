@@ -52,7 +52,7 @@ class Typed(NamedTuple):
 
     def worded(self, text: str, start: int, end: int) -> int:
         """Return where the words of a row begin, behind the name of the speaker that its label
-        says; the row's end where there are none.
+        repeats; the row's end if there are none.
         """
         header = self.headers.get(start, end + 1)
         if header > end:

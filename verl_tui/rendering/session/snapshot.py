@@ -61,7 +61,7 @@ class View:
     replay: ReplayStatus | None = None
     """State of the replay, None for live runs."""
     troubles: tuple[Trouble, ...] = ()
-    """What of verl-tui itself does not work."""
+    """Parts of verl-tui itself that do not work."""
 
     @property
     def selected(self) -> list[Run]:

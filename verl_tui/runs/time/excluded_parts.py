@@ -1,6 +1,6 @@
 """The timed parts that a step's own time leaves out, found by the numbers themselves.
 
-What verl's `timing_s/step` includes differs by version: validation is part of it up to v0.5 and not
+The parts in verl's `timing_s/step` differ by version: validation is part of it up to v0.5 and not
 since. A part is excluded if the steps in which it happens are no longer than usual.
 """
 

@@ -45,7 +45,7 @@ class StepPart(NamedTuple):
     seconds: float
     """A step, as a mean over all steps of the window."""
     share: float
-    """Of the whole, 0..1; more where it runs beside a step that is shorter."""
+    """Share of the whole step, 0..1; more if it runs beside a shorter step."""
     each: float
     """Seconds where it happens."""
     times: int

@@ -75,7 +75,7 @@ class StepTimers(NamedTuple):
     """The log's own keys of a run's timers."""
 
     whole: str | None
-    """Of the step's own time, None where the log has none."""
+    """The key of the step's own time, None if the log has none."""
     parts: dict[str, str]
     """Name of a part -> its key."""
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from verl_tui.runs.series import Series
 
 SUFFIXES = frozenset({".pt", ".pth", ".ckpt", ".bin", ".safetensors"})
-"""Of checkpoints that are files."""
+"""Suffixes of checkpoints that are files."""
 _VALUE = pattern(r"(?:^|[_=-])(-?\d+\.(\d+))$")
 _BROKEN_OFF = (EventKind.FATAL, EventKind.STOPPED, EventKind.TRACEBACK)
 _LOOKED_AT = ("reward", "validation")

@@ -74,7 +74,7 @@ class _Inspection:
     """The part of a file that has been inspected, and its format."""
 
     size: int
-    """Of the file then."""
+    """Size of the file at that time."""
     inode: int = 0
     """Which file it was: another one may take its name."""
     first: bytes = b""

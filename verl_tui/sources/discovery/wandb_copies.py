@@ -187,8 +187,8 @@ class WandbCopies:
         """Join each start that goes on from the one before; return those that are part of another
         now.
 
-        What begins at the first step again is another training, or the same from scratch: nobody
-        can tell.
+        A start that begins at the first step again is another training, or the same from scratch:
+        this cannot be decided.
         """
         first: Folder | None = None
         begun, join_starts = 0, set()

@@ -26,8 +26,8 @@ _Place = tuple[bool, int]
 class SampleFigures:
     """Watches the records of one file for samples.
 
-    What is counted where is decided sample by sample, in the order of the file, so that the figures
-    of a step are the same in the end however the file was cut into reads.
+    The step that a sample counts for is decided sample by sample, in the order of the file, so that
+    the final figures do not depend on how the file was cut into reads.
     """
 
     def __init__(self) -> None:

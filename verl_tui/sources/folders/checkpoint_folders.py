@@ -23,7 +23,7 @@ _BEST = pattern(r"^best(?:[_-].*?)??(?:[_=-](?:(\d{1,15})|-?\d+\.\d+))?$")
 number is the step.
 """
 _SUFFIX = pattern(r"\.(?:pt|pth|ckpt|bin|safetensors)$")
-"""Of a checkpoint that is a file."""
+"""Suffixes of checkpoints that are files."""
 TRACKER = "latest_checkpointed_iteration.txt"
 """verl writes the step of the newest complete checkpoint into it, one integer (`trainer_base.py`,
 not atomically).

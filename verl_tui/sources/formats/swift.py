@@ -53,7 +53,7 @@ class SwiftDecoder(TutorialDecoder):
     """Decodes the records of a training, its end and its summary."""
 
     def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record | Flaw]:
-        """Return what one object says."""
+        """Return the records of one object."""
         if _SUMMARY in record:
             yield from _best(record.get("best_model_checkpoint"))
             return

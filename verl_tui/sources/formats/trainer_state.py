@@ -106,7 +106,7 @@ class TrainerStateReader:
         return joined_notes(self._from_zero, self._batcher.note)
 
     def feed(self, data: bytes) -> tuple[Record, ...]:
-        """Return what the document says once it is whole."""
+        """Return the records of the document once it is complete."""
         self._held += data
         if len(self._held) > LARGEST:
             self._held.clear()
@@ -185,8 +185,8 @@ class TrainerStateReader:
 
 
 def _entry(entry: object, first: int) -> Iterator[MetricRow | Record]:
-    """Yield what one entry of the history says; one of training and one of evaluation may share a
-    step.
+    """Yield the records of one entry of the history; one of training and one of evaluation may
+    share a step.
 
     Args:
         entry: As it stands in the document.

@@ -56,7 +56,7 @@ def _mounts(proc: Path) -> list[tuple[str, str]]:
     except OSError:
         return []
     rows = (line.split(" ") for line in lines)
-    # What is mounted later over the same place hides what was there.
+    # A later mount at the same place hides earlier ones.
     kinds = {_plain(words[1]): words[2] for words in rows if len(words) > 2}
     return sorted(kinds.items(), key=lambda one: -len(one[0]))
 

@@ -116,10 +116,10 @@ class Engines:
         self._stated: dict[str, dict[str, SourceStatus]] = {}
         """By run and path: the state of the consoles that name engines."""
         self._reached: dict[str, tuple[float, int]] = {}
-        """By run: its newest step, and the time of the file that says so."""
+        """By run: its newest step, and the time of the file that states it."""
 
     def heed(self, batch: Batch) -> None:
-        """Take what a log says: the engines that it names, and the step."""
+        """Note the engines that a log names, and its step."""
         name, status = batch.run, batch.status
         if status.engines or status.path in self._stated.get(name, ()):
             self._stated.setdefault(name, {})[status.path] = status

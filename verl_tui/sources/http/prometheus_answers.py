@@ -42,7 +42,7 @@ def data_of(body: bytes) -> Any:
     """Return the data in an answer of Prometheus's API.
 
     Raises:
-        NoAnswerError: It says that something went wrong, or speaks otherwise.
+        NoAnswerError: It reports an error, or is not an answer of the API.
     """
     try:
         answer = loads(body)
@@ -91,7 +91,7 @@ class AnswerRows:
     def __init__(self) -> None:
         self._total: int | None = None
         self._state: str | None = None
-        """The run's state, as our exporter says."""
+        """The run's state, by our exporter."""
         self._held: dict[str, StampedValue] = {}
         """Last values of the metrics that are logged now and then."""
         self._last_rows: set[_RowKey] = set()
@@ -138,7 +138,7 @@ class AnswerRows:
             yield Progress(total=total)
 
     def _ended(self, lines: Sequence[AnswerSeries]) -> Iterator[Event]:
-        """Yield that the run has ended, where our exporter says so and did not before."""
+        """Yield that the run has ended, once our exporter says so."""
         states = {
             line.labels.get("state", ""): max(line.points.items())
             for line in lines
@@ -271,7 +271,7 @@ class AnswerRows:
         return self._times[-1]
 
     def _step_at(self, time: float) -> tuple[int, bool]:
-        """Return the step of a moment, and whether anything tells; else moments are counted by the
+        """Return the step of a moment, and whether it is known; else moments are counted by the
         minute.
         """
         if self._steps:

@@ -31,7 +31,7 @@ rank = 1
 _PAST = 15 * 86_400.0
 """Seconds that are looked back: what Prometheus keeps by default."""
 _SCRAPE = 15.0
-"""Seconds between two scrapes where the server does not say: a usual choice; 60 is Prometheus's
+"""Seconds between two scrapes if the server does not state them: a usual choice; 60 is Prometheus's
 default.
 """
 _SHORTEST, _LONGEST = 1.0, 120.0
@@ -52,7 +52,7 @@ shows.
 _LATE = 1.0
 """Seconds that a scrape takes to be found."""
 _HOUR = 3600.0
-"""Seconds that are looked back where no step says since when."""
+"""Seconds to look back if no step shows the beginning."""
 _REDISCOVER = 60.0
 _MOST_RUNS = 100
 

@@ -181,7 +181,7 @@ class PageSource:
         """Read nothing yet.
 
         Args:
-            run: What the pages are of.
+            run: The run of the pages.
             poller: Asks for them.
             sort: Gives pages to their runs, and returns the addresses that do not answer.
             leads: Whether the records of all of the run's endpoints come through this one.
@@ -194,7 +194,7 @@ class PageSource:
         self._records = 0
 
     def read(self) -> tuple[tuple[Record, ...], bool]:
-        """Return what the newest pages say."""
+        """Return the records of the newest pages."""
         if not self.leads:
             return (), False
         records = self._run.take(self._sort())

@@ -111,7 +111,7 @@ class Panel(ContainedPart, Container):
         return False
 
     def subtitle(self, text: str) -> None:
-        """Write a few words into the lower edge of the frame; foreign text is no markup here."""
+        """Write a few words into the lower edge of the frame; text from logs is no markup here."""
         content = Content(text)
         if self.border_subtitle != content.markup:
             self.border_subtitle = content

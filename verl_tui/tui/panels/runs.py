@@ -147,7 +147,7 @@ class RunsPanel(TextPanel):
         yield self._rows
 
     def has_content(self, view: View) -> bool:
-        """Return True if there are several runs: of one the status line says all."""
+        """Return True if there are several runs: for one, the status line is enough."""
         return len(view.monitor.runs) > 1
 
     def needed(self, view: View, width: int, height: int) -> int:

@@ -244,8 +244,8 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         return self._plan.key
 
     def _alike(self, wanted: PlannedChart) -> PlannedChart:
-        """Return the chart of the shown run that tells of the same; of a metric that it lacks, what
-        there was.
+        """Return the shown run's chart of the same metric; the previous chart if the run lacks
+        it.
         """
         plans = self._planned()
         named = (

@@ -112,8 +112,8 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
     def on_resize(self, event: Resize) -> None:
         """Draw for a new size where that was laid out while another screen was in front.
 
-        Only the size that the app has by now counts: Textual tells a screen of each that it has
-        laid out, too, and two would be laid out in turn for ever.
+        Only the app's present size counts: Textual also reports each size that was laid out before,
+        and two sizes would be laid out in turn for ever.
         """
         size = self.app.size
         if event.size != size:
@@ -173,8 +173,8 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
         For such regions Textual drops the pending repaints of widgets on this screen.
         """
         if layout:
-            # Textual keeps where a screen's widgets are for as long as its size is the same, though
-            # its own rules say otherwise by now.
+            # Textual keeps a screen's layout as long as its size is the same, even if its rules
+            # have changed.
             forget = getattr(self, "_clear_arrangement_cache", None)
             if forget is not None:
                 forget()

@@ -1,7 +1,7 @@
 """Textual's driver, for terminals that stand still or go away in the middle of a frame, and for any
 bytes as keys.
 
-What is said here of Textual is so in 8.2: `drivers/linux_driver.py`, `drivers/_writer_thread.py`,
+Remarks on Textual hold for 8.2: `drivers/linux_driver.py`, `drivers/_writer_thread.py`,
 `_xterm_parser.py`.
 """
 
@@ -82,10 +82,10 @@ class RobustDriver(LinuxDriver):
         threading.Thread(target=self._end_on_signal, args=(heard,), name="end", daemon=True).start()
 
     def start_application_mode(self) -> None:
-        """Take the terminal; tell the app of new sizes one after another.
+        """Take the terminal; report new sizes to the app one after another.
 
-        One handler of a signal interrupts another: Textual's would tell the newest size first, and
-        then, as the last word, the one that it had read before.
+        One handler of a signal interrupts another: Textual's would report the newest size first,
+        and last the one that it had read before.
         """
         super().start_application_mode()  # type: ignore[no-untyped-call]
         tell = cast("Callable[..., None]", signal.getsignal(signal.SIGWINCH))
@@ -285,7 +285,7 @@ class KeyParser(XTermParser):
             yield Key(Keys.Ignore, sequence)
 
     def parse_mouse_code(self, code: str) -> Message | None:
-        """Return the event, in cells where the terminal says that it knows no pixels."""
+        """Return the event, in cells if the terminal reports that it does not know pixels."""
         try:
             return super().parse_mouse_code(code)
         except ZeroDivisionError:

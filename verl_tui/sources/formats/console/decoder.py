@@ -90,7 +90,7 @@ class ConsoleDecoder:
         """Step lines that were cut."""
         self._leads = LeadReader()
         self._lead = self._prefix = b""
-        """What stands before the last line: what was added later, and Ray's own."""
+        """The prefixes of the last line: the one added after printing, and Ray's own."""
         self._blank = False
         """True if a bar seems to have been cleared."""
 

@@ -60,7 +60,7 @@ class LineWithLead(NamedTuple):
     """A line without what stands before it."""
 
     lead: bytes
-    """What was added when it had been printed."""
+    """The lead that was added after printing."""
     prefix: bytes
     """Ray's prefix, or torchrun's."""
     text: bytes

@@ -38,7 +38,7 @@ _FIRST_ROWS = 2000
 _DIGITS = pattern(rb"\d+")
 _CONTROLS = pattern(rb"[\x08\r\x1b]")
 _NEVER_SHOWN = pattern(rb"\{\"|[^\x08\r\x1b]*[\x08\r\x1b]")
-"""What collectors keep as JSON, and what a terminal obeys: no row of one."""
+"""JSON lines of collectors and control characters: a line with these is not a row of a terminal."""
 _BEGINS = pattern(
     rb"\((?:[^()\s]+ )?pid=|\[rank\d|step:-?\d+(?:e\d+)? - |\{'|Traceback \("
     rb"|20\d\d-\d\d-\d\d[ T]|[\w ]{0,40}:? {0,3}\d{1,3}%\|"
@@ -78,7 +78,7 @@ class WrappedDecoder(ConsoleLayer):
     def _forget(self) -> None:
         self._may_be_wrapped = True
         self._width = 0
-        """Of the widest row."""
+        """Width of the widest row."""
         self._full: set[bytes] = set()
         """Rows of that width, without their digits."""
         self._goes_on = False

@@ -141,7 +141,7 @@ class EventsReader:
     def skipped_to(self, at: int) -> EventsReader:
         """Return a reader of the records from a later place in the file on.
 
-        It knows what has been said of tags. Both share what they learn of how records are written.
+        It knows the tags so far. Both share their knowledge of how records are written.
         """
         later = EventsReader(self._origin, skips=True)
         later._begin(at, self._batcher)
@@ -150,8 +150,8 @@ class EventsReader:
         return later
 
     def apart(self, at: int) -> EventsReader:
-        """Return a reader of the records from a later place in the file on, which knows what has
-        been said of tags.
+        """Return a reader of the records from a later place in the file on, which knows the tags so
+        far.
         """
         later = EventsReader(self._origin)
         later._begin(at)
@@ -164,7 +164,7 @@ class EventsReader:
         return whole_records(data)
 
     def stretch_start(self, data: bytes) -> int | None:
-        """Return where the first record begins, as each says all of itself; None where there is
+        """Return where the first record begins, since each is complete in itself; None if there is
         none.
         """
         return 0 if data else None

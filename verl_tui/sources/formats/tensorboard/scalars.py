@@ -1,10 +1,10 @@
 """Reads those of TensorBoard's records that are a number of a tag seen before, which nearly all
 are.
 
-All records of one tag have the same bytes but for time, step and number. So what the first one says
-is remembered by these bytes, and others are only gathered. What is gathered is checked and read at
-once: a checksum is the exclusive or of what each byte adds to it, and for one byte of many records
-that is a translation of bytes.
+All records of one tag have the same bytes but for time, step and number. So the first one is
+remembered by these bytes, and others are only gathered, to be checked and read together: a checksum
+is the exclusive or of what each byte adds to it, and for one byte of many records that is a
+translation of bytes.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ class ScalarBatcher:
 
         Args:
             data: The record without its checksum.
-            event: What it says.
+            event: Its content.
             value: The only value in it.
             scalars: Gives what is kept of a tag.
         """
@@ -209,9 +209,7 @@ class ScalarBatcher:
         return True
 
     def flush(self) -> Iterator[bytes]:
-        """Read what was gathered into its scalars; yield the records whose checksums say that they
-        are others.
-        """
+        """Read what was gathered into its scalars; yield the records with wrong checksums."""
         for layout in self._layouts.values():
             if layout.tracks:
                 yield from layout.sort_out()

@@ -40,7 +40,7 @@ CHUNK = Struct("<IHB")
 """Checksum, length and type."""
 FULL, FIRST, MIDDLE, LAST = 1, 2, 3, 4
 _TITLED = 2 * BLOCK
-"""Bytes among which a run says what it is called."""
+"""Bytes within which a run states its name."""
 
 
 def matches(path: Path, head: bytes) -> bool:
@@ -56,8 +56,8 @@ def reader(path: Path) -> WandbReader:
 
 
 def run_title(path: Path) -> str | None:
-    """Return what a run is called at W&B, nothing where it has no name, None where its log does not
-    say yet.
+    """Return the name of a run at W&B, empty if it has none, None if its log does not state it
+    yet.
     """
     try:
         return _title(path, min(path.stat().st_size, _TITLED))
@@ -83,7 +83,7 @@ class WandbReader:
 
     @property
     def note(self) -> str | None:
-        """Return what is to be said of replaced records."""
+        """Return a note on replaced records."""
         return self._batcher.note
 
     def __init__(self, origin: str) -> None:
@@ -266,7 +266,8 @@ class WandbReader:
 
 
 def _ends(data: bytes, place: int) -> Iterator[int]:
-    """Yield where each record of some bytes ends, as their chunks say, which are not checked.
+    """Yield where each record of some bytes ends, by the lengths of their chunks, which are not
+    checked.
 
     Args:
         data: Bytes from the beginning of a record on.
@@ -287,7 +288,7 @@ def _ends(data: bytes, place: int) -> Iterator[int]:
 class _WandbParts:
     """Reads parts of a log, from a record on that is found by the chunks of its block.
 
-    The beginning tells whose steps the records have. Where the history does not begin there, only
+    The beginning shows whose steps the records have. Where the history does not begin there, only
     records that state the trainer's step are taken, and those that follow them.
     """
 

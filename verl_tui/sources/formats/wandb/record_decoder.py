@@ -86,7 +86,7 @@ _SYSTEM = "system/"
 
 
 class _Schema(NamedTuple):
-    """What records with the same names have in common."""
+    """The common properties of records with the same names."""
 
     names: tuple[str, ...]
     """Names of their metrics, in the order in which the first such record had them."""
