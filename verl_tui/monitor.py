@@ -224,7 +224,7 @@ class Monitor:
             self._show_whole(name)
 
     def _take(self, run: Run, batch: Batch, now: float) -> None:
-        """Have a run take a batch in; an error ends its source alone, whose status says why."""
+        """Make a run take a batch in; an error ends its source alone, whose status says why."""
         source = run.name, batch.status.path
         if source in self._broken:
             batch = _broken(batch, self._broken[source])

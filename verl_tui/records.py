@@ -59,13 +59,13 @@ class Histogram(NamedTuple):
     low: float
     """Where the first bin begins."""
     high: float
-    """Where the last one ends; no more than `low` where all values are the same."""
+    """Where the last one ends; equal to `low` if all values are the same."""
     counts: Sequence[float]
     """Count in each of `verl_tui.distributions.BINS` bins."""
     order: int = 0
-    """Where several files are one log: its place among all of them, as that of rows."""
+    """If several files are one log: its position in all of them, as for rows."""
     mean: bool = False
-    """True if those of a repeated step are to be added up, false if the last one holds."""
+    """True if histograms of a repeated step are added up, false if the last one counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ class EventKind(Enum):
     RESUMED = "resumed"
     CHECKPOINT = "checkpoint"
     BEST = "best"
-    """A checkpoint that the trainer's name for it calls the best; often without a step."""
+    """A checkpoint whose name calls it the best; often without a step."""
     SAVED = "saved"
     """A checkpoint is known to be complete."""
     REMOVED = "removed"
@@ -313,9 +313,7 @@ class SourceStatus:
 
 
 class Reread(NamedTuple):
-    """A run is read again from its beginning: one of its files has another format than it seemed to
-    have while only its first bytes were there.
-    """
+    """A run is read again from its beginning: a file turned out to have another format."""
 
     run: str
     left: bool
@@ -323,7 +321,7 @@ class Reread(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """A bounded handful of records of one source of one run."""
+    """A bounded number of records of one source of one run."""
 
     run: str
     """Name of the run, unique within the monitor."""

@@ -96,7 +96,7 @@ class Judge:
         return not self._by_numbers and self._revision != self.run.revision
 
     def catch_up(self, now: float) -> Iterator[None]:
-        """Have one rule after the other read the run so far, and yield in between; then a verdict
+        """Make one rule after the other read the run so far, and yield in between; then a verdict
         costs little.
 
         Args:

@@ -1,4 +1,4 @@
-"""The end of a long log: its newest steps without reading those before.
+"""The end of a long log: its newest steps, without reading the earlier ones.
 
 It reads the beginning, for settings and the length of the run, and a number of bytes at the end.
 Only logs whose records state their steps can be read in this way; for others, `counts_steps` is

@@ -1,9 +1,9 @@
 """A preview of a run with long logs, long before they have been read whole.
 
-Of each long log its beginning is read and half a megabyte at its end, and shown: the state and the
-last steps are there after the same time for a gigabyte as for a megabyte. Then blocks at strides
-over all of it show the shape of the curves, of the first few runs. The exact reading goes on
-behind it and takes nothing from it, so that a run that was previewed comes out as any other.
+The beginning of each long log and half a megabyte at its end are read and shown: the state and the
+last steps are there as soon for a gigabyte as for a megabyte. Then, for the first few runs, blocks
+at regular strides show the shape of the curves. The exact reading goes on behind it and uses
+nothing of it, so that a run that was previewed ends up like any other.
 """
 
 from __future__ import annotations

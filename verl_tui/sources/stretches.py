@@ -3,10 +3,10 @@
 A file of which each line, or other record, means the same by itself is cut into stretches of some
 megabytes. Workers take them by turns and read each apart: with what the beginning of the file says,
 and knowing nothing of what lies between. Here the file's source goes through them in their order.
-What lies between two stretches it reads itself, then it looks whether the next one means the same
-behind all that has been read: whether no step comes again or in other company, and whether the file
-still is what it was. If so, it goes on behind the stretch as if it had read it itself; if not, it
-reads it itself. So what comes out never depends on how a file was cut, nor on workers.
+It reads the bytes between two stretches itself, then checks whether the next stretch means the same
+after all that has been read: whether no step is repeated or has other keys, and whether the file is
+unchanged. If so, it goes on behind the stretch as if it had read it itself; if not, it reads it
+itself. So the result depends neither on how a file was cut nor on workers.
 
 A stretch begins with a record that has another step than the one before: one step is often written
 in several records, which belong together.

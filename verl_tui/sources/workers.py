@@ -1,14 +1,14 @@
-"""Reads large logs on all cores: in workers, which sources travel to and come home from.
+"""Reads large logs on all cores: sources are sent to worker processes and come back.
 
 A source (its place in a file, its decoder, and what both remember) that has much to read is sent to
-a worker before it begins, and read there to the present end of its file. It gives the same records
-in the same turns as if it were read here, and in the end comes back itself: the file is followed
-from there as if the source had never been away.
+a worker before it begins, and read there to the present end of its file. It yields the same records
+in the same turns as if it were read here, and finally comes back itself, so that the file is
+followed as if the source had never been away.
 
 - A file that is more than a worker's share, and can be cut, is read by several of them, in
   stretches (`verl_tui.sources.stretches`).
 - A worker that dies, or a source that cannot travel, costs time and nothing else: the source as it
-  was before it left passes over the turns that have been taken, and goes on here.
+  was before it left skips the turns that have been taken, and goes on here.
 """
 
 from __future__ import annotations

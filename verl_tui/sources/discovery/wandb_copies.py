@@ -88,7 +88,9 @@ class WandbCopies:
         self.left = False
         """True if runs were left out at this look."""
         self.stepless: dict[Path, str] = {}
-        """The logs among them that show nothing before they make a step, with words on that."""
+        """Logs of runs left out that will not be shown before they make a step, with words on
+        that.
+        """
 
     def begin(self, reported: Mapping[Path, Sequence[str]] | None) -> None:
         """Begin a look at the file system.

@@ -5,7 +5,7 @@ Over a slow line the colours cost more than the text: here they are written once
 frame that share them.
 
 A row is two strings with one letter per cell: one for its text, and one for its colours. Strings
-are compared, searched and cut at once; of a list of cells the interpreter would take each in turn.
+are compared, searched and cut in one operation; a list of cells would be processed one by one.
 """
 
 from __future__ import annotations

@@ -170,8 +170,7 @@ class Plot(RoleStyled, can_focus=True):
         no others.
         """
         other_axis, self._data = data.axis.time != self._data.axis.time, data
-        # The owner may not have heard yet where its reader moved the cursor: only what it changes
-        # counts.
+        # The owner may not know yet where the reader moved the cursor: only its own changes count.
         if data.cursor != self._given_cursor or other_axis:  # and a time is no step
             self._cursor = self._given_cursor = data.cursor
         self._redraw()
