@@ -285,7 +285,7 @@ def _config(path: Path, data: Mapping[str, Any]) -> Config:
 
 
 def _value(path: Path, item: Field[Any], kind: _TomlType, value: Any) -> Any:
-    """Return a setting's value, or raise ConfigError if it is no such value."""
+    """Return a setting's value, or raise ConfigError if it does not meet the requirement."""
     least, choices = item.metadata.get("least"), item.metadata.get("choices")
     if choices is not None and value not in choices:
         raise _wrong(path, item.name, f"one of {', '.join(choices)}", value)
@@ -298,7 +298,7 @@ def _value(path: Path, item: Field[Any], kind: _TomlType, value: Any) -> Any:
 
 
 def _check_entries(path: Path, name: str, kind: _TomlType, values: dict[str, Any]) -> None:
-    """Raise ConfigError for the first entry of a table that is no such value."""
+    """Raise ConfigError for the first entry of a table that does not meet the requirement."""
     for key, one in values.items():
         if not kind.fits({key: one}):
             raise _wrong(path, f"{name}.{key}", kind.each, one)

@@ -129,8 +129,8 @@ class Monitor:
 
         Args:
             now: Seconds since the epoch.
-            once: Whether nothing more is to come, so that one run after the other can be forgotten
-                but for its verdict.
+            once: Whether nothing more is to come, so that each run can be dropped after its
+                verdict.
         """
         changed = False
         with debug_log.timed("judged", runs=len(self._judges)):

@@ -22,7 +22,7 @@ program.
 _YEAR = 365.25
 """Days."""
 EARLIEST, LATEST = -6e10, 1e11
-"""Seconds since the epoch, in the years 68 and 5138, beyond which a time is none: calendars end
+"""Seconds since the epoch, in the years 68 and 5138, beyond which a time is invalid: calendars end
 with the year 9999, and milliseconds are larger.
 """
 

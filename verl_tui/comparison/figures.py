@@ -53,8 +53,8 @@ class Figure(NamedTuple):
 
 
 _LOSSES = ("train/loss", "loss", "train_loss")
-"""Losses of supervised and preference training; beside a reward they are a policy's, of which less
-is not better.
+"""Losses of supervised and preference training; beside a reward they are policy losses, for which
+less is not better.
 """
 
 

@@ -28,7 +28,7 @@ RARE = 0.05
 _PRINTED = 5e-4
 """Rounding of the printed table."""
 _FEW, _ORDERS = 7, 999
-"""Most ranks of which all orders are tried; the number of orders that are tried of more."""
+"""Most ranks for which all orders are tried; number of orders tried for more."""
 _EXACT = 30
 """Most values for which the distribution is computed exactly."""
 _TINY = 1e-300

@@ -89,7 +89,7 @@ class Exposition(NamedTuple):
 
     families: Sequence[Metric] = ()
     left_out: tuple[str, ...] = ()
-    """One sentence for each limit that left something out, and each run of which something is
+    """One sentence for each limit that left something out, and for each run with something
     missing.
     """
 

@@ -148,7 +148,7 @@ def summary_message(held: list[Message], more: int, now: float) -> Message:
 
     Args:
         held: The messages, in order.
-        more: Further ones of which only the number is known.
+        more: Number of further ones.
         now: Seconds since the epoch.
     """
     lines: dict[str, int] = {}

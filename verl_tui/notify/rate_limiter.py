@@ -51,7 +51,7 @@ class RateLimiter:
         """Times of the messages sent within the last hour."""
         self.held: list[Message] = []
         self.more = 0
-        """Further messages held back, of which only the number is kept."""
+        """Number of further messages held back."""
         self._summed: tuple[str, list[Message], int] = ("", [], 0)
         """Id of the last summary, and what it stands for."""
 

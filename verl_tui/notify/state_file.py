@@ -26,7 +26,7 @@ class StateFileError(Exception):
 
 
 def read_state(path: Path, notifier: Notifier) -> bool:
-    """Have a notifier go on from a file; return False if there is none yet.
+    """Make a notifier continue from a file; return False if there is none yet.
 
     Raises:
         StateFileError: It cannot be read, or holds something else, and is left alone.

@@ -60,7 +60,7 @@ class ComparisonRow(NamedTuple):
     is_count: bool = False
     """True for small counts, for which percentages mean nothing."""
     is_setting: bool = False
-    """True for settings, of which those unlike the baseline's are marked."""
+    """True for settings; those unlike the baseline's are marked."""
 
 
 class ComparisonSection(NamedTuple):

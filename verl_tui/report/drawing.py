@@ -98,7 +98,7 @@ class ChartDrawing:
     ends: tuple[LineEnd, ...]
     best: tuple[float, float] | None
     odds: tuple[float, ...]
-    """Columns in which a value is no number."""
+    """Columns with a value that is not a number."""
     marks: tuple[PlacedMark, ...]
     smoothing: float
     has_values: bool

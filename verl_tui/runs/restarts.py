@@ -25,8 +25,8 @@ class RestartMark(NamedTuple):
 
 
 def continued(states: Iterable[SourceState]) -> list[tuple[SourceState, SourceState]]:
-    """Return pairs of sources of which the second goes on with what the first has logged, from an
-    earlier step.
+    """Return pairs of sources in which the second continues the first one's log from an earlier
+    step.
 
     A writer of TensorBoard events and W&B begin another file when a run is resumed: of the same
     format, with the same metrics, and a first step that the file before it had passed or reached.

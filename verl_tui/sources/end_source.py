@@ -51,9 +51,7 @@ class EndSource(FileSource):
 
     @property
     def complete_from(self) -> int | None:
-        """The first step of which nothing lies before the part that is read, None where that is
-        not known.
-        """
+        """The first step that is complete in the part that is read, None if unknown."""
         return self._steps.complete_from
 
     @property

@@ -48,7 +48,7 @@ class LogPart(NamedTuple):
     """The place behind the last byte that was read."""
     records: tuple[Record, ...]
     complete_from: int | None
-    """The first step of which nothing lies before the part, None where that is not known."""
+    """The first step that is complete in the part, None if unknown."""
     needs_beginning: bool
     """True if its steps depend on records before the part: they are not to be shown."""
 
@@ -192,7 +192,7 @@ class PartSteps:
 
     @property
     def complete_from(self) -> int | None:
-        """The first step of which nothing lies before the part, None where that is not known.
+        """The first step that is complete in the part, None if unknown.
 
         A log that goes back to an earlier step within the part is complete from that step on.
         """

@@ -33,7 +33,7 @@ LONG = 8 * 2**20
 _END = 2**19
 """Bytes read at the end of a long log: some hundred steps, a dozen of a wordy one."""
 _SHAPED = 4
-"""Runs of which blocks at strides are read: the exact reading of all runs waits for them."""
+"""Number of runs whose blocks at strides are read: the exact reading of all runs waits for them."""
 _BLOCKS = 200
 """Most blocks read at strides: about the columns of dots in a chart of the dashboard."""
 _BLOCK_BYTES = 3 * 2**20

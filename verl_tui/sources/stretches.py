@@ -56,9 +56,9 @@ class Cuts(NamedTuple):
     first: int = CHUNK
     """Bytes at its beginning that are no part of a stretch."""
     size: int = 4 * 2**20
-    """Bytes of a stretch, but for what is left of its last record."""
+    """Bytes of a stretch, without the rest of its last record."""
     piece: int = CHUNK
-    """Bytes of which the records are handed on at once."""
+    """Bytes whose records are handed on at once."""
 
     @property
     def stretches(self) -> int:

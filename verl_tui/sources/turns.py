@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from verl_tui.sources.source_reader import SourceReader
 
 _ROUNDS = 8
-"""Rounds of which one is everybody's: a log that grows faster than it is read must not hold up all
-others.
+"""One in so many rounds belongs to all sources: a log that grows faster than it is read must not
+hold up all others.
 """
 
 Turn = tuple["SourceReader", "Batch | None", bool]

@@ -251,8 +251,8 @@ class TerminalApp(KeyQueue[int]):
         """Forget what stands in the terminal; paint anew where the screen has this size already, as
         Textual sees no change.
 
-        The terminal has lost the cells beyond the smallest of its sizes, of which not all are heard
-        of, or painted.
+        The terminal has lost the cells beyond the smallest of its sizes, and not all of these sizes
+        are reported or painted.
         """
         self.forget_cells()
         shown = self.screen_stack[-1:] if self._has_screen else ()  # there is none as the app ends

@@ -90,7 +90,7 @@ class _LearningTrends(NamedTuple):
     noise: float
     """Standard deviation of a block's level about the line."""
     own: float
-    """The same by the points within blocks: what the course itself does is no part of it."""
+    """The same by the points within blocks: without the changes of the course itself."""
 
     @property
     def low(self) -> float:

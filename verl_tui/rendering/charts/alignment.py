@@ -31,8 +31,8 @@ _MOST_OF = 3
 
 
 def on_one_axis(charts: Sequence[ChartData]) -> list[ChartData]:
-    """Return charts that all show the steps from the first to the last that any of them shows, but
-    for those far off the others, which keep an axis of their own, with a note.
+    """Return charts that all show the steps from the first to the last that any of them shows,
+    except for those far from the others, which keep an axis of their own, with a note.
     """
     far = _far_off(charts)
     known = [

@@ -229,8 +229,8 @@ def compose(
 ) -> list[Text]:
     """Paint layers of one size over each other and glyphs on top; return the rows.
 
-    A cell has one style, that of the last layer that draws in it; the dots of all layers show, save
-    backdrops.
+    A cell has one style, that of the last layer that draws in it; the dots of all layers show,
+    except backdrops.
 
     Args:
         layers: From the farthest to the nearest.

@@ -124,8 +124,8 @@ class ChartData:
     envelope: tuple[Points, Points] | None = None
     """Series of the least and the greatest around the mean, shaded behind it."""
     spread: tuple[Points, ...] = ()
-    """Series of the quantiles of a distribution, the 5%, 25%, 50%, 75% and 95%: shaded behind
-    the line, the middle half stronger. Empty where it is none.
+    """Series of the quantiles of a distribution, the 5%, 25%, 50%, 75% and 95%: shaded behind the
+    line, the middle half stronger. Empty for other metrics.
     """
     band: tuple[float | None, float | None] = (None, None)
     """Healthy range, in the unit of the values; None = open at that end."""

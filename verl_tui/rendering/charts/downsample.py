@@ -214,8 +214,8 @@ def value_range(
 def usual_range(
     points: Points, first: int, last: int, *, positive: bool = False
 ) -> tuple[float, float] | None:
-    """Return the range of the values between two steps but for outliers: the middle 98% of them
-    and a margin.
+    """Return the range of the values between two steps without outliers: the middle 98% of them and
+    a margin.
 
     Of long series a sample is looked at. Where the margin reaches the least or the greatest value
     there is no outlier at that side, and the range ends with it.

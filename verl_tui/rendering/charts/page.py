@@ -203,7 +203,7 @@ class ChartPage(NamedTuple):
         ]
 
     def turned(self, way: int) -> ChartPage:
-        """Return the next (1) or previous (-1) page, the same where there is none."""
+        """Return the next (1) or previous (-1) page, the same page if there is none."""
         page = bisect_right(self.starts, self.first) - 1 + way
         return self._replace(first=self.starts[page]) if 0 <= page < len(self.starts) else self
 

@@ -26,8 +26,8 @@ _ROUNDING = 1e-6
 
 
 def score_beside(run: Run) -> str | None:
-    """Return the validation score that is drawn into the chart of a run's reward, None where there
-    is none, or on another scale. Of several it is the one that the run is judged by.
+    """Return the validation score that is drawn into the chart of a run's reward, None if there is
+    none, or it is on another scale. If there are several, it is the one that the run is judged by.
     """
     key = run.indicators.get("validation")
     reward, score = (run.series(one) for one in (run.indicators.get("reward", ""), key or ""))

@@ -63,7 +63,7 @@ class RunRows(NamedTuple):
     """All rows of the list."""
 
     heading: str
-    """Names of a table's columns, empty where it is none."""
+    """Names of a table's columns, empty for other layouts."""
     above: list[Pieces]
     """Rows above the first run."""
     tall: int

@@ -36,7 +36,7 @@ _LABELS = {THOUGHT: "think"}
 
 
 class Typed(NamedTuple):
-    """A text of which stretches are known."""
+    """A text with known stretches."""
 
     stretches: Sequence[Stretch]
     marks: list[marks.MarkedSpan]

@@ -60,8 +60,8 @@ class Best(NamedTuple):
 
 
 def best(run: Run, metric: str = "reward", *, lowest: bool | None = None) -> Best | None:
-    """Return where a metric was best, the first of equals; None where the run has no finite value
-    of it, or is a preview, of which not all values are known.
+    """Return where a metric was best, the first among equals; None if the run has no finite value
+    of it, or is a preview, which does not have all values.
 
     Args:
         run: The run.

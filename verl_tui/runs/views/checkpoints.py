@@ -115,8 +115,8 @@ def _step_of(series: Series, value: float, digits: int) -> int | None:
     """Return the step at which a metric had a value as it is rounded in a name, and was better than
     ever before.
 
-    A trainer saves when it beats its best, upwards or downwards; other steps with the same value
-    are none.
+    A trainer saves when it beats its best, upwards or downwards; other steps with the same value do
+    not count.
     """
     slack = 0.5 * 10.0**-digits * (1 + 1e-6)
     highest, lowest = -math.inf, math.inf

@@ -95,7 +95,7 @@ def waited(run: Run, now: float) -> float | None:
     """Return for how many seconds a run could have made a step and has not, None where no record
     has a time.
 
-    That is its silence, but for the time in which it was stopped or its host slept.
+    That is its silence without the time in which it was stopped or its host slept.
     """
     quiet = silence(run, now)
     return None if quiet is None else max(0.0, quiet - run.lost(now))

@@ -1,4 +1,4 @@
-"""Formats with a file a step: dumps and tables, of which a directory is one source."""
+"""Formats with one file per step: dumps and tables, where a directory is one source."""
 
 from __future__ import annotations
 

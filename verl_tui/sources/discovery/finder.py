@@ -227,7 +227,7 @@ class Finder:
             self._passed_over.append(PassedOver(one_line(str(path), 1000), reason))
 
     def _crowded(self, walk: DirectoryWalk) -> Iterator[tuple[Path, str]]:
-        """Yield the directories of which not all files were opened."""
+        """Yield the directories with files that were not opened."""
         for path in sorted(self._probe.crowded & walk.walked.keys()):
             yield path, f"only {MOST_ODD} of its files of unknown kinds were looked at"
 

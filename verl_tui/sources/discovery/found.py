@@ -178,7 +178,7 @@ def has_console(folder: Folder) -> bool:
 
 
 def consoles(folder: Folder) -> Iterator[FoundFile]:
-    """Yield the consoles of a run, but for W&B's copies."""
+    """Yield the consoles of a run, except W&B's copies."""
     return (
         file for file in folder.anchors if file.format is console and wandb_id(file.path) is None
     )

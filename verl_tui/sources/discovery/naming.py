@@ -90,7 +90,7 @@ def place_name(relative: Sequence[str], above: Sequence[str]) -> str:
 
 
 def distinct(names: Sequence[str], places: Sequence[Sequence[str]]) -> list[str]:
-    """Return names of which no two are equal, with a part of the path added where needed.
+    """Return unique names, with a part of the path added where needed.
 
     Args:
         names: Names of runs.

@@ -18,7 +18,7 @@ def scalar(text: str) -> Any:
 
     try:
         value = yaml_text.load_yaml(text)
-    # A number of thousands of digits, a day that is none, a thousand brackets.
+    # A number of thousands of digits, an invalid date, a thousand brackets.
     except (yaml.YAMLError, ValueError, RecursionError):
         value = text
     return plain_setting(one_line(value, 1000) if isinstance(value, str) else value)

@@ -61,7 +61,7 @@ def parts(path: Path) -> list[Path]:
 
 
 def newest_part(path: Path) -> Path:
-    """Return the file in which the newest of a log stands: its own, or the last part while there is
+    """Return the file with the newest lines of a log: its own, or the last part while there is
     none.
     """
     try:

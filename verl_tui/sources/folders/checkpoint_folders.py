@@ -153,8 +153,8 @@ def _number(tracker: Path) -> int | None:
 
 
 def _checkpoint(path: Path, *, is_folder: bool) -> _FoundCheckpoint | None:
-    """Return a checkpoint by its name, None if it is none; of files only those whose name ends
-    as theirs do.
+    """Return a checkpoint by its name, None if it is none; files only count with the suffix of a
+    checkpoint.
     """
     name = path.name if is_folder else _SUFFIX.sub("", path.name)
     if not is_folder and name == path.name:

@@ -91,7 +91,7 @@ class StandaloneDecoder(Decoder, Protocol):
 
 @runtime_checkable
 class BufferingDecoder(Decoder, Protocol):
-    """A decoder of which some records wait for later lines, and which need not wait for the ends of
+    """A decoder some of whose records wait for later lines, and which need not wait for the ends of
     all lines.
     """
 
@@ -141,8 +141,8 @@ class PartReader(Reader, Protocol):
 
 @runtime_checkable
 class SeparableReader(Reader, Protocol):
-    """A reader of a file of which others can read what comes later, apart from what lies between:
-    most of its records mean the same by themselves.
+    """A reader of a file whose later parts others can read separately, since most of its records
+    mean the same by themselves.
     """
 
     def apart(self, at: int) -> SeparableReader | None:
@@ -187,7 +187,7 @@ class Parts(Protocol[PartReaderT]):
 
     @property
     def cut(self) -> int:
-        """Steps at the beginning of a part of which something may lie before it."""
+        """Number of steps at the beginning of a part that may be incomplete."""
         ...
 
     @property
@@ -256,7 +256,7 @@ class Format(Protocol):
 
 @runtime_checkable
 class PartedFormat(Format, Protocol):
-    """A format of which parts can be read: its records state their steps."""
+    """A format that can be read in parts: its records state their steps."""
 
     parts: Parts[Any]
 

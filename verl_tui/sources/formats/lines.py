@@ -238,7 +238,7 @@ class LineParts:
 
         Args:
             decoder: Returns a fresh decoder.
-            cut: Steps at the beginning of a part of which something may lie before it.
+            cut: Number of steps at the beginning of a part that may be incomplete.
         """
         self._decoder = decoder
         self.cut = cut

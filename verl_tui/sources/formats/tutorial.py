@@ -59,7 +59,7 @@ _HOLDERS = ("metrics", "scalars", "values", "logs", "log")
 """Fields that hold the metrics of a record, and whose names carry no meaning."""
 _LOG_TEXT = pattern(rb"\b(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL)\b")
 _FIRST_LINES = 8
-"""Lines of a file of which one has to be a record: loggers begin with text of their own."""
+"""Number of first lines one of which must be a record: loggers begin with text of their own."""
 _MOST_SCHEMAS = 1000
 """Remembered sets of fields: a file has a handful, a broken one any number."""
 

@@ -57,7 +57,7 @@ def data_of(body: bytes) -> Any:
 
 
 def parsed_series(body: bytes) -> list[AnswerSeries]:
-    """Return the series of an answer to a range query; entries that are none are left out."""
+    """Return the series of an answer to a range query; invalid entries are left out."""
     data = data_of(body)
     result = data.get("result") if isinstance(data, dict) else None
     if not isinstance(result, list):
@@ -379,8 +379,8 @@ def _number(written: object) -> float:
 
 
 def _key(line: AnswerSeries) -> str | None:
-    """Return the key of a figure that carries it as a label; behind it of what and of which host it
-    is.
+    """Return the key of a figure that carries it as a label; followed by its subject and its
+    host.
     """
     key = line.labels.get("key")
     if key is None:

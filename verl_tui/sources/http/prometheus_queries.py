@@ -148,8 +148,8 @@ def belongs(labels: Mapping[str, str]) -> dict[str, str]:
 
 
 def device_query(names: Collection[str]) -> str | None:
-    """Return the figures of devices, None if there are none; of several exporters those of the
-    first.
+    """Return the figures of devices, None if there are none; if there are several exporters, those
+    of the first.
     """
     known = [name for name in DEVICES if name in names and _FAMILIES.match(name)]
     first = [name for name in known if _family(name) == _family(known[0])]

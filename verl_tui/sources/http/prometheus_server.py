@@ -286,7 +286,7 @@ class Server:
                 run.absent = run.rows.newest or now
 
     def _until(self, now: float) -> float:
-        """Return the last moment of which every scrape has arrived by now."""
+        """Return the last moment for which all scrapes have arrived by now."""
         return math.floor((now - min(_LATE, self.interval / 2)) / self.interval) * self.interval
 
     def _keys_of(self, run: ServedRun) -> Mapping[str, str]:

@@ -210,7 +210,7 @@ class ZoomScreen(BufferedScreen[ChartLook]):
             yield f"x by {times}", "dim"
 
     def show(self, view: View) -> None:
-        """Draw the newest state of the shown run; while there is none, what there was."""
+        """Draw the newest state of the shown run; while there is none, the previous chart."""
         if view.run is not None:
             before, self._view = self._view, view
             if before.run is None or view.run.name != before.run.name:

@@ -121,7 +121,7 @@ class RobustDriver(LinuxDriver):
     def run_input_thread(self) -> None:
         """Read keys until the app or the terminal ends; Textual reads the end again and again."""
         parser = KeyParser(self._debug)
-        # A strict decoder, as Textual's is, ends the app with the first byte that is no text.
+        # A strict decoder, as Textual's is, ends the app at the first byte that is not text.
         decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         text = ""
         while not self.exit_event.is_set():

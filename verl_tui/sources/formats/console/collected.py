@@ -33,7 +33,7 @@ _PIECE = 16 * 1024
 _MOST_PIECES = 2000
 """Pieces of a line that are put together: 32 MiB of Docker's, as of other lines."""
 _MOST_STREAMS = 8
-"""Streams of which pieces wait: there are two."""
+"""Most streams with pieces that wait: there are two."""
 _MICROSECONDS = 1e14
 """Numbers from here on count microseconds, as journald does; as seconds they would lie three
 million years ahead.
@@ -166,7 +166,7 @@ def _timed(record: MetricRow | Record, time: float | None) -> MetricRow | Record
 
 
 def _entry(line: bytes) -> _Entry | None:
-    """Return what an object holds; None if it is none, or holds no line."""
+    """Return the entry in an object; None if it is not an object, or holds no line."""
     try:
         found = orjson.loads(line)
     except orjson.JSONDecodeError:

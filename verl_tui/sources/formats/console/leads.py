@@ -39,7 +39,7 @@ _USUAL = pattern(
 begin like this, too.
 """
 _ENOUGH = 20
-"""Lines in a row that begin alike, from the first on, of which none was printed so."""
+"""Number of first lines that begin alike without having been printed that way."""
 _FEW = 3
 """Lines that show what is common to all, where one of them shows that it was printed, too."""
 _LEVEL = rb"(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|std(?:out|err))\b *"

@@ -31,7 +31,7 @@ class TimestampReader:
 
     def read(self, part: bytes) -> Sequence[Pulse]:
         """Return the timestamp at the beginning of a line with the counters of a heartbeat, nothing
-        if it is no news.
+        if it was reported before.
         """
         found = _STAMP.search(part, 0, _STAMP_WITHIN) if b"20" in part[:_STAMP_WITHIN] else None
         if found is None:

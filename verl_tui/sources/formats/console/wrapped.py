@@ -30,7 +30,7 @@ _ENOUGH = 5
 long.
 """
 _TOO_MANY = 3
-"""Rows that are wider than the terminal, from which on there was none."""
+"""Rows wider than the terminal from which on the log counts as not wrapped."""
 _MOST_ROWS = 2000
 """Rows of one line: two million characters."""
 _FIRST_ROWS = 2000

@@ -260,7 +260,7 @@ class _FigureBuilder:
         """Return by how much a counter has grown since the scrape before, and in how many seconds
         if that is known.
 
-        Where there was none before it is all; a process that began anew counts from 0.
+        Without an earlier one, that is all of it; a process that began anew counts from 0.
         """
         series = (worker, *sample.series)
         before = self._before.get(series)

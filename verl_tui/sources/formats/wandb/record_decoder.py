@@ -225,7 +225,7 @@ class RecordDecoder:
             yield MetricRow(self._step, schema.keys, row, time, mean=True, progress=False)
 
     def _schema(self, values: Mapping[str, float], prefix: str = "") -> _Schema:
-        """Return the schema of a record; W&B's own names in the history are none of metrics."""
+        """Return the schema of a record; W&B's own names in the history are not metrics."""
         kind = prefix, frozenset(values)
         known = self._schemas.get(kind)
         if known is None:
