@@ -170,7 +170,7 @@ async def page(url: str) -> AsyncIterator[Page]:
             browser.wait()
 
 
-async def _port(told: Path) -> str:
+async def _port(output: Path) -> str:
     """Return the port that the browser listens at, which it writes into a file."""
-    await until(lambda: told.exists() and told.read_text().count("\n") > 0)
-    return told.read_text().splitlines()[0]
+    await until(lambda: output.exists() and output.read_text().count("\n") > 0)
+    return output.read_text().splitlines()[0]

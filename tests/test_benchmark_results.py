@@ -32,7 +32,7 @@ def test_results_are_all_of_a_page_without_a_place_for_them(tmp_path, older):
     assert page.read_text(encoding="utf-8") == "| new |\n"
 
 
-def test_other_work_on_the_machine_is_told():
+def test_other_work_on_the_machine_is_reported():
     assert "busy" in load_words(before=1e6, after=1.0)
     assert "busy" not in load_words(before=0.0, after=1e6)
 

@@ -28,11 +28,11 @@ class Screen:
     def __init__(self) -> None:
         self.samples = Samples()
         self.news = threading.Event()
-        self.told = 0
+        self.notices = 0
         self.browser = SampleBrowser(self.notify)
 
     def notify(self) -> None:
-        self.told += 1
+        self.notices += 1
         self.news.set()
 
     def page(self, place: Place = PLACE) -> SamplePage:
@@ -360,8 +360,8 @@ def test_notices_are_few(screen: Screen, tmp_path: Path, monkeypatch: pytest.Mon
     page = screen.page()
     while not (page.complete and len(page.facts) == page.count and page.sample(0)):
         page = screen.page()
-    assert screen.news.wait(10), "nothing is told"
-    assert screen.told == 1, "the others wait until their time has come"
+    assert screen.news.wait(10), "no notice came"
+    assert screen.notices == 1, "the others wait until their time has come"
 
 
 def test_a_stopped_browser_still_answers(screen: Screen, tmp_path: Path) -> None:

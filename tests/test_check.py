@@ -21,7 +21,7 @@ from verl_tui.check import (
     exit_code,
     report,
 )
-from verl_tui.check.note import write_text
+from verl_tui.check.note import note_text
 from verl_tui.config import Config
 from verl_tui.monitor import load
 from verl_tui.runs.views.best import BestBy
@@ -55,7 +55,7 @@ def look(*paths: Path) -> tuple[dict[str, Any], Monitor]:
 
 def note(*paths: Path, **how: Any) -> str:
     found, monitor = look(*paths)
-    return write_text(found, monitor, NOW, **how)
+    return note_text(found, monitor, NOW, **how)
 
 
 def of(severity: str) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def test_the_schema_to_the_letter(tmp_path: Path) -> None:
     assert str(log) in run["paths"]
     assert run["last_record_age_s"] == 5.0
     assert run["indicators"]["policy_kl"] == {"key": "rollout/kl_div", "value": 0.3, "step": 30}
-    told = {
+    expected = {
         "path": str(log),
         "format": "tutorial JSONL",
         "program": None,
@@ -115,7 +115,7 @@ def test_the_schema_to_the_letter(tmp_path: Path) -> None:
         "unreadable": 1,
         "note": None,
     }
-    assert told in run["sources"]
+    assert expected in run["sources"]
     near = {
         "step": 30,
         "path": str(tmp_path / "run_a" / "global_step_30"),
@@ -177,7 +177,7 @@ def test_what_is_no_number_is_null_and_said_to_be(tmp_path: Path, value: str) ->
         "step": 3,
     }
     json.dumps(found, allow_nan=False)
-    assert re.search(r"policy KL +not finite", write_text(found, monitor, NOW))
+    assert re.search(r"policy KL +not finite", note_text(found, monitor, NOW))
 
 
 def test_what_is_measured_is_of_the_newest_segment(tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_what_is_measured_is_of_the_newest_segment(tmp_path: Path) -> None:
     (run,) = found["runs"]
     assert run["step"] == 5
     assert run["indicators"]["reward"] == {"key": "rollout/reward_mean", "value": 9.0, "step": 5}
-    assert re.search(r"reward +9 .* step 5\n", write_text(found, monitor, NOW))
+    assert re.search(r"reward +9 .* step 5\n", note_text(found, monitor, NOW))
     series = monitor.runs[run["name"]].indicator("reward")
     assert series is not None
     assert series.last == (20, 2.0), "charts keep the points of the old segment"
@@ -203,7 +203,7 @@ def test_a_target_reached_before_a_restart_has_no_present_value_yet(tmp_path: Pa
     assert "reward" not in found["runs"][0]["indicators"]
     (target,) = found["runs"][0]["targets"]
     assert (target["reached_step"], target["value"], target["step"]) == (15, None, None)
-    assert "target reward 1.5: reached at step 15\n" in write_text(found, monitor, NOW)
+    assert "target reward 1.5: reached at step 15\n" in note_text(found, monitor, NOW)
 
 
 def test_a_negated_metric_is_the_indicator_it_stands_for(tmp_path: Path) -> None:
@@ -310,7 +310,7 @@ def test_targets(tmp_path: Path) -> None:
     )
     assert (reached["reached_step"], reached["value"], reached["step"]) == (3, 2.5, 5)
     assert (missed["reached_step"], missed["best"], missed["best_step"]) == (None, 2.5, 5)
-    text = write_text(found, monitor, NOW)
+    text = note_text(found, monitor, NOW)
     assert "  target reward 1.5: reached at step 3, now 2.5\n" in text
     assert "  target rollout/reward_mean 9: not reached, best 2.5 at step 5\n" in text
 
@@ -320,7 +320,7 @@ def test_no_reward_no_best(tmp_path: Path) -> None:
         write(tmp_path / "a.jsonl", [{"scope": "ppo", "step": 1, "policy_loss": -0.1}])
     )
     assert found["runs"][0]["best"] is None
-    assert "best reward" not in write_text(found, monitor, NOW)
+    assert "best reward" not in note_text(found, monitor, NOW)
 
 
 @pytest.mark.parametrize(
@@ -380,7 +380,7 @@ def test_the_note_tells_what_a_colleague_would(tmp_path: Path) -> None:
 def test_a_message_and_an_advice_are_written_once(tmp_path: Path) -> None:
     write(tmp_path / "verl_logs.jsonl", [ppo(step, kl=0.3) for step in range(1, 31)])
     found, monitor = look(tmp_path)
-    text = write_text(found, monitor, NOW)
+    text = note_text(found, monitor, NOW)
     (worst,) = (one for one in found["runs"][0]["findings"] if one["consequence_of"] is None)
     assert text.count(worst["message"]) == 1
     assert text.count(worst["advice"][1:].rstrip(".")) == 1
@@ -392,7 +392,7 @@ def test_a_healthy_run_says_what_was_judged(tmp_path: Path) -> None:
     skipped = {rule["id"] for rule in found["runs"][0]["not_judged"]}
     judged = len({rule.id for rule in monitor.guide.rules} - skipped)
     assert judged > 1
-    lines = write_text(found, monitor, NOW).splitlines()
+    lines = note_text(found, monitor, NOW).splitlines()
     assert ": healthy at step 30 (total unknown), running, " in lines[0]
     assert lines[1:3] == [
         f"  why: {judged} rules judged, none found anything",
@@ -406,12 +406,12 @@ def test_rules_that_were_not_judged_are_named_on_request(tmp_path: Path) -> None
     found, monitor = look(tmp_path)
     rules = found["runs"][0]["not_judged"]
     early = [rule for rule in rules if "needs " in rule["reason"]]
-    text = write_text(found, monitor, NOW)
+    text = note_text(found, monitor, NOW)
     assert (
         f"  {len(rules) - len(early)} rules not applicable, {len(early)} not judged yet (-v: why)\n"
     ) in text
     assert "rollout-kl" not in text
-    verbose = write_text(found, monitor, NOW, verbose=True)
+    verbose = note_text(found, monitor, NOW, verbose=True)
     assert "(-v: why)" not in verbose
     for rule in rules:
         assert rule["reason"] in verbose
@@ -492,7 +492,7 @@ def test_runs_stand_apart(tmp_path: Path) -> None:
     write(tmp_path / "run_b" / "verl_logs.jsonl", [ppo(2)])
     found, monitor = look(tmp_path)
     assert [run["name"] for run in found["runs"]] == ["run_a", "run_b"]
-    text = write_text(found, monitor, NOW)
+    text = note_text(found, monitor, NOW)
     assert "\n\nrun_b: healthy at step 2 (total unknown), running" in text
 
 
@@ -540,7 +540,7 @@ def test_a_file_without_a_line_of_a_training_is_said_to_have_none(tmp_path: Path
     path = write(tmp_path / "INDEX.md", ["# Runs\n"], age=7200.0)
     monitor = load([str(path)], Config(), NOW)
     found = report(monitor, NOW)
-    said = write_text(found, monitor, NOW, width=None, colour=False)
+    said = note_text(found, monitor, NOW, width=None, colour=False)
     assert exit_code(found) == NOTHING_READABLE
     assert said.startswith("INDEX: no training found in it\n")
     assert "plain text, 0 records" in said

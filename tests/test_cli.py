@@ -651,6 +651,8 @@ def test_without_an_address_nothing_that_sends_is_imported() -> None:
     assert done.stdout == "None []\n"
 
 
-def test_what_is_wrong_with_a_command_is_told_by_all(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_wrong_with_a_command_is_reported_by_all(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert main(["check", "--snapshot", "a.svg"]) == 64
     assert "has it" in complaint(capsys)

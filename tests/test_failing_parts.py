@@ -104,8 +104,11 @@ def test_a_run_that_cannot_be_guarded_leaves_the_others_guarded(
     for event in events:
         by_run.setdefault(event["run"], []).append(event)
     assert [event["event"] for event in by_run["good"]][:2] == ["watching", "state"]
-    (told,) = by_run["bad"]
-    assert (told["event"], told["message"]) == ("unguarded", "cannot be guarded: KeyError: 'state'")
+    (reported,) = by_run["bad"]
+    assert (reported["event"], reported["message"]) == (
+        "unguarded",
+        "cannot be guarded: KeyError: 'state'",
+    )
 
 
 def test_reading_goes_on_after_an_error_that_no_source_kept_to_itself(
@@ -131,20 +134,20 @@ def test_reading_goes_on_after_an_error_that_no_source_kept_to_itself(
     assert {run.name: run.step for run in monitor.runs.values()} == {"good": 8, "bad": 8}
 
 
-def test_a_part_that_cannot_be_imported_late_is_told(
+def test_a_part_that_cannot_be_imported_late_is_reported(
     logs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "verl_tui.sources.feed", None)
-    told = threading.Event()
-    reading = ReadingThreads([str(logs)], gpu_interval=60.0, clock=time.time, notify=told.set)
+    reported = threading.Event()
+    reading = ReadingThreads([str(logs)], gpu_interval=60.0, clock=time.time, notify=reported.set)
     reading.start()
-    assert told.wait(PATIENCE)
+    assert reported.wait(PATIENCE)
     reading.stop()
     (problem,) = (one for news in reading.take() for one in getattr(news, "problems", ()))
     assert problem.startswith("reading was interrupted, and goes on: ModuleNotFoundError")
 
 
-def test_whatever_the_driver_s_library_raises_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whatever_the_driver_s_library_raises_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     import pynvml
 
     def fails() -> None:

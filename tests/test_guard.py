@@ -15,7 +15,7 @@ import pytest
 
 from verl_tui.cli import main
 from verl_tui.config import Config
-from verl_tui.guard import Guard, Orders, facts
+from verl_tui.guard import Guard, Orders, finding_facts
 from verl_tui.monitor import Monitor, load
 from verl_tui.runs.views.best import BestBy
 from verl_tui.runs.views.state import State
@@ -111,7 +111,7 @@ def test_a_command_that_fails_leaves_the_run_watched(tmp_path: Path) -> None:
     assert (later[-1]["state"], guard.done, len(start.calls)) == ("ended?", True, 1)
 
 
-def test_what_has_ended_is_told_and_sets_nothing_off(tmp_path: Path) -> None:
+def test_what_has_ended_is_reported_and_sets_nothing_off(tmp_path: Path) -> None:
     start = Started()
     guard, events = watched(
         write(tmp_path / "verl_logs.jsonl", BROKEN), Orders(command=("stop",)), start, NOW + 100_000
@@ -171,7 +171,7 @@ def test_of_two_runs_one_trips(tmp_path: Path) -> None:
     assert not guard.done, "the other one goes on"
 
 
-def test_a_command_that_cannot_be_started_is_told(tmp_path: Path) -> None:
+def test_a_command_that_cannot_be_started_is_reported(tmp_path: Path) -> None:
     path = write(tmp_path / "verl_logs.jsonl", BROKEN)
     guard = Guard(load([str(path)], Config(), NOW + 1), Orders(command=(str(tmp_path / "gone"),)))
     events = list(guard.tick(NOW + 1))
@@ -185,9 +185,9 @@ def test_facts_can_stand_in_an_environment(tmp_path: Path) -> None:
     finding = next(
         one for one in monitor.verdicts[run.name].findings if one.id == "circuit-breaker-kl"
     )
-    told = facts(run, finding, State.RUNNING)
-    assert all("\0" not in value for value in told.values())
-    assert told["VERL_TUI_EVIDENCE"].count("\n") == len(finding.evidence) - 1
+    variables = finding_facts(run, finding, State.RUNNING)
+    assert all("\0" not in value for value in variables.values())
+    assert variables["VERL_TUI_EVIDENCE"].count("\n") == len(finding.evidence) - 1
 
 
 # -- the real thing --------------------------------------------------------------------------------
@@ -352,7 +352,7 @@ def test_less_may_be_better(tmp_path: Path) -> None:
     assert kinds(watched.look([2.0, 1.5, 1.75, 1.25])) == ["best", "command"]
 
 
-def test_with_bests_a_finding_is_told_and_runs_nothing(tmp_path: Path) -> None:
+def test_with_bests_a_finding_is_reported_and_runs_nothing(tmp_path: Path) -> None:
     path, start = write(tmp_path / "verl_logs.jsonl", BROKEN), Started()
     guard, events = watched(path, Orders(command=("keep",), best=BestBy()), start)
     assert kinds(events) == ["watching", "state", "tripped", "best"]

@@ -13,7 +13,7 @@ from verl_tui.cli import build_parser, main
 from verl_tui.commands.topics import TOPICS
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.indicators import INDICATORS
-from verl_tui.pages import as_text, page, table
+from verl_tui.pages import as_text, page, page_table
 from verl_tui.sources.formats.catalog import FORMATS
 
 if TYPE_CHECKING:
@@ -172,13 +172,15 @@ def test_pages_have_no_links_and_pictures() -> None:
 
 
 def test_markdown_becomes_plain_text() -> None:
-    text = as_text("# Title\n\nWords with `code`.\n\n    a  b\n\n" + table(["x"], [["a|b*c"]]), 30)
+    text = as_text(
+        "# Title\n\nWords with `code`.\n\n    a  b\n\n" + page_table(["x"], [["a|b*c"]]), 30
+    )
     assert text == "Title\n\nWords with code.\n\n    a  b\n\n x\n ─────\n a|b*c\n"
 
 
 def test_a_long_word_in_a_table_is_never_cut_off() -> None:
     word = "abcdefghij" * 4
-    text = as_text(table(["x", "y"], [[word, "z"]]), 30)
+    text = as_text(page_table(["x", "y"], [[word, "z"]]), 30)
     assert "".join(line.split()[0] for line in text.splitlines()[2:]) == word
 
 

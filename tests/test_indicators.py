@@ -330,7 +330,7 @@ def test_every_name_of_the_other_frameworks() -> None:
         ),
     ],
 )
-def test_what_is_told_of_an_evaluation_and_is_no_score(key: str) -> None:
+def test_what_is_reported_of_an_evaluation_and_is_no_score(key: str) -> None:
     assert validation_keys([key]) == []
 
 

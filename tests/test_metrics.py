@@ -19,8 +19,8 @@ from verl_tui.metrics import (
     family,
     modern,
     scale,
-    shown,
     slashed,
+    without_repeats,
 )
 from verl_tui.metrics.catalogue import expanded, known_metrics, read_table, verl_metrics
 from verl_tui.metrics.names import RENAMED
@@ -228,8 +228,12 @@ def test_describes() -> None:
 
 def test_turns_that_are_logged_twice_are_shown_once() -> None:
     keys = ("num_turns/mean", "critic/score/mean", "training/num_turns/mean", "num_turns/max")
-    assert shown(keys) == ("critic/score/mean", "training/num_turns/mean", "num_turns/max")
-    assert shown(("timing/gen", "timing_s/gen")) == ("timing/gen", "timing_s/gen")
+    assert without_repeats(keys) == (
+        "critic/score/mean",
+        "training/num_turns/mean",
+        "num_turns/max",
+    )
+    assert without_repeats(("timing/gen", "timing_s/gen")) == ("timing/gen", "timing_s/gen")
 
 
 def test_counts_of_samples_are_bookkeeping() -> None:

@@ -39,6 +39,6 @@ def test_a_pattern_does_what_a_compiled_one_does() -> None:
     assert (late.pattern, late.groups) == (compiled.pattern, compiled.groups)
 
 
-def test_a_pattern_that_makes_no_sense_is_told_by_its_first_use() -> None:
+def test_a_pattern_that_makes_no_sense_is_reported_by_its_first_use() -> None:
     with pytest.raises(re.error):
         pattern(b"(").search(b"")

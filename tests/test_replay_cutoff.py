@@ -65,7 +65,7 @@ def test_what_comes_after_the_step_is_seen_as_far_as_it_was_read(tmp_path):
     assert shown(tmp_path / "log", text, crash + 3, 20).endswith("too bad\n")
 
 
-def test_steps_that_come_twice_are_told_apart_by_where_it_was(tmp_path):
+def test_steps_that_come_twice_are_distinguished_by_where_it_was(tmp_path):
     text = console(1, 30) + console(1, 30)
     assert shown(tmp_path / "log", text, len(text) // 4, 20) == console(1, 20)
     assert shown(tmp_path / "log", text, 3 * len(text) // 4, 20).startswith(

@@ -19,17 +19,17 @@ def test_times_of_a_calendar_are_kept_as_they_are() -> None:
 
 
 def test_times_beyond_the_calendar_are_none() -> None:
-    told = dated([1.7e9, 1.7e12, -1e300, inf, nan])
-    assert told[0] == 1.7e9
-    assert all(map(isnan, told[1:]))
+    result = dated([1.7e9, 1.7e12, -1e300, inf, nan])
+    assert result[0] == 1.7e9
+    assert all(map(isnan, result[1:]))
     assert not dated([1e300, nan])
 
 
 @given(st.lists(st.floats()))
 def test_whatever_is_left_is_a_date(times: list[float]) -> None:
-    told = dated(times)
-    assert len(told) in (0, len(times))
-    for moment in told:
+    result = dated(times)
+    assert len(result) in (0, len(times))
+    for moment in result:
         assert isnan(moment) or datetime.fromtimestamp(moment, timezone.utc)
 
 

@@ -75,14 +75,16 @@ def main(argv: Sequence[str] | None = None, *, ready: Callable[[], object] = lam
 
 
 def _write_anything() -> None:
-    """Have a terminal that cannot show a character show a question mark: no traceback."""
+    """Show a question mark for a character that the terminal cannot show, instead of a
+    traceback.
+    """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
 
 
 def _own_error(error: Exception) -> int:
-    """Tell of an error of our own, with all that a report of it needs."""
+    """Report an error of our own, with everything that a bug report needs."""
     if os.environ.get("VERL_TUI_STRICT"):
         raise error
     from verl_tui.failures import Failures
@@ -104,8 +106,8 @@ def _read(words: list[str]) -> argparse.Namespace:
     tells_of_all = words[:1] in ([], ["help"])
     try:
         if named := [] if tells_of_all else _meant(words[0]):
-            # What is wrong is told by the parser of all: others may have the option, or a better
-            # word.
+            # The parser of all commands reports the error: another command may have the option, or
+            # a closer word.
             with suppress(CommandError):
                 return build_parser(named).read(words)
         return build_parser().read(words)
@@ -115,8 +117,8 @@ def _read(words: list[str]) -> argparse.Namespace:
 
 
 def _meant(word: str) -> list[CommandModule]:
-    """Return the command that a first word names, the default one for a path; none if it takes all
-    of them to tell.
+    """Return the command that a first word names, the default one for a path; none if only the
+    parser of all commands can decide.
     """
     named = command_of(commands, word)
     return named or (command_of(commands, DEFAULT) if is_there(word) else [])

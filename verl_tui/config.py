@@ -97,8 +97,8 @@ class Config:
     needs `set -g allow-passthrough on`.
     """
     desktop_from: str = _option("critical", choices=("warning", "critical"))
-    """Least severity of a finding that bell and notification tell of; the end of a run is told in
-    any case.
+    """Least severity of a finding that rings the bell or shows a notification; the end of a run
+    always does.
     """
     notify: Mapping[str, Any] = _option(
         {},
@@ -107,15 +107,14 @@ class Config:
         '[notify.runs."debug_*"]\nseverity = "none"\nstates = []',
     )
     """Messages to a chat, a phone or a program, which are sent once there is an address in the
-    environment (VERL_TUI_NOTIFY_URL) or in a `file` that nobody else may read. `severity` is
-    the least of a finding (`none`: no findings), `ids` names the only findings to be told,
-    `states` the states, `cleared = true` tells the end of findings, too. A finding that lasts
-    is told again after `repeat_after` minutes; not set: never. At most `per_hour` messages go
-    out, and in `quiet` hours only critical ones (with `critical_passes = false` none); the
-    others are summed up later. `commands` says which of `watch` and `guard` send, `guard` which
-    of the guard's own events. `preset` is json, slack, feishu, dingtalk, ntfy or apprise, if
-    the address does not show it. A table in `runs` holds other choices for the runs whose names
-    fit its pattern.
+    environment (VERL_TUI_NOTIFY_URL) or in a `file` that nobody else may read. `severity` is the
+    least of a finding (`none`: no findings), `ids` names the only findings to report, `states` the
+    states, `cleared = true` reports the end of findings, too. A finding that lasts is reported
+    again after `repeat_after` minutes; not set: never. At most `per_hour` messages go out, and in
+    `quiet` hours only critical ones (with `critical_passes = false` none); the others are summed up
+    later. `commands` says which of `watch` and `guard` send, `guard` which of the guard's own
+    events. `preset` is json, slack, feishu, dingtalk, ntfy or apprise, if the address does not show
+    it. A table in `runs` holds other choices for the runs whose names fit its pattern.
     """
     targets: Mapping[str, float] = _option({}, example='validation = 0.70\n"samples/acc" = 0.9')
     """Values that metrics are to reach: indicators or the log's own keys. Charts draw a line there
@@ -286,7 +285,7 @@ def _config(path: Path, data: Mapping[str, Any]) -> Config:
 
 
 def _value(path: Path, item: Field[Any], kind: _TomlType, value: Any) -> Any:
-    """Return a setting's value, or raise ConfigError if it is no such value."""
+    """Return a setting's value, or raise ConfigError if it does not meet the requirement."""
     least, choices = item.metadata.get("least"), item.metadata.get("choices")
     if choices is not None and value not in choices:
         raise _wrong(path, item.name, f"one of {', '.join(choices)}", value)
@@ -299,7 +298,7 @@ def _value(path: Path, item: Field[Any], kind: _TomlType, value: Any) -> Any:
 
 
 def _check_entries(path: Path, name: str, kind: _TomlType, values: dict[str, Any]) -> None:
-    """Raise ConfigError for the first entry of a table that is no such value."""
+    """Raise ConfigError for the first entry of a table that does not meet the requirement."""
     for key, one in values.items():
         if not kind.fits({key: one}):
             raise _wrong(path, f"{name}.{key}", kind.each, one)

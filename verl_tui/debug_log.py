@@ -1,8 +1,8 @@
 """A log of what verl-tui itself does, written with `--debug-log FILE`: what is read in which
 batches, how long searches, judgements and frames take, and errors with their tracebacks.
 
-Without the option a note costs the test of a variable. Secrets, homes and names are masked, since
-such a log is made to be given away; it ends when it has become large.
+Without the option, a note costs only the test of a variable. Secrets, homes and names are masked,
+since such a log is made to be given away; it ends when it has become large.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def recording(path: Path, mask: Mask, most: int = MOST) -> Iterator[None]:
         most: Bytes after which no more is written.
 
     Raises:
-        FileExistsError: There is something of that name, were it a link that leads nowhere.
+        FileExistsError: Something of that name exists, even if only a dangling link.
         OSError: It cannot be made.
     """
     global _log  # noqa: PLW0603 - one process, one log, and notes come from everywhere

@@ -1,5 +1,5 @@
-"""Distributions: what lists of numbers and histograms say, as quantiles that a chart shows over
-steps, and as bins.
+"""Distributions of lists of numbers and of histograms, as quantiles that a chart shows over steps,
+and as bins.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ BINS = 30
 (`tf_histogram_dashboard`).
 """
 MOST_VALUES = 1_000_000
-"""Values of a list that are still looked at: batches have thousands."""
+"""Most values of a list that are read: batches have thousands."""
 MOST_BINS = 65_536
-"""Bins of a histogram that are still looked at: W&B writes 512 at most, TensorBoard some 1,500."""
+"""Most bins of a histogram that are read: W&B writes 512 at most, TensorBoard some 1,500."""
 
 _MOST_COUNTED = 1e30
-"""More than that nobody has counted; it is what numbers of four bytes hold."""
+"""Largest plausible count: the most that numbers of four bytes hold."""
 
 
 class Bins(NamedTuple):
@@ -65,8 +65,8 @@ class DistributionKeys(NamedTuple):
 
 
 def spreads(keys: Collection[str]) -> dict[str, DistributionKeys]:
-    """Return the distributions among metrics, by what their keys begin with: those that have all
-    the quantiles.
+    """Return the distributions among metrics, by the common beginning of their keys: those that
+    have all the quantiles.
     """
     medians = [key for key in keys if key.endswith(_MEDIAN)]
     known = set(keys) if medians else set()
@@ -85,7 +85,9 @@ def spreads(keys: Collection[str]) -> dict[str, DistributionKeys]:
 
 
 def one_each(keys: Collection[str]) -> list[str]:
-    """Return metrics in their order; of each distribution only that which is drawn as a line."""
+    """Return metrics in their order; of each distribution only the metric that is drawn as a
+    line.
+    """
     passed = {part for spread in spreads(keys).values() for part in spread.parts - {spread.line}}
     return [key for key in keys if key not in passed] if passed else list(keys)
 
@@ -117,7 +119,7 @@ def of_values(values: Sequence[float]) -> Distribution | None:
 def of_bins(
     edges: Sequence[float], counts: Sequence[float], *, ends: bool = False
 ) -> Distribution | None:
-    """Return the distribution that a histogram tells of, None of an empty one.
+    """Return the distribution that a histogram describes, None for an empty one.
 
     Args:
         edges: Bounds of the bins, ascending: one more than there are bins.
@@ -223,7 +225,7 @@ def _ranked_quantiles(ranked: Sequence[float]) -> dict[str, float]:
 
 
 def _runs(ranked: Sequence[float]) -> list[tuple[float, int]]:
-    """Return the different values of sorted ones, each with how often it comes: scores have few."""
+    """Return the distinct values of a sorted list, each with its count: scores have few."""
     found, at = [], 0
     while at < len(ranked):
         stop = bisect_right(ranked, ranked[at], at)

@@ -1,5 +1,5 @@
-"""Errors of verl-tui's own that cost only the part in which they happened: counted by their place,
-and written as a report to be given away.
+"""Errors of verl-tui's own that cost only the part in which they happened: counted by place, and
+written as a report that can be shared.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from verl_tui.secrets import Mask
 
 _MOST = 20
-"""Places that are remembered; of others the errors are counted."""
+"""Most places that are remembered; errors at other places are only counted."""
 _FRAMES = 40
 """Calls of a traceback that are kept, the innermost ones."""
 _PACKAGES = ("textual", "rich")
@@ -43,7 +43,7 @@ class Failure:
 
     @property
     def words(self) -> str:
-        """The error without its message, in which text from a log may stand."""
+        """The error without its message, which may contain text from a log."""
         return f"{self.kind} in {self.place}"
 
 
@@ -97,11 +97,11 @@ class Failures:
             yield failure.trace
 
 
-def noted(what: str, error: BaseException) -> str:
+def note_failure(what: str, error: BaseException) -> str:
     """Write an error of our own into the debug log; return its kind and place in words.
 
     Args:
-        what: What was done when it came.
+        what: What was being done when it happened.
         error: The error.
     """
     debug_log.note_error(what, error)
@@ -109,7 +109,9 @@ def noted(what: str, error: BaseException) -> str:
 
 
 def _place(error: BaseException) -> str:
-    """Return the innermost line of ours that an error came through, else of anybody's."""
+    """Return the innermost line of our own code in an error's traceback, else its innermost
+    line.
+    """
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if "verl_tui" in Path(frame.filename).parts]
     found = (ours or frames)[-1:]

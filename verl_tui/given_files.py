@@ -1,4 +1,4 @@
-"""Files that users name: whatever lies there, nobody waits for it for ever."""
+"""Files that users name: whatever lies there, reading it never blocks for ever."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PATIENCE = 10.0
-"""Seconds to wait for whoever is at the other end of a pipe."""
+"""Seconds to wait for a process at the other end of a pipe."""
 _OFTEN = 0.05
-"""Seconds between two looks whether somebody is."""
+"""Seconds between two checks whether there is one."""
 
 
 def is_there(path: Path | str) -> bool:
@@ -24,7 +24,7 @@ def is_there(path: Path | str) -> bool:
 
 
 def is_taken(path: Path | str) -> bool:
-    """Return whether something has this name, were it a link that leads nowhere."""
+    """Return whether something has this name, even if only a dangling link."""
     return os.path.lexists(path)
 
 
@@ -34,7 +34,8 @@ def is_ordinary(path: Path | str) -> bool:
 
 
 def read_given(path: Path, most: int) -> bytes:
-    """Return what a file holds, or so many bytes of it; of a pipe, what is written until its end.
+    """Return the content of a file, or so many bytes of it; of a pipe, all that is written until
+    its end.
 
     Raises:
         OSError: It cannot be read, or it is a pipe into which nobody writes.
@@ -55,7 +56,7 @@ def read_given(path: Path, most: int) -> bytes:
 
 
 def await_reader(path: Path) -> int:
-    """Return a descriptor to write to what is no ordinary file.
+    """Return a descriptor for writing to something other than a regular file.
 
     Raises:
         OSError: It cannot be written to, or it is a pipe that nobody reads.

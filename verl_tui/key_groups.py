@@ -27,14 +27,14 @@ class KeyGroups(NamedTuple):
     core: tuple[str, ...]
     """Those that are kept together; empty where the row has little in common with any other."""
     others: tuple[str, ...] = ()
-    """Those of which each is kept for itself."""
+    """Those that are each kept by themselves."""
 
 
 class KeyGrouping:
     """Divides the keys of a log's rows, from some number of kinds on.
 
-    Most rows of further kinds have many keys in common, the core. What that is shows as they come:
-    at first the core is all keys of such a row, then those of them that similar rows have, too.
+    Most rows of further kinds have many keys in common, the core. It is learnt as the rows come: at
+    first the core is all keys of such a row, then those of them that similar rows have, too.
     """
 
     def __init__(self) -> None:

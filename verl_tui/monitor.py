@@ -99,7 +99,7 @@ class Monitor:
         return self._judging.band(run, indicator)
 
     def apply(self, news: News, now: float) -> None:
-        """Take in what a source said.
+        """Apply a piece of news from the sources.
 
         Args:
             news: A batch of records, what discovery found, a preview, or a reading of the GPUs.
@@ -129,8 +129,8 @@ class Monitor:
 
         Args:
             now: Seconds since the epoch.
-            once: Whether nothing more is to come, so that one run after the other can be forgotten
-                but for its verdict.
+            once: Whether nothing more is to come, so that each run can be dropped after its
+                verdict.
         """
         changed = False
         with debug_log.timed("judged", runs=len(self._judges)):
@@ -224,7 +224,7 @@ class Monitor:
             self._show_whole(name)
 
     def _take(self, run: Run, batch: Batch, now: float) -> None:
-        """Have a run take a batch in; an error ends its source alone, whose status says why."""
+        """Make a run take a batch in; an error ends its source alone, whose status says why."""
         source = run.name, batch.status.path
         if source in self._broken:
             batch = _broken(batch, self._broken[source])
@@ -272,7 +272,7 @@ class Monitor:
         self._replace(self._behind.pop(name))
 
     def _begin_anew(self, reread: Reread) -> None:
-        """Forget all that was said of a run."""
+        """Forget everything known about a run."""
         name = reread.run
         self._behind.pop(name, None)
         if name not in self.runs:

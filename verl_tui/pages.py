@@ -50,7 +50,7 @@ def page(folder: str) -> str:
     return _ADDRESS.sub(r"\1 (\2)", _LINK.sub(r"\1", _IMAGE.sub("", text)))
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def page_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table in Markdown, its cells shown as they stand."""
     lines = [head, ["---"] * len(head), *([_cell(cell) for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

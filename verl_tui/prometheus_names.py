@@ -2,8 +2,8 @@
 log's own keys.
 
 Prometheus knows letters, digits and underscores, and wants seconds, bytes and ratios
-(https://prometheus.io/docs/practices/naming/). A name alone does not tell its key, since `/`, `.`
-and `-` all become `_`; so `verl_metric_info{name,key}` stands beside the metrics, and
+(https://prometheus.io/docs/practices/naming/). A name alone does not determine its key, since `/`,
+`.` and `-` all become `_`; so `verl_metric_info{name,key}` stands beside the metrics, and
 `named(key).factor` leads back to the log's unit.
 """
 
@@ -74,7 +74,7 @@ OWN = frozenset(
 
 
 class Name(NamedTuple):
-    """How a metric is called in Prometheus."""
+    """A metric's name in Prometheus."""
 
     name: str
     factor: float
@@ -104,7 +104,7 @@ _SPOKEN = pattern(
 """A unit within a key, which gives way to the base unit."""
 _SCALED = pattern(r"[(_]1e-\d{1,3}\)?$")
 _LONGEST = 200
-"""Characters of a name: no limit of Prometheus, but of those who read it."""
+"""Most characters of a name: not a limit of Prometheus, but of its readers."""
 _ENDS = pattern(r"_(?:bucket|sum|count|created)$")
 """Suffixes of the series of a histogram."""
 

@@ -18,13 +18,14 @@ from verl_tui.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
 
+    from verl_tui.config import Config
     from verl_tui.monitor import Monitor, News
     from verl_tui.sources.feed import Feed
 
 _WAITING = 2
 """Batches that may wait for the screen's loop; then the reading waits for it."""
 _AFTER_ERROR = 1.0
-"""Seconds until reading goes on after an error that no source has kept to itself."""
+"""Seconds until reading goes on after an error that was not contained within a source."""
 _SWITCH = 0.001
 """Seconds after which a busy thread hands over: at Python's 5 ms the screen stutters while a log
 loads.
@@ -90,7 +91,7 @@ class ReadingThreads:
         self._queue: Queue[News] = Queue(_WAITING)
         self._stop = threading.Event()
         self._trouble: tuple[str, ...] = ()
-        """What has gone wrong in the thread that reads logs."""
+        """The error in the thread that reads logs, in words."""
 
     def start(self) -> None:
         """Start reading logs and GPUs."""
@@ -119,13 +120,13 @@ class ReadingThreads:
             feed = self._follow_once(feed)
 
     def _follow_once(self, feed: Feed | None) -> Feed | None:
-        """Follow until it is stopped, or until an error that no source has kept to itself.
+        """Follow until it is stopped, or until an error that was not contained within a source.
 
         Args:
-            feed: What has been read from, None at the beginning.
+            feed: The feed so far, None at the beginning.
 
         Returns:
-            What to go on with.
+            The feed to go on with.
         """
         try:
             feed = feed or self._feed()
@@ -140,8 +141,8 @@ class ReadingThreads:
         return feed
 
     def _feed(self) -> Feed:
-        """Make what reads; import that, and what judges what is read, here: the screen's loop would
-        stand still meanwhile.
+        """Make the feed; import it, and the judge, here: the screen's loop would stand still
+        meanwhile.
         """
         with suppress(ImportError):  # whoever judges says so
             import verl_tui.health.judging  # noqa: F401
@@ -188,16 +189,7 @@ def refreshes(
         stop: Ends it.
     """
     news = threading.Event()
-    config = monitor.config
-    reading = ReadingThreads(
-        specs,
-        gpu_interval=config.gpu_interval,
-        poll_interval=config.poll_interval,
-        scrape_engines=config.scrape_engines,
-        workers=config.workers,
-        clock=clock,
-        notify=news.set,
-    )
+    reading = _threads(specs, monitor.config, clock, news.set)
     reading.start()
     looked = monotonic() - between
     try:
@@ -205,14 +197,35 @@ def refreshes(
             news.wait(between)
             news.clear()
             monitor.awake(clock())
-            until = monotonic() + between
-            for one in reading.take():
-                monitor.apply(one, clock())
-                if monotonic() > until:
-                    break
+            _apply(reading, monitor, clock, monotonic() + between)
             loaded = monitor.runs and not monitor.is_loading and not reading.waiting
             if loaded and monotonic() - looked >= between:
                 looked = monotonic()
                 yield
     finally:
         reading.stop()
+
+
+def _threads(
+    specs: Sequence[str], config: Config, clock: Callable[[], float], notify: Callable[[], None]
+) -> ReadingThreads:
+    """Return threads that read as the user has configured it."""
+    return ReadingThreads(
+        specs,
+        gpu_interval=config.gpu_interval,
+        poll_interval=config.poll_interval,
+        scrape_engines=config.scrape_engines,
+        workers=config.workers,
+        clock=clock,
+        notify=notify,
+    )
+
+
+def _apply(
+    reading: ReadingThreads, monitor: Monitor, clock: Callable[[], float], until: float
+) -> None:
+    """Apply what waits to a monitor, until a monotonic time at the latest."""
+    for news in reading.take():
+        monitor.apply(news, clock())
+        if monotonic() > until:
+            return

@@ -41,11 +41,11 @@ class MetricRows(NamedTuple):
     one wins.
     """
     progress: bool = True
-    """False if the rows tell of steps without showing that training has reached them: figures of
+    """False if the rows mention steps without showing that training has reached them: figures of
     samples.
     """
     estimated: bool = False
-    """True if the log states no steps: they were found from what stands around the rows."""
+    """True if the log states no steps: they were estimated from the records around the rows."""
 
 
 class Histogram(NamedTuple):
@@ -59,13 +59,13 @@ class Histogram(NamedTuple):
     low: float
     """Where the first bin begins."""
     high: float
-    """Where the last one ends; no more than `low` where all values are the same."""
+    """Where the last one ends; equal to `low` if all values are the same."""
     counts: Sequence[float]
     """Count in each of `verl_tui.distributions.BINS` bins."""
     order: int = 0
-    """Where several files are one log: its place among all of them, as that of rows."""
+    """If several files are one log: its position in all of them, as for rows."""
     mean: bool = False
-    """True if those of a repeated step are to be added up, false if the last one holds."""
+    """True if histograms of a repeated step are added up, false if the last one counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class Progress(NamedTuple):
     total: int | None = None
     """Steps of the whole run."""
     elapsed: float | None = None
-    """Seconds since the bar began, as it says."""
+    """Seconds since the bar began, by its own count."""
     per_epoch: int | None = None
     """Steps of one pass over the data."""
 
@@ -133,14 +133,14 @@ class EventKind(Enum):
     RESUMED = "resumed"
     CHECKPOINT = "checkpoint"
     BEST = "best"
-    """A checkpoint that the trainer's name for it calls the best; often without a step."""
+    """A checkpoint whose name calls it the best; often without a step."""
     SAVED = "saved"
     """A checkpoint is known to be complete."""
     REMOVED = "removed"
     """A checkpoint is no longer there."""
     FINISHED = "finished"
     EXITED = "exited"
-    """The process ended without an error code: what it says of itself weighs more."""
+    """The process ended without an error code; its own words carry more weight."""
     TRACEBACK = "traceback"
     """A Python traceback: may be harmless (optional imports, clean-up at exit)."""
     FATAL = "fatal"
@@ -158,7 +158,7 @@ class Phase(NamedTuple):
     words: str
     """For a sentence: `scoring responses`."""
     function: str
-    """The function in the traceback that tells: `_validate() in ray_trainer.py`."""
+    """The function in the traceback that shows it: `_validate() in ray_trainer.py`."""
 
 
 class Event(NamedTuple):
@@ -174,13 +174,13 @@ class Event(NamedTuple):
     end the run.
     """
     bare: bool = False
-    """True if it says only that the run failed: any other line that tells why says more."""
+    """True if it only says that the run failed: any line that gives a reason takes precedence."""
     phase: Phase | None = None
-    """What the run was doing, None where no traceback tells."""
+    """What the run was doing, None if no traceback shows it."""
 
 
 class Pulse(NamedTuple):
-    """A sign that the process lives and says nothing of its training: a time in a line, counters
+    """A sign that the process is alive, without news of its training: a time in a line, counters
     while it waits.
     """
 
@@ -240,7 +240,7 @@ Record = (
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """The process on this host that holds a log open for writing, or began it."""
+    """The process on this host that holds a log open for writing, or created it."""
 
     pid: int
     name: str
@@ -248,9 +248,7 @@ class Writer:
     gone: bool = False
     """True if it has ended, and no other process holds the file."""
     by_name: bool = False
-    """True if only the file's name shows it: it began the file, but need not be at it any
-    more.
-    """
+    """True if only the file's name shows it: it created the file, but may no longer write it."""
     stopped: bool = False
     """True if it is stopped until it is continued: SIGSTOP, Ctrl+Z."""
 
@@ -294,7 +292,7 @@ class SourceStatus:
     engines: tuple[str, ...] = ()
     """Addresses of the engines that it names."""
     reported: tuple[str, ...] = ()
-    """The ids of the runs at W&B that it says it reports to, in their order."""
+    """The ids of the W&B runs that it names as its own, in their order."""
 
     @property
     def title(self) -> str:
@@ -315,17 +313,15 @@ class SourceStatus:
 
 
 class Reread(NamedTuple):
-    """All of a run is read once more from its beginning: one of its files is of another format than
-    it seemed while only the first bytes of it were there.
-    """
+    """A run is read again from its beginning: a file turned out to have another format."""
 
     run: str
     left: bool
-    """False if nothing is left that would be of a run of this name."""
+    """False if nothing is left that belongs to a run of this name."""
 
 
 class Batch(NamedTuple):
-    """A bounded handful of records of one source of one run."""
+    """A bounded number of records of one source of one run."""
 
     run: str
     """Name of the run, unique within the monitor."""
@@ -339,7 +335,7 @@ class Batch(NamedTuple):
     def newest(self) -> dict[bool, int]:
         """Return the step that it has just brought, of rows that show progress and of others.
 
-        Of several steps at once all but the last came some time before, of an unfinished reading
+        Of several steps at once, all but the last came some time before; after an unfinished read,
         all may have.
         """
         found: dict[bool, int] = {}
@@ -378,12 +374,12 @@ class GpuProcess:
     cwd: str = ""
     """Directory it works in, empty if it cannot be seen."""
     files: frozenset[str] = frozenset()
-    """Files that it, what started it, or a `tee` behind these writes."""
+    """Files written by it, by its parents, or by a `tee` behind these."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """One reading of one device. None = the device or driver does not tell."""
+    """One reading of one device. None = the device or driver does not report it."""
 
     index: str
     """`0`, or `0:1` for MIG instance 1 of device 0."""

@@ -1,10 +1,9 @@
-"""Hides what gives access: launch commands, configurations and errors hold API keys, tokens and
-passwords.
+"""Hides secrets: launch commands, configurations and errors hold API keys, tokens and passwords.
 
-They are told by their names (`WANDB_API_KEY`, `hub_token`, `password`) and by the forms that
-services give their keys. Names are not enough of their own: `prompt_key` and `eos_token` are
-everyday settings of a training. A heuristic: a key of an unknown form under a name that says
-nothing stays as it is.
+They are recognised by their names (`WANDB_API_KEY`, `hub_token`, `password`) and by the forms that
+services give their keys. Names alone are not enough: `prompt_key` and `eos_token` are everyday
+settings of a training. This is a heuristic: a key of an unknown form under an inconspicuous name
+stays as it is.
 
 On the screen of its owner a line loses no more than that. A text for others loses more (`Mask`):
 all values under such names, the values of this environment's own keys, home directories, and the
@@ -91,7 +90,7 @@ def _hidden(found: re.Match[str]) -> str:
 _SAYS_NOTHING = (
     r"(?:None|null|nil|True|False|true|false|-?\d{1,6}(?:\.\d+)?|<[\w |-]+>|\$\{?[\w.:]+\}?)"
 )
-"""Values that give no access under whatever name: switches, counts, references."""
+"""Values that are no secrets under any name: switches, counts, references."""
 _ANY_NAME = rf"(?:{_NAMES})(?:_id)?|(?<![A-Za-z0-9_])(?:token|pwd|sig|signature|x-amz-\w+)"
 _ASSIGNED = pattern(
     rf"((?:{_ANY_NAME})\\?['\"]?\s{{0,3}}[=:]\s{{0,3}})"
@@ -109,7 +108,9 @@ _SUSPECT = pattern(
     r"key|token|secret|pass(?:w|p)|credential|pwd|sig|x-amz|auth|bearer|login|://|hook|ntfy",
     re.IGNORECASE,
 )
-"""Every line with a secret that is told by its name, or stands in an address, has one of these."""
+"""Every line with a secret that is recognised by its name, or is part of an address, has one of
+these.
+"""
 _HEADER = pattern(
     r"(\bauthorization\b['\"]?\s{0,3}[:=]\s{0,3}['\"]?(?:\w+ )?|\bbearer )[^\s'\",;]+",
     re.IGNORECASE,
@@ -145,7 +146,7 @@ _OWN = ("VERL_TUI_NOTIFY_", "VERL_TUI_LOGIN")
 
 
 class Mask:
-    """Hides in texts for others what gives access, and who made them where.
+    """Hides secrets in texts meant for others, and who made them where.
 
     Names of users are learnt from the home directories that the texts name, so that `learn` sees
     all of them before the first is masked.
@@ -218,7 +219,8 @@ class Mask:
         return text if self._keep_names else self._without_names(text)
 
     def data(self, value: Any, name: str = "") -> Any:
-        """Return data for JSON with all of its texts masked, those under a telling name as a whole.
+        """Return data for JSON with all of its texts masked, those under the name of a secret as a
+        whole.
 
         Args:
             value: Mappings, lists, texts, numbers.
@@ -260,7 +262,7 @@ def own_mask(*, keep_names: bool = False) -> Mask:
 
 
 def _strictly_hidden(line: str) -> str:
-    """Return a line without all that stands under a telling name or in an address."""
+    """Return a line without the values under names of secrets and in addresses."""
     line = _USER_INFO.sub(f"{HIDDEN}@", line)
     line = _HEADER.sub(rf"\1{HIDDEN}", line)
     line = _ASSIGNED.sub(rf"\1{HIDDEN}", line)
@@ -269,7 +271,7 @@ def _strictly_hidden(line: str) -> str:
 
 
 def _is_hidden(name: str, value: object) -> bool:
-    """Return whether a value gives access, as far as its name tells."""
+    """Return whether a value is a secret, judged by its name."""
     if isinstance(value, bool) or not isinstance(value, str | int) or not str(value):
         return False
     if re.fullmatch(_SAYS_NOTHING, str(value)):

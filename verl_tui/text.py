@@ -1,4 +1,4 @@
-"""Makes foreign text safe to show; all text of logs passes through here.
+"""Makes text from logs safe to show; all of it passes through here.
 
 Models write escape sequences, control characters, right-to-left overrides and lines of 100 kB. Here
 these become visible symbols, so that no other code has to handle them.
@@ -63,7 +63,7 @@ _SUSPECT = {
     0xF0: pattern(rb"\xf0(?:\x93\x90|\x9b\xb2|\x9d\x85|\x9f\x87|\x9f\x8f)"),
     0xF3: pattern(rb"\xf3\xa0"),
 }
-"""Finds those characters in `_VISIBLE` that are not of ASCII, by their first byte in UTF-8."""
+"""Finds the non-ASCII characters of `_VISIBLE` by their first byte in UTF-8."""
 _HARMLESS = bytes({*range(0x20, 0x7F), 0x0A, *range(0x80, 0x100)} - {*_SUSPECT})
 """The bytes with which none of them begins."""
 
@@ -96,8 +96,8 @@ def safe(text: str, limit: int | None = None) -> str:
 def _is_suspect(text: str) -> bool:
     """Return True if a text may contain a character that is to be replaced.
 
-    In bytes that is told many times as fast: all but a few go in one pass, and a pattern that
-    begins with a certain byte is found at the speed of a search for it.
+    Searching bytes is many times as fast: all but a few characters are covered in one pass, and a
+    pattern that begins with a certain byte is found at the speed of a search for it.
     """
     data = text.encode("utf-8", "surrogatepass")
     left = set(data.translate(None, _HARMLESS))

@@ -1,4 +1,4 @@
-"""Moments and durations: which clock to believe, and how to say a duration in few characters."""
+"""Moments and durations: which clock to believe, and how to write a duration in few characters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ program.
 _YEAR = 365.25
 """Days."""
 EARLIEST, LATEST = -6e10, 1e11
-"""Seconds since the epoch, in the years 68 and 5138, beyond which a time is none: calendars end
+"""Seconds since the epoch, in the years 68 and 5138, beyond which a time is invalid: calendars end
 with the year 9999, and milliseconds are larger.
 """
 

@@ -1,4 +1,5 @@
-"""The app in a browser: serves it with textual-serve to whoever has the address with its token.
+"""The app in a browser: serves it with textual-serve to everyone who has the address with its
+token.
 
 textual-serve answers everybody who reaches its port, and any page in a browser on this machine may
 open a WebSocket to it. So nothing is answered without a cookie, which only the address with the
@@ -49,14 +50,14 @@ class WebServer(Server):
         )
         self.token = secrets.token_urlsafe(24)
         self._cookie = f"verl_tui_{port}"
-        """Browsers tell hosts apart, but not ports."""
+        """Browsers distinguish hosts, but not ports."""
 
     async def serve_until(self, stop: asyncio.Event, tell: Callable[[str], None]) -> None:
         """Serve.
 
         Args:
             stop: Ends it.
-            tell: Says the address to open, once it listens.
+            tell: Called with the address to open, once it listens.
 
         Raises:
             OSError: It cannot listen there.
@@ -93,5 +94,5 @@ class WebServer(Server):
 
         return admit
 
-    def _is_token(self, told: str) -> bool:
-        return hmac.compare_digest(told.encode("utf-8", "replace"), self.token.encode())
+    def _is_token(self, given: str) -> bool:
+        return hmac.compare_digest(given.encode("utf-8", "replace"), self.token.encode())

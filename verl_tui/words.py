@@ -29,7 +29,7 @@ def rounded(value: float, digits: int = 3) -> str:
 
 
 def with_spread(value: float, spread: float) -> str:
-    """Return a value with its spread, of which two digits mean something: `0.617 ± 0.027`."""
+    """Return a value with its spread in two significant digits: `0.617 ± 0.027`."""
     if not isfinite(value) or not isfinite(spread) or not spread:
         return f"{number(value)} ± {number(spread)}"
     decimals = 1 - floor(log10(abs(spread)))

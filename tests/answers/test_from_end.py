@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from log_writing import csv_log, event_log, wandb_log
 
-from verl_tui.answers import reading
+from verl_tui.answers import run_reading
 from verl_tui.answers.metrics import points_of
 from verl_tui.answers.samples import samples_of
 from verl_tui.answers.state import state_of
@@ -71,11 +71,11 @@ BINARY = {
 
 
 def from_end(path: Path, answer: Any, first: int = 400) -> Any:
-    return reading.from_end([str(path)], None, NOW, answer, least=0, first=first)
+    return run_reading.from_end([str(path)], None, NOW, answer, least=0, first=first)
 
 
 def whole(path: Path, answer: Any) -> Any:
-    return answer(reading.whole([str(path)], None, NOW))
+    return answer(run_reading.read_whole([str(path)], None, NOW))
 
 
 def same(found: dict[str, Any]) -> dict[str, Any]:
@@ -115,7 +115,7 @@ def test_points_from_the_end_are_those_of_the_whole_log(
     with TemporaryDirectory() as directory:
         path = Path(directory) / "log.jsonl"
         path.write_text(write(steps), encoding="utf-8")
-        everything = reading.whole([str(path)], None, NOW)
+        everything = run_reading.read_whole([str(path)], None, NOW)
         run = everything.run
         keys = [key for key in run.keys if run.present(key)]
         for key in {keys[at % len(keys)], keys[(at + len(keys) // 2) % len(keys)]}:
@@ -141,7 +141,7 @@ def test_points_from_the_end_of_events_wandb_and_csv_are_those_of_the_whole_log(
     with TemporaryDirectory() as directory:
         path = Path(directory) / name
         path.write_bytes(write([4 * step for step in steps]))
-        everything = reading.whole([str(path)], None, NOW)
+        everything = run_reading.read_whole([str(path)], None, NOW)
         for key in filter(everything.run.present, everything.run.keys):
             answer = partial(points_of, metric=key, count=count, around=around)
             assert same(from_end(path, answer, first)) == same(answer(everything))
@@ -189,21 +189,21 @@ def test_a_sparse_metric_is_looked_for_further_back(tmp_path: Path) -> None:
 def test_a_metric_that_nobody_logged_is_refused_once_all_was_read(tmp_path: Path) -> None:
     path = tmp_path / "verl.jsonl"
     path.write_text(file_logger(list(range(1, 500))), encoding="utf-8")
-    with pytest.raises(reading.RunError, match="no metric actor/ppo_kk; alike: actor/ppo_kl"):
+    with pytest.raises(run_reading.RunError, match="no metric actor/ppo_kk; alike: actor/ppo_kl"):
         from_end(path, partial(points_of, metric="actor/ppo_kk", count=1))
 
 
 def test_a_mistyped_metric_of_a_long_log_does_not_cost_all_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "DEEP", 4096)
+    monkeypatch.setattr(run_reading, "DEEP", 4096)
     path = tmp_path / "verl.jsonl"
     path.write_text(file_logger(list(range(1, 2000))), encoding="utf-8")
     with pytest.raises(
-        reading.RunError, match=r"has no metric x in the last .* \(--whole reads all"
+        run_reading.RunError, match=r"has no metric x in the last .* \(--whole reads all"
     ):
         from_end(path, partial(points_of, metric="x", count=1), first=1024)
-    with pytest.raises(reading.NothingError, match=r"has no samples in the last"):
+    with pytest.raises(run_reading.NothingError, match=r"has no samples in the last"):
         from_end(path, partial(samples_of, count=1), first=1024)
 
 
@@ -279,5 +279,5 @@ def test_a_line_longer_than_the_end_that_is_read_is_waited_for(tmp_path: Path) -
 def test_an_empty_log_has_no_state_yet(tmp_path: Path) -> None:
     path = tmp_path / "verl.jsonl"
     path.write_text("", encoding="utf-8")
-    with pytest.raises(reading.NothingError):
+    with pytest.raises(run_reading.NothingError):
         from_end(path, partial(state_of, guide=GUIDE, now=NOW))

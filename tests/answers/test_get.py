@@ -17,8 +17,8 @@ import pytest
 from log_reading import read_run
 from test_real_logs import LOGS
 
-from verl_tui.answers import reading
-from verl_tui.answers.metrics import points_of, value_of
+from verl_tui.answers import run_reading
+from verl_tui.answers.metrics import points_of, value_fields
 from verl_tui.cli import build_parser, main
 from verl_tui.exporters.csv import write_csv
 
@@ -51,7 +51,7 @@ def get(capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
 
 
 @pytest.fixture
-def told(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+def answered(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
     """Return a function that asks for an answer as text: exit code, output, messages."""
 
     def ask(*words: str | Path) -> tuple[int, str, str]:
@@ -143,7 +143,7 @@ def test_every_field_is_in_the_help(get: Callable[..., Any], run: Path) -> None:
 def test_a_value_that_is_no_number_is_null_and_said(get: Callable[..., Any], run: Path) -> None:
     (point,) = get("metrics", run, "--metric", "ppo/policy_loss")["points"]
     assert (point["value"], point["finite"]) == (None, False)
-    assert value_of(float("-inf")) == {"value": None, "finite": False}
+    assert value_fields(float("-inf")) == {"value": None, "finite": False}
 
 
 def test_points_around_a_step(get: Callable[..., Any], run: Path) -> None:
@@ -178,10 +178,10 @@ def test_texts_are_cut_and_their_lengths_said(get: Callable[..., Any], run: Path
 
 
 def test_no_escape_sequence_reaches_the_terminal(
-    told: Callable[..., tuple[int, str, str]], run: Path
+    answered: Callable[..., tuple[int, str, str]], run: Path
 ) -> None:
     for words in (["samples"], ["log"], ["log", "--grep", "why"]):
-        code, out, _ = told(words[0], run, *words[1:])
+        code, out, _ = answered(words[0], run, *words[1:])
         assert code == 0
         assert "why" in out
         assert "\x1b" not in out
@@ -296,7 +296,7 @@ def test_an_expression_that_takes_too_long_is_given_up(
     ],
 )
 def test_one_sentence_where_there_is_no_answer(
-    told: Callable[..., tuple[int, str, str]],
+    answered: Callable[..., tuple[int, str, str]],
     run: Path,
     monkeypatch: pytest.MonkeyPatch,
     words: list[str],
@@ -307,7 +307,7 @@ def test_one_sentence_where_there_is_no_answer(
     other.mkdir()
     (other / "verl_logs.jsonl").write_text('{"scope": "ppo", "step": 1, "policy_loss": 1}\n')
     monkeypatch.chdir(run.parent.parent)
-    found, out, err = told(*words)
+    found, out, err = answered(*words)
     assert (found, out) == (code, "")
     assert sentence in err
     assert err.count("\n") == 1
@@ -315,12 +315,12 @@ def test_one_sentence_where_there_is_no_answer(
 
 @pytest.mark.parametrize("words", [["state"], ["metrics", "--metric", "policy_kl"], ["samples"]])
 def test_what_is_passed_over_is_said_of_a_long_log_too(
-    told: Callable[..., tuple[int, str, str]], run: Path, words: list[str]
+    answered: Callable[..., tuple[int, str, str]], run: Path, words: list[str]
 ) -> None:
     log = run / "verl_logs.jsonl"
     log.write_text(log.read_text() * 32, encoding="utf-8")
     (run / "odd.log").write_text("nothing that anybody knows\n" * 50, encoding="utf-8")
-    code, _, err = told(words[0], run, *words[1:])
+    code, _, err = answered(words[0], run, *words[1:])
     assert code == 0
     assert "odd.log" in err
 
@@ -386,9 +386,9 @@ def test_real_logs_have_the_points_of_the_exported_table(
 @pytest.mark.parametrize("name", REAL)
 def test_the_end_of_real_logs_has_the_points_of_the_whole(name: str) -> None:
     path = str(LOGS / name)
-    for key in reading.whole([path], None, NOW).run.keys[::5]:
+    for key in run_reading.read_whole([path], None, NOW).run.keys[::5]:
         answer = partial(points_of, metric=key, count=3)
-        found = reading.from_end([path], None, NOW, answer, least=0, first=30_000)
-        whole = answer(reading.whole([path], None, NOW))
+        found = run_reading.from_end([path], None, NOW, answer, least=0, first=30_000)
+        whole = answer(run_reading.read_whole([path], None, NOW))
         assert whole is not None
         assert found["points"] == whole["points"]

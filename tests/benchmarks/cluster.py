@@ -89,7 +89,7 @@ class Timed(Client):
 
 def questions(address: str) -> list[tuple[Address, str | None]]:
     """Return what is asked to load all there is."""
-    place = addresses.read(address)
+    place = addresses.parse_address(address)
     client = Timed(place)
     Server(place, client).ask(time.time())
     client.close()

@@ -68,7 +68,7 @@ def pressed(keys: bytes) -> list[bytes]:
     return re.findall(rb"\x1b\[\d*[A-Z~]|.", keys)
 
 
-def told(times: list[float]) -> str:
+def in_words(times: list[float]) -> str:
     """Return median and 95th percentile."""
     times = sorted(times)
     return f"{times[len(times) // 2]:.0f} / {times[min(len(times) - 1, int(len(times) * 0.95))]:.0f} ms"
@@ -98,7 +98,7 @@ def main() -> None:
             cost = (terminal.cpu - used) * 1e3 / len(times)
             firsts, wholes, _ = zip(*[one for one in times if not one.disturbed], strict=True)
             print(
-                f"{name}: first change {told(list(firsts))}, whole {told(list(wholes))}, {cost:.0f} ms of CPU a key; "
+                f"{name}: first change {in_words(list(firsts))}, whole {in_words(list(wholes))}, {cost:.0f} ms of CPU a key; "
                 f"{len(firsts)} of {len(times)} counted"
             )
         for name in ("table", "charts"):

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from property_examples import examples
 
-from verl_tui.bundle.archive import masked, packed
+from verl_tui.bundle.archive import masked_files, zipped
 from verl_tui.bundle.contents import Wanted, gather
 from verl_tui.cli import main
 from verl_tui.config import Config
@@ -88,7 +88,7 @@ def test_the_same_evidence_gives_the_same_bytes(tmp_path: Path) -> None:
     def made() -> bytes:
         monitor = load([str(log)], Config(), NOW)
         found = gather(monitor, next(iter(monitor.runs.values())), NOW, Wanted())
-        return packed(masked(found.pieces, Mask({}), found.words))
+        return zipped(masked_files(found.pieces, Mask({}), found.words))
 
     assert made() == made()
 
@@ -211,7 +211,7 @@ def test_no_secret_and_no_home_survives_in_any_file(
     monitor = load([str(_log(folder, "\n".join(lines)))], Config(), NOW)
     (run,) = monitor.runs.values()
     found = gather(monitor, run, NOW, Wanted(samples=True))
-    for file in masked(found.pieces, Mask({"MY_TOKEN": secrets[-1]}), found.words):
+    for file in masked_files(found.pieces, Mask({"MY_TOKEN": secrets[-1]}), found.words):
         text = file.data.decode()
         assert not [one for one in (*secrets, owner, str(tmp_path)) if one in text], file.name
 

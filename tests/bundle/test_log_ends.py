@@ -91,8 +91,8 @@ def test_samples_of_verl_are_left_out(prefix: str) -> None:
         "[score] 0.5",
         "after",
     ]
-    told = [f"{prefix}{line}" for line in lines]
-    assert without_samples(told) == [told[0], LEFT_OUT, told[-1]]
+    printed = [f"{prefix}{line}" for line in lines]
+    assert without_samples(printed) == [printed[0], LEFT_OUT, printed[-1]]
 
 
 def test_a_sample_that_began_before_the_first_line_is_left_out() -> None:
@@ -109,10 +109,12 @@ def test_tables_of_trl_are_left_out() -> None:
 
 
 def test_texts_in_json_are_left_out_and_what_programs_say_of_themselves_stays() -> None:
-    told = "x" * 100
+    printed = "x" * 100
     (line,) = without_samples(
-        [f'{{"loss": 1, "prompt": "p", "text": "{told}", "error": "{told}"}}']
+        [f'{{"loss": 1, "prompt": "p", "text": "{printed}", "error": "{printed}"}}']
     )
-    assert line == f'{{"loss": 1, "prompt": "{LEFT_OUT}", "text": "{LEFT_OUT}", "error": "{told}"}}'
-    assert without_samples(['{"text": "' + told]) == [LEFT_OUT]
+    assert (
+        line == f'{{"loss": 1, "prompt": "{LEFT_OUT}", "text": "{LEFT_OUT}", "error": "{printed}"}}'
+    )
+    assert without_samples(['{"text": "' + printed]) == [LEFT_OUT]
     assert without_samples(["{'loss': 1}"]) == ["{'loss': 1}"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from log_reading import read_run
 
-from verl_tui.bundle.versions import installed, stated
+from verl_tui.bundle.versions import installed, stated_versions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 )
 def test_versions_in_a_log(tmp_path: Path, text: str, found: list[tuple[str, str]]) -> None:
     (tmp_path / "a.jsonl").write_text('{"step": 1, "data": {"loss": 1.0}}\n')
-    versions = stated(read_run(tmp_path / "a.jsonl"), {"logs/train.log": text})
+    versions = stated_versions(read_run(tmp_path / "a.jsonl"), {"logs/train.log": text})
     assert [(one.package, one.version) for one in versions] == found
     assert {one.origin for one in versions} <= {"train.log"}
 

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from verl_tui.comparison.as_data import as_csv, as_data
 from verl_tui.comparison.as_text import as_markdown, as_text
 from verl_tui.comparison.differences import Basis
-from verl_tui.comparison.naming import UnknownRunError, all_meant, meant
+from verl_tui.comparison.run_lookup import UnknownRunError, all_meant, find_run
 from verl_tui.comparison.statistics import deviation
 from verl_tui.means import mean
 from verl_tui.runs.views.alignment import Alignment
@@ -39,7 +39,7 @@ def of(found: Comparison, figure: str, group: str) -> Difference:
     return next(one for one in found.differences if (one.figure, one.group) == (figure, group))
 
 
-def told(found: Comparison) -> str:
+def written(found: Comparison) -> str:
     return " | ".join(found.notes)
 
 
@@ -82,8 +82,8 @@ def test_at_the_same_step_later_ones_do_not_count() -> None:
     found = comparison(long, short, alignment=Alignment.STEP)
     assert found.runs[0].measured.figures["final_reward"].value == pytest.approx(0.1)
     assert "at step 20" in as_text(found)
-    assert "--align step" in told(comparison(long, short))
-    assert "--align step" not in told(found)
+    assert "--align step" in written(comparison(long, short))
+    assert "--align step" not in written(found)
 
 
 def test_a_training_without_a_reward_goes_by_its_loss_of_which_less_is_better() -> None:
@@ -97,7 +97,7 @@ def test_a_training_without_a_reward_goes_by_its_loss_of_which_less_is_better() 
     assert "lowest final loss: b" in as_text(found)
     dpo = run_of("dpo", noise(0.5, 1), more={"rewards/margins": 1.0}, key="loss")
     apart = comparison(dpo, run_of("sft", noise(2.0, 1), more={"val/loss": 1.0}, key="train/loss"))
-    assert "losses are of different algorithms: DPO, SFT" in told(apart)
+    assert "losses are of different algorithms: DPO, SFT" in written(apart)
     beside = comparison(run_of("a", [0.5] * 9, more={"loss": 1.0}))
     assert beside.runs[0].measured.figures["final_loss"].value is None
 
@@ -162,8 +162,8 @@ def test_without_settings_only_a_seed_in_the_name_puts_runs_together() -> None:
     names = ("grpo-seed1", "grpo-seed2", "ppo-seed1", "grpo-3", "grpo-4")
     found = comparison(*(run_of(name, noise(0.5, at)) for at, name in enumerate(names)))
     assert [group.name for group in found.groups] == ["grpo", "ppo-seed1", "grpo-3", "grpo-4"]
-    assert "names differ only by the seed" in told(found)
-    assert "no settings are known of grpo-seed1" in told(found)
+    assert "names differ only by the seed" in written(found)
+    assert "no settings are known of grpo-seed1" in written(found)
 
 
 def test_groups_have_names_of_their_own() -> None:
@@ -182,7 +182,7 @@ def test_a_group_of_unlike_lengths_says_so() -> None:
         run_of("group-seed1", noise(0.5, 1), recipe()),
         run_of("group-seed2", noise(0.5, 2, 10), recipe()),
     )
-    assert "the runs of group end at steps 10 to 40" in told(found)
+    assert "the runs of group end at steps 10 to 40" in written(found)
 
 
 # -- differences -----------------------------------------------------------------------------------
@@ -272,7 +272,7 @@ def test_rewards_on_two_scales_are_not_compared_but_a_scale_nobody_knows_is_no_o
     unknown = run_of("unknown", noise(0.5, 1), key="reward/mean")
     found = comparison(bounded, wide)
     assert not [one for one in found.differences if one.figure == "final_reward"]
-    assert "rewards are on different scales" in told(found)
+    assert "rewards are on different scales" in written(found)
     assert of(comparison(bounded, unknown), "final_reward", "unknown").interval is not None
 
 
@@ -284,12 +284,12 @@ def test_validations_on_several_data_sets_are_compared_on_the_one_that_all_have(
     assert of(found, "last_validation", "one")[2:4] == (0.3, 0.4)
     apart = comparison(run_of("gsm", noise(0.5, 1), more={VALIDATION: 0.8}), one)
     assert not [one for one in apart.differences if one.figure == "last_validation"]
-    assert "validations are of different metrics" in told(apart)
+    assert "validations are of different metrics" in written(apart)
 
 
 def test_rewards_from_several_metrics_are_named() -> None:
     found = comparison(run_of("a", [0.5] * 20), run_of("b", [0.5] * 20, key="reward"))
-    assert "critic/score/mean of a; reward of b" in told(found)
+    assert "critic/score/mean of a; reward of b" in written(found)
 
 
 # -- correlations ----------------------------------------------------------------------------------
@@ -381,15 +381,15 @@ def test_bad_input_gets_a_sentence_and_the_rest_is_done() -> None:
         run_of("gaps", [0.5] * 15 + [nan, inf] + [0.5] * 3),
         run_of("lengths", [1.0] * 20, key=LENGTH),
     )
-    said = told(found)
+    said = written(found)
     assert "not compared, as no step is known: nothing" in said
     assert "the last 10 rewards of lost are not finite" in said
     assert "2 of the last 10 rewards of gaps are not finite and are left out" in said
     assert "lengths logs no reward" in said
     assert of(found, "final_reward", "gaps").value == 0.5
-    assert "a single run" in told(comparison(run_of("good", [0.5])))
+    assert "a single run" in written(comparison(run_of("good", [0.5])))
     apart = comparison(run_of("a", [0.5] * 20), run_of("b", [1.0] * 20, key=LENGTH))
-    assert "no figure of this comparison is logged by two of the runs" in told(apart)
+    assert "no figure of this comparison is logged by two of the runs" in written(apart)
 
 
 @given(
@@ -435,11 +435,11 @@ def test_tables_go_on_below_where_the_terminal_is_narrow() -> None:
 
 def test_a_run_is_named_in_full_in_part_or_by_its_path() -> None:
     runs = [run_of(name, [0.5]) for name in ("gsm8k-1", "gsm8k-12", "math")]
-    assert meant(runs, "gsm8k-1") is runs[0]
-    assert meant(runs, "ma") is runs[2]
-    assert meant(runs, "./math") is runs[2]
+    assert find_run(runs, "gsm8k-1") is runs[0]
+    assert find_run(runs, "ma") is runs[2]
+    assert find_run(runs, "./math") is runs[2]
     assert all_meant(runs, "gsm8k") == runs[:2]
     with pytest.raises(UnknownRunError, match="gsm8k may be gsm8k-1, gsm8k-12"):
-        meant(runs, "gsm8k")
+        find_run(runs, "gsm8k")
     with pytest.raises(UnknownRunError, match="none of the runs: gsm8k-1"):
-        meant(runs, "x")
+        find_run(runs, "x")

@@ -138,7 +138,7 @@ def test_long_runs_show_hours(tmp_path: Path) -> None:
     assert b"| 1/105 [00:46<1:21:17, 46.90s/it]" in (tmp_path / "train.log").read_bytes()
 
 
-def test_life_cycle_is_told_in_order(lines: list[str]) -> None:
+def test_life_cycle_is_reported_in_order(lines: list[str]) -> None:
     text = "\n".join(lines)
     marks = (
         "Total training steps: 300",

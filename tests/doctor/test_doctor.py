@@ -9,8 +9,8 @@ import pytest
 
 from verl_tui.cli import main
 from verl_tui.config import Config
-from verl_tui.doctor.evidence import evidence
-from verl_tui.doctor.machine import notices, terminal
+from verl_tui.doctor.evidence import format_evidence
+from verl_tui.doctor.machine import change_notices, terminal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,13 +47,13 @@ def test_the_line_that_decided_is_named(
 ) -> None:
     path = tmp_path / name
     path.write_text(text)
-    assert expected in evidence(path, format)
+    assert expected in format_evidence(path, format)
 
 
 def test_a_deciding_line_shows_no_secret(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     path.write_text("step:1 - api_key=abcdefgh12345 - actor/pg_loss:0.5 - critic/score/mean:0.5\n")
-    assert "abcdefgh12345" not in evidence(path, "console")
+    assert "abcdefgh12345" not in format_evidence(path, "console")
 
 
 def test_a_run_without_a_fault_is_fine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -139,5 +139,5 @@ def test_the_terminal_is_described(
 
 
 def test_notices_are_tried(tmp_path: Path) -> None:
-    assert notices(tmp_path)["problem"] is None
-    assert "looked at once a second" in notices(tmp_path / "none")["problem"]
+    assert change_notices(tmp_path)["problem"] is None
+    assert "looked at once a second" in change_notices(tmp_path / "none")["problem"]

@@ -154,7 +154,7 @@ def test_one_state_of_all_is_the_run_s(monitor: Monitor) -> None:
     assert len(states) == len(State)
 
 
-def test_findings_are_told_by_cause_and_those_that_are_over_are_0(monitor: Monitor) -> None:
+def test_findings_are_reported_by_cause_and_those_that_are_over_are_0(monitor: Monitor) -> None:
     feed(monitor, "a", {"actor/ppo_kl": [0.01, 0.02]})
     cause = Finding("policy-collapse", Severity.CRITICAL, "it collapsed")
     sign = Finding("kl-high", Severity.WARNING, "KL is high", consequence_of="policy-collapse")
@@ -169,7 +169,7 @@ def test_findings_are_told_by_cause_and_those_that_are_over_are_0(monitor: Monit
     assert found["verl_finding_follows"] == {follows: 1}
 
 
-def test_the_health_of_sources_is_told_by_format(monitor: Monitor) -> None:
+def test_the_health_of_sources_is_reported_by_format(monitor: Monitor) -> None:
     feed(monitor, "a", {"actor/ppo_kl": [0.01, 0.02]}, unreadable=3, problem="permission denied")
     found = scraped(monitor)
     where = of(run="a", format="test")

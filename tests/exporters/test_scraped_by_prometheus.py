@@ -100,8 +100,8 @@ def exporting(logs: Path, *options: str) -> Iterator[str]:
     words = ["export", "prometheus", str(logs), "--port", "0", "--interval", "0.5", *options]
     with running([sys.executable, "-m", "verl_tui", *words]) as process:
         assert process.stderr is not None
-        told = (re.search(r"127\.0\.0\.1:\d+", line) for line in process.stderr)
-        yield next(found.group() for found in told if found)
+        addresses = (re.search(r"127\.0\.0\.1:\d+", line) for line in process.stderr)
+        yield next(found.group() for found in addresses if found)
 
 
 @contextmanager

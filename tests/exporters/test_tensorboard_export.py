@@ -227,13 +227,13 @@ def test_a_dump_that_is_gone_costs_nothing_else(tmp_path: Path) -> None:
     assert scalars(written(run, tmp_path / "board"), "a") == [(3, 1.0)]
 
 
-def test_steps_without_a_time_are_told(tmp_path: Path) -> None:
+def test_steps_without_a_time_are_reported(tmp_path: Path) -> None:
     run = taken(Run("a"), MetricRows(("a",), (1, 2), ((1.0, 2.0),), (0, 1)))
     (said,) = LogDirectories(tmp_path).write([run], NOW)
     assert "states no time for 2 steps" in said
 
 
-def test_another_program_s_files_are_left_alone_and_told(tmp_path: Path) -> None:
+def test_another_program_s_files_are_left_alone_and_reported(tmp_path: Path) -> None:
     theirs = tmp_path / "a" / "events.out.tfevents.1700000000.host.1.0"
     theirs.parent.mkdir()
     theirs.write_bytes(b"theirs")
@@ -262,9 +262,13 @@ def test_two_exports_do_not_write_one_directory_at_once(tmp_path: Path) -> None:
 def test_scores_of_samples_have_the_tutorials_name_alone(tmp_path: Path) -> None:
     scores = of_values([0.0, 1.0])
     assert scores is not None
-    told = [HistogramRecord("samples/score", step, *scores.bins) for step in (1, 2, 3)]
+    histograms = [HistogramRecord("samples/score", step, *scores.bins) for step in (1, 2, 3)]
     run = taken(
-        Run("a"), rows("a", (3, 1.0)), *told, Sample(3, "p", "r", 0.5), Sample(3, "p", "r", 0.25)
+        Run("a"),
+        rows("a", (3, 1.0)),
+        *histograms,
+        Sample(3, "p", "r", 0.5),
+        Sample(3, "p", "r", 0.25),
     )
     for _ in range(2):
         accumulator = found(written(run, tmp_path))
@@ -313,6 +317,6 @@ def test_however_a_log_comes_the_directory_holds_what_the_run_says(
         written(run, directory)
     series = run.series("a")
     assert series is not None
-    held, values = event_files.read(directory).scalars["a"]
+    held, values = event_files.read_event_files(directory).scalars["a"]
     assert (list(held), list(values)) == (list(series.steps), list(series.values))
     assert scalars(directory, "a") == list(zip(series.steps, series.values, strict=True))

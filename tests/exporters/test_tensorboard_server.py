@@ -51,8 +51,8 @@ def address(tmp_path: Path) -> Iterator[str]:
     command = [*SERVER, "--logdir", str(tmp_path / "board"), "--reload_interval", "1"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr is not None
-        told = (re.search(r"http://127\.0\.0\.1:\d+", line) for line in server.stderr)
-        yield next(found.group() for found in told if found)
+        addresses = (re.search(r"http://127\.0\.0\.1:\d+", line) for line in server.stderr)
+        yield next(found.group() for found in addresses if found)
         server.terminate()
 
 

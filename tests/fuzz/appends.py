@@ -58,13 +58,13 @@ def main() -> int:
         for seeds in _seeds(args):
             for seed, result in zip(seeds, pool.imap(played, seeds), strict=True):
                 if result.broken:
-                    print(f"--seed {seed}: {result.told()}", flush=True)
+                    print(f"--seed {seed}: {result.in_words()}", flush=True)
                 kinds[result.kind] = kinds.get(result.kind, Result(result.kind)).and_of(result)
                 together = together.and_of(result)
             if together.appends >= args.appends:
                 break
     for one in (*(kinds[kind] for kind in sorted(kinds)), together):
-        print(one.told())
+        print(one.in_words())
     print(f"{time.monotonic() - began:.0f} s")
     return 1 if together.broken else 0
 

@@ -45,7 +45,7 @@ class Result(NamedTuple):
         """Return what became of these and of others."""
         return Result(self.kind, *map(sum, zip(self[1:], other[1:], strict=True)))
 
-    def told(self) -> str:
+    def in_words(self) -> str:
         """Return it as a line."""
         return (
             f"{self.kind:44} {self.logs:6,} logs {self.appends:9,} appends {self.points:9,} points "

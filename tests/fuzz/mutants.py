@@ -56,7 +56,7 @@ class Mutant(NamedTuple):
         """Return the file with the change."""
         return source[: self.start] + self.text.encode() + source[self.stop :]
 
-    def told(self, source: bytes) -> str:
+    def in_words(self, source: bytes) -> str:
         """Return it as a line."""
         was = source[self.start : self.stop].decode().strip()
         around = source.splitlines()[self.line - 1].decode().strip()
@@ -190,8 +190,8 @@ def _try(copy: Copy, args: argparse.Namespace) -> None:
         tests = copy.tests_of(mutant)
         if not tests or copy.survives(mutant, tests, args.seed):
             survived += 1
-            told = mutant.told((copy.root / mutant.path).read_bytes())
-            print(f"{told} ({len(tests)} tests)", flush=True)
+            in_words = mutant.in_words((copy.root / mutant.path).read_bytes())
+            print(f"{in_words} ({len(tests)} tests)", flush=True)
     print(
         f"{len(chosen)} of {len(known):,} changes, {len(chosen) - survived} noticed, "
         f"{survived} not, {time.monotonic() - began:.0f} s"

@@ -18,7 +18,7 @@ def test_points_of_logs_that_grow_in_pieces_arrive_once(tmp_path: Path) -> None:
     for seed in range(8):
         result = followed(Random(seed), tmp_path / str(seed))
         assert result.points > 0
-        assert result.broken == 0, f"appends.py --seed {seed}: {result.told()}"
+        assert result.broken == 0, f"appends.py --seed {seed}: {result.in_words()}"
 
 
 def test_points_that_are_lost_wrong_or_said_twice_are_counted(

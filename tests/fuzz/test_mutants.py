@@ -28,7 +28,7 @@ def test_changes_are_of_one_place_each(code: str, changed: list[str]) -> None:
     assert sorted(found) == sorted(changed)
 
 
-def test_a_change_is_told_with_its_place() -> None:
+def test_a_change_is_reported_with_its_place() -> None:
     source = b"a = 1\nb = a == 2\n"
-    told = Mutant(Path("x.py"), 2, 11, 14, "!=").told(source)
-    assert told == "x.py:2: == -> != in: b = a == 2"
+    in_words = Mutant(Path("x.py"), 2, 11, 14, "!=").in_words(source)
+    assert in_words == "x.py:2: == -> != in: b = a == 2"

@@ -111,7 +111,7 @@ ONLY_SAID = load_guide(
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> Callable[..., None]:
+def check_alerts(tmp_path: Path) -> Callable[..., None]:
     """Return what asks promtool whether the rules do as expected."""
 
     def ask(cases: list[dict[str, Any]], guide: Guide = ONLY_SAID) -> None:
@@ -188,7 +188,7 @@ def test_words_of_a_user_are_no_template() -> None:
 @pytest.mark.prometheus
 @needs_promtool
 def test_every_rule_said_in_promql_fires_in_breach_and_not_in_health(
-    told: Callable[..., None],
+    check_alerts: Callable[..., None],
 ) -> None:
     cases = []
     for rule in SAID:
@@ -207,12 +207,12 @@ def test_every_rule_said_in_promql_fires_in_breach_and_not_in_health(
         inputs = [*(one for made in sick.values() for one in made), *sound]
         own = {"fires": sick, "minutes": late(rule), "among": f"{rule.name} .*"}
         cases.append(case(rule, "all its keys", inputs, **own))
-    told([together(cases)])
+    check_alerts([together(cases)])
 
 
 @pytest.mark.prometheus
 @needs_promtool
-def test_every_finding_is_an_alert_while_it_holds(told: Callable[..., None]) -> None:
+def test_every_finding_is_an_alert_while_it_holds(check_alerts: Callable[..., None]) -> None:
     def finding(rule: Rule, run: str, value: int) -> dict[str, str]:
         labels = f'{{run="{run}",id="{rule.id}",severity="{rule.severity.word}",job="x"}}'
         return {"series": f"verl_finding_active{labels}", "values": f"{value}x9"}
@@ -222,7 +222,7 @@ def test_every_finding_is_an_alert_while_it_holds(told: Callable[..., None]) -> 
         return case(rule, "found", inputs, fires=["sick"], minutes=2)
 
     rules = {rule.id: rule for rule in reversed(GUIDE.rules)}.values()
-    told([together(found(rule) for rule in rules)], GUIDE)
+    check_alerts([together(found(rule) for rule in rules)], GUIDE)
 
 
 KL = next(rule for rule in GUIDE.rules if rule.name == "kl-high")
@@ -232,7 +232,9 @@ STEPS = {"series": 'verl_training_steps_total{run="a",job="x"}', "values": "0+1x
 
 @pytest.mark.prometheus
 @needs_promtool
-def test_an_alert_stays_silent_where_it_could_not_be_sure(told: Callable[..., None]) -> None:
+def test_an_alert_stays_silent_where_it_could_not_be_sure(
+    check_alerts: Callable[..., None],
+) -> None:
     judged = {"series": 'verl_run_state{run="a"}', "values": "1x99"}
     silent = {
         ("verl-tui judges the run itself", 60): [BAD, STEPS, judged],
@@ -248,12 +250,14 @@ def test_an_alert_stays_silent_where_it_could_not_be_sure(told: Callable[..., No
         case(KL, why, inputs, fires=[], minutes=minutes)
         for (why, minutes), inputs in silent.items()
     ]
-    told(cases, load_guide({"silence": sorted({rule.id for rule in GUIDE.rules} - {KL.id})}))
+    check_alerts(
+        cases, load_guide({"silence": sorted({rule.id for rule in GUIDE.rules} - {KL.id})})
+    )
 
 
 @pytest.mark.prometheus
 @needs_promtool
-def test_runs_of_rl_insight_are_judged_under_its_names(told: Callable[..., None]) -> None:
+def test_runs_of_rl_insight_are_judged_under_its_names(check_alerts: Callable[..., None]) -> None:
     cases = []
     for rule in SAID:
         inputs, fires = [], []
@@ -275,4 +279,4 @@ def test_runs_of_rl_insight_are_judged_under_its_names(told: Callable[..., None]
             own = {"fires": fires, "minutes": late(rule), "among": f"math {rule.name}/.*"}
             cases.append(case(rule, "all its keys", inputs, **own))
     assert len(cases) > 10
-    told([together(cases)])
+    check_alerts([together(cases)])

@@ -111,8 +111,10 @@ def measure(nulls: Iterable[Null], guide: Guide | None = None) -> Rates:
         verdicts = Judge(finished, null.run()).verdict(1.0), _lived(null, alive)
         silent = {one.id for verdict in verdicts for one in verdict.not_judged}
         # A diagnosis that tells of the good case as information has not raised anything.
-        told = (one for verdict in verdicts for one in verdict.history)
-        spoke = {one.id for one in told if one.severity >= min(severity[one.id], Severity.WARNING)}
+        reported = (one for verdict in verdicts for one in verdict.history)
+        spoke = {
+            one.id for one in reported if one.severity >= min(severity[one.id], Severity.WARNING)
+        }
         for rule in guide.rules:
             if null.says_so(rule.id) or (rule.id in silent and rule.id not in spoke):
                 continue
@@ -154,8 +156,8 @@ def tell(rates: Rates) -> None:
 def written(text: str, rates: Rates) -> str:
     """Return the text of `guide.toml` with the rate beside each rule that was judged."""
     rules, head = text.split("[[band]]", 1)[0].split("[[rule]]\n"), "[[rule]]\n"
-    told = [rules[0], *(_with_rate(rule, rates) for rule in rules[1:])]
-    return head.join(told) + text[text.index("[[band]]") :]
+    reported = [rules[0], *(_with_rate(rule, rates) for rule in rules[1:])]
+    return head.join(reported) + text[text.index("[[band]]") :]
 
 
 def _with_rate(rule: str, rates: Rates) -> str:

@@ -7,7 +7,7 @@ import random
 import pytest
 from planted import TUTORIAL, VERL, judge, planted
 
-from verl_tui.health.consequences import beginning, with_causes
+from verl_tui.health.consequences import step_before, with_causes
 from verl_tui.health.finding import Finding, Severity, Verdict
 from verl_tui.health.guide_settings import load_guide
 
@@ -23,13 +23,13 @@ def found(
 
 
 def causes(*findings: Finding) -> list[str | None]:
-    told = with_causes(
+    reported = with_causes(
         findings,
         GUIDE,
         lambda one, points: None if one.since_step is None else one.since_step - GAP * points,
     )
-    assert [one.id for one in told] == [one.id for one in findings]
-    return [one.consequence_of for one in told]
+    assert [one.id for one in reported] == [one.id for one in findings]
+    return [one.consequence_of for one in reported]
 
 
 COLLAPSE = found("policy-collapse", 5000, Severity.CRITICAL)
@@ -141,10 +141,10 @@ def test_of_two_findings_of_one_rule_the_first_carries_what_follows() -> None:
 def test_points_before_are_those_of_the_metric() -> None:
     run = planted({"critic/score/mean": [0.5] * 50}, VERL, steps=[GAP * i for i in range(1, 51)])
     finding = found("reward-cliff", 400, key="critic/score/mean")
-    assert beginning(run, finding, 5) == 350
-    assert beginning(run, finding, 1000) == 10
-    assert beginning(run, found("reward-cliff", 400, key=None), 5) == 400
-    assert beginning(run, found("reward-cliff", 400, key="gone"), 5) == 400
+    assert step_before(run, finding, 5) == 350
+    assert step_before(run, finding, 1000) == 10
+    assert step_before(run, found("reward-cliff", 400, key=None), 5) == 400
+    assert step_before(run, found("reward-cliff", 400, key="gone"), 5) == 400
 
 
 def test_a_collapse_is_one_finding() -> None:
@@ -161,9 +161,9 @@ def test_a_collapse_is_one_finding() -> None:
             {"rollout/reward_mean": reward, "ppo/kl_div": kl, "system/gpu_util": idle}, TUTORIAL
         )
     )
-    told = [one.id for one in verdict.primary]
-    assert told[0] == "policy-collapse"
-    assert "gpu-idle" in told
-    assert not {"reward-cliff", "kl-high", "circuit-breaker-kl"} & set(told)
+    reported = [one.id for one in verdict.primary]
+    assert reported[0] == "policy-collapse"
+    assert "gpu-idle" in reported
+    assert not {"reward-cliff", "kl-high", "circuit-breaker-kl"} & set(reported)
     follow = {one.id for one in verdict.consequences(verdict.primary[0])}
     assert {"reward-cliff", "kl-high", "circuit-breaker-kl"} <= follow

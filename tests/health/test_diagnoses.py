@@ -173,8 +173,8 @@ def test_a_start_whose_log_grew_long_ago_is_no_hang() -> None:
     run.apply(batch(status=replace(STATUS, modified=0.0)), now=0.0)
     run.apply(batch(status=replace(STATUS, modified=60.0, bytes_read=80), live=True), now=60.0)
     assert state(run, 2000.0) is State.WAITING
-    told = reason(judge(run, now=2000.0), "hang")
-    assert told == "the run has made no step yet; last written 32 min ago"
+    reported = reason(judge(run, now=2000.0), "hang")
+    assert reported == "the run has made no step yet; last written 32 min ago"
 
 
 def _gpus(time: float, *busy: float) -> GpuReading:
@@ -243,7 +243,7 @@ def test_restart_is_information() -> None:
     assert "file truncated" in found.message
 
 
-def test_the_newest_restart_is_told_although_an_earlier_one_was_at_a_later_step() -> None:
+def test_the_newest_restart_is_reported_although_an_earlier_one_was_at_a_later_step() -> None:
     run = planted({"critic/score/mean": [0.5] * 10})
     for why, steps in (("first", [6, 7, 8]), ("second", [1, 2])):
         run.apply(
@@ -323,7 +323,7 @@ def test_the_history_tells_a_crash_and_a_hang_in_whole_sentences() -> None:
     ]
 
 
-def test_why_a_run_died_is_told_before_what_else_is_as_bad() -> None:
+def test_why_a_run_died_is_reported_before_what_else_is_as_bad() -> None:
     run = planted({"ppo/kl_div": [0.03] * 20 + [0.3] * 40}, TUTORIAL)
     run.apply(batch(Event(EventKind.FATAL, "ValueError: boom", 61)), now=0.0)
     found = judge(run).findings

@@ -215,7 +215,7 @@ def test_less_than_an_hour_is_critical_while_the_run_goes_on() -> None:
     assert find("host-memory", run) is None
 
 
-def test_without_the_nodes_size_no_hours_are_told() -> None:
+def test_without_the_nodes_size_no_hours_are_reported() -> None:
     found = find("host-memory", planted({"perf/cpu_memory_used_gb": LEAK}, PACE))
     assert found is not None
     assert "the node's memory is unknown" in found.message

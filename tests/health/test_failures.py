@@ -262,8 +262,8 @@ def test_entropy_may_fall_where_all_parts_of_the_reward_are_at_their_top(
         *ramp(4.7, 0.3, begin=0, finish=80)[:80],
         *[0.3 * math.exp(-i / 60) for i in range(220)],
     ]
-    told = find("entropy-collapse", {"entropy": entropy, "reward": reward, **parts}, OTHER)
-    assert (told is not None) is found
+    reported = find("entropy-collapse", {"entropy": entropy, "reward": reward, **parts}, OTHER)
+    assert (reported is not None) is found
 
 
 def test_entropy_that_settles_is_no_collapse() -> None:
@@ -310,13 +310,13 @@ def test_validation_that_follows_or_is_not_known(every: int) -> None:
     )
 
 
-@pytest.mark.parametrize(("gain", "told"), [(0.25, True), (0.1, False)])
-def test_a_reward_has_risen_if_it_gained_a_tenth_of_its_level(gain: float, told: bool) -> None:
+@pytest.mark.parametrize(("gain", "reported"), [(0.25, True), (0.1, False)])
+def test_a_reward_has_risen_if_it_gained_a_tenth_of_its_level(gain: float, reported: bool) -> None:
     columns = {
         "critic/score/mean": ramp(1.0, 1.0 + gain),
         "val-core/x/acc/mean@1": validated(noisy(ramp(0.5, 0.4), 0.005)),
     }
-    assert (find("reward-hacking", columns) is not None) is told
+    assert (find("reward-hacking", columns) is not None) is reported
 
 
 def test_samples_that_become_alike() -> None:

@@ -19,7 +19,7 @@ def noisy(values: list[float], size: float, seed: int = 0) -> list[float]:
     return [value + chance.gauss(0, size) for value in values]
 
 
-def told(
+def reported(
     columns: dict[str, list[float]], id: str, beside: dict[str, float] = VERL
 ) -> list[Episode]:
     return [one for one in judge(planted(columns, beside)).history if one.id == id]
@@ -29,22 +29,22 @@ SLIDE = noisy([0.7] * 60 + [0.7 - 0.006 * i for i in range(100)] + [0.1] * 40, 0
 
 
 def test_a_slide_is_found_while_it_slides_and_called_one() -> None:
-    (slide,) = told({"critic/score/mean": SLIDE}, "reward-slide")
+    (slide,) = reported({"critic/score/mean": SLIDE}, "reward-slide")
     assert slide.since_step is not None
     assert 50 <= slide.since_step <= 90
     assert slide.raised_step is not None
     assert slide.raised_step <= 135
-    assert told({"critic/score/mean": SLIDE}, "reward-cliff") == []
+    assert reported({"critic/score/mean": SLIDE}, "reward-cliff") == []
 
 
 def test_a_cliff_is_no_slide() -> None:
     cliff = {"critic/score/mean": noisy([0.7] * 80 + [0.05] * 80, 0.03)}
-    assert told(cliff, "reward-slide") == []
-    assert len(told(cliff, "reward-cliff")) == 1
+    assert reported(cliff, "reward-slide") == []
+    assert len(reported(cliff, "reward-cliff")) == 1
 
 
 def test_a_slide_from_the_start() -> None:
-    (slide,) = told(
+    (slide,) = reported(
         {"reward": noisy([max(0.0, 0.43 - 0.01 * i) for i in range(100)], 0.03)},
         "reward-slide",
         OTHER,
@@ -63,7 +63,7 @@ def test_a_reward_that_only_varies_does_not_slide(level: float) -> None:
 
 def test_a_scale_that_was_changed() -> None:
     values = noisy([0.5] * 60, 0.1) + noisy([50.0] * 40, 10.0)
-    (jump,) = told({"critic/score/mean": values}, "reward-jump")
+    (jump,) = reported({"critic/score/mean": values}, "reward-jump")
     assert (jump.since_step, jump.raised_step) == (61, 63)
     assert jump.severity is Severity.WARNING
 
@@ -71,7 +71,7 @@ def test_a_scale_that_was_changed() -> None:
 def test_a_scale_below_0() -> None:
     assert (
         len(
-            told(
+            reported(
                 {"reward": noisy([-3.0] * 60, 0.5) + noisy([20.0] * 40, 1.0)}, "reward-jump", OTHER
             )
         )
@@ -88,7 +88,7 @@ def test_a_scale_below_0() -> None:
     ],
 )
 def test_what_is_learnt_is_no_change_of_scale(values: list[float]) -> None:
-    assert told({"critic/score/mean": values}, "reward-jump") == []
+    assert reported({"critic/score/mean": values}, "reward-jump") == []
 
 
 def test_a_resumed_run_may_have_another_scale() -> None:
@@ -113,7 +113,7 @@ def test_a_part_that_falls_behind_a_constant_one(
     constant = [1.0] * 180
     reward = "critic/score/mean" if beside is VERL else "reward"
     columns = {reward: [5.0 + one for one in falls], names[0]: falls, names[1]: constant}
-    (fall,) = told(columns, "component-falls", beside)
+    (fall,) = reported(columns, "component-falls", beside)
     assert fall.key == names[0]
     assert fall.raised_step is not None
     assert 80 <= fall.raised_step <= 135
@@ -126,13 +126,13 @@ def test_a_rejected_answer_of_dpo_that_loses_its_reward_is_no_fall() -> None:
         "rewards/rejected": rejected,
         "rewards/margins": rejected,
     }
-    assert told(columns, "component-falls", OTHER) == []
+    assert reported(columns, "component-falls", OTHER) == []
 
 
-def test_a_high_kl_that_has_gone_flat_is_told() -> None:
+def test_a_high_kl_that_has_gone_flat_is_reported() -> None:
     kl = [0.0, 2.0, 5.0, *noisy([7.0] * 197, 0.1)]
     columns = {"actor/kl_loss": kl, "critic/score/mean": noisy([0.25] * 200, 0.1)}
-    (far,) = told(columns, "ref-kl-above-band")
+    (far,) = reported(columns, "ref-kl-above-band")
     assert far.raised_step is not None
     assert far.raised_step <= 30
     assert far.cleared_step is None
@@ -149,13 +149,13 @@ def test_a_kl_that_buys_reward_is_the_price_of_learning() -> None:
     }
 
 
-def test_a_kl_that_goes_on_rising_when_the_reward_has_stopped_is_told() -> None:
+def test_a_kl_that_goes_on_rising_when_the_reward_has_stopped_is_reported() -> None:
     kl = noisy([0.015 * i for i in range(300)], 0.02)
     columns = {
         "actor/kl_loss": kl,
         "critic/score/mean": noisy([min(0.9, 0.1 + 0.02 * i) for i in range(300)], 0.05),
     }
-    (drift,) = told(columns, "ref-kl-rising")
+    (drift,) = reported(columns, "ref-kl-rising")
     assert drift.raised_step is not None
     assert 130 <= drift.raised_step <= 190
 
@@ -166,21 +166,21 @@ def test_a_reward_that_is_lost_again_leaves_the_kl_unbought() -> None:
         "actor/kl_loss": noisy([min(3.0, 0.03 * i) for i in range(200)], 0.02),
         "critic/score/mean": reward,
     }
-    (far,) = told(columns, "ref-kl-above-band")
+    (far,) = reported(columns, "ref-kl-above-band")
     assert far.raised_step is not None
     assert 100 < far.raised_step <= 150
 
 
-def test_a_long_fall_is_told_while_it_goes_on() -> None:
+def test_a_long_fall_is_reported_while_it_goes_on() -> None:
     fade = noisy([0.9] * 80 + [0.9 * (1 - i / 110) for i in range(110)], 0.05)
-    (found,) = told({"critic/score/mean": fade}, "reward-slide")
+    (found,) = reported({"critic/score/mean": fade}, "reward-slide")
     assert found.raised_step in range(105, 126), "a quarter is lost at step 108"
 
 
 def test_a_smaller_fall_wants_more_certainty() -> None:
-    assert not told({"critic/score/mean": noisy([0.9] * 80 + [0.65] * 80, 0.4)}, "reward-slide")
+    assert not reported({"critic/score/mean": noisy([0.9] * 80 + [0.65] * 80, 0.4)}, "reward-slide")
 
 
-def test_a_fall_from_the_first_steps_on_is_told_though_it_is_steep() -> None:
-    (found,) = told({"critic/score/mean": noisy([0.5] * 8 + [0.1] * 40, 0.03)}, "reward-slide")
+def test_a_fall_from_the_first_steps_on_is_reported_though_it_is_steep() -> None:
+    (found,) = reported({"critic/score/mean": noisy([0.5] * 8 + [0.1] * 40, 0.03)}, "reward-slide")
     assert found.raised_step in range(30, 41)

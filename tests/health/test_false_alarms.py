@@ -86,9 +86,9 @@ def test_a_part_that_falls_is_not_said_to_stand_still() -> None:
         "rewards/format/mean": noisy(climb(0.2, 1.0), 0.01),
         "rewards/answer/mean": noisy(climb(0.6, 0.05), 0.01),
     }
-    told = found(judge(planted(columns, OTHER)), "component-imbalance")
-    assert told is not None
-    assert "rewards/answer/mean has fallen since" in told.message
+    reported = found(judge(planted(columns, OTHER)), "component-imbalance")
+    assert reported is not None
+    assert "rewards/answer/mean has fallen since" in reported.message
 
 
 # -- slow-phase ------------------------------------------------------------------------------------
@@ -138,9 +138,9 @@ def test_gradients_of_solved_groups_are_no_measure(share: float, rest: float) ->
     values = [*wave(40, 1.2, 0.6), *sparse(300, share, 1.2, rest)]
     verdict = judge(planted({"actor/grad_norm": values}))
     assert not [one for one in verdict.history if one.id == "grad-norm-spike"]
-    told = found(judge(planted({"actor/grad_norm": [*values, 60.0]})), "grad-norm-spike")
-    assert told is not None
-    assert "from its usual 0;" not in told.message
+    reported = found(judge(planted({"actor/grad_norm": [*values, 60.0]})), "grad-norm-spike")
+    assert reported is not None
+    assert "from its usual 0;" not in reported.message
 
 
 def test_what_comes_again_and_again_is_no_spike() -> None:
@@ -199,10 +199,10 @@ def test_dead_groups_end_where_their_mean_is_back() -> None:
 @pytest.mark.parametrize(("right", "severity"), [(0.9, Severity.INFO), (0.0, Severity.WARNING)])
 def test_dead_groups_of_a_solved_task_are_no_warning(right: float, severity: Severity) -> None:
     columns = {"samples/dead_groups": [0.9] * 30, "samples/groups_all_right": [right] * 30}
-    told = found(judge(planted(columns)), "dead-groups")
-    assert told is not None
-    assert told.severity is severity
-    assert ("solved" in told.message) is (right > 0.5)
+    reported = found(judge(planted(columns)), "dead-groups")
+    assert reported is not None
+    assert reported.severity is severity
+    assert ("solved" in reported.message) is (right > 0.5)
 
 
 def test_two_hundred_groups_in_nine_dumps_are_evidence_enough() -> None:
@@ -214,16 +214,16 @@ def test_two_hundred_groups_in_nine_dumps_are_evidence_enough() -> None:
 
 def test_no_signal_does_not_contradict_its_evidence() -> None:
     values = [2.0] * 4 + [0.0] * 5 + [1.5] * 3 + [0.0] * 5
-    told = found(
+    reported = found(
         judge(planted({"critic/advantages/max": values, "critic/advantages/min": [0.0] * 17})),
         "no-signal",
     )
-    assert told is not None
-    assert told.message == "all advantages have been 0 at 10 of 13 points since step 5"
+    assert reported is not None
+    assert reported.message == "all advantages have been 0 at 10 of 13 points since step 5"
     steady = {"critic/advantages/max": [0.0] * 8, "critic/advantages/min": [0.0] * 8}
-    told = found(judge(planted(steady)), "no-signal")
-    assert told is not None
-    assert told.message == "all advantages have been 0 for 8 steps"
+    reported = found(judge(planted(steady)), "no-signal")
+    assert reported is not None
+    assert reported.message == "all advantages have been 0 for 8 steps"
 
 
 @pytest.mark.parametrize(
@@ -235,10 +235,10 @@ def test_no_signal_at_the_top_of_an_unknown_scale_is_a_solved_task(
     none = [0.0] * 40
     rewards = [begun] * 20 + [3.0] + [now] * 19
     columns = {"critic/score/mean": rewards, "critic/advantages/max": none}
-    told = found(judge(planted({**columns, "critic/advantages/min": none})), "no-signal")
-    assert told is not None
-    assert (told.severity is Severity.INFO) is is_solved
-    assert ("solved" in told.message) is is_solved
+    reported = found(judge(planted({**columns, "critic/advantages/min": none})), "no-signal")
+    assert reported is not None
+    assert (reported.severity is Severity.INFO) is is_solved
+    assert ("solved" in reported.message) is is_solved
 
 
 # -- limits that are not there ---------------------------------------------------------------------
@@ -295,19 +295,19 @@ def test_not_finite_names_the_step_that_it_is_marked_at() -> None:
     broken = [0.1] * 50 + [NAN] + [0.1] * 14
     again = [0.1] * 60 + [NAN] * 5
     verdict = judge(planted({"actor/pg_loss": again, "actor/grad_norm": broken}))
-    told = found(verdict, "not-finite")
-    assert told is not None
-    assert told.message.startswith(
+    reported = found(verdict, "not-finite")
+    assert reported is not None
+    assert reported.message.startswith(
         "actor/pg_loss is not finite at 5 of the last 20 points (steps 61, 62, 63, 64, 65)"
     )
-    assert told.since_step == 61
+    assert reported.since_step == 61
 
 
 def test_not_finite_says_when_it_began() -> None:
-    told = found(judge(planted({"actor/pg_loss": [0.1] * 10 + [NAN] * 90})), "not-finite")
-    assert told is not None
-    assert told.since_step == 11
-    assert "first at step 11" in told.message
+    reported = found(judge(planted({"actor/pg_loss": [0.1] * 10 + [NAN] * 90})), "not-finite")
+    assert reported is not None
+    assert reported.since_step == 11
+    assert "first at step 11" in reported.message
 
 
 def test_a_part_of_the_reward_that_no_sample_has_is_not_broken() -> None:
@@ -335,18 +335,18 @@ def test_a_surge_that_has_settled_is_no_surge_any_more() -> None:
     "prompts", [2, *(pytest.param(count, marks=pytest.mark.thorough) for count in (4, 8))]
 )
 def test_batches_of_few_prompts_score_zero_by_chance(prompts: int) -> None:
-    told = 0
+    reported = 0
     for seed in range(20):
         chance = random.Random(seed)
         right = [sum(chance.random() < 0.35 for _ in range(prompts)) / prompts for _ in range(300)]
         verdict = judge(planted({"critic/score/mean": right}))
-        told += any(one.id == "reward-zero" for one in verdict.history)
-    assert told == 0
+        reported += any(one.id == "reward-zero" for one in verdict.history)
+    assert reported == 0
 
 
-def test_a_small_batch_that_scores_zero_for_good_is_told() -> None:
+def test_a_small_batch_that_scores_zero_for_good_is_reported() -> None:
     chance = random.Random(1)
     right = [0.75 if chance.random() < 0.7 else 0.5 for _ in range(100)]
-    told = found(judge(planted({"critic/score/mean": [*right, *[0.0] * 4]})), "reward-zero")
-    assert told is not None
-    assert told.since_step == 101
+    reported = found(judge(planted({"critic/score/mean": [*right, *[0.0] * 4]})), "reward-zero")
+    assert reported is not None
+    assert reported.since_step == 101

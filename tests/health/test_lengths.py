@@ -138,10 +138,10 @@ def test_what_is_no_collapse_of_length(lengths: Sequence[float]) -> None:
 def test_a_collapse_of_length_that_is_over() -> None:
     columns = {LENGTH: [*SHRINKS[:140], *ramp(300, 300)[140:]], REWARD: FALLS}
     verdict = judged(columns)
-    (told,) = (one for one in verdict.history if one.id == "length-collapse")
-    assert told.raised_step is not None
-    assert told.raised_step <= 120
-    assert told.cleared_step is not None
+    (reported,) = (one for one in verdict.history if one.id == "length-collapse")
+    assert reported.raised_step is not None
+    assert reported.raised_step <= 120
+    assert reported.cleared_step is not None
 
 
 def test_a_run_of_few_points_or_without_scores_is_not_judged() -> None:

@@ -1,4 +1,4 @@
-"""Live equals finished: what was told at a step does not depend on how much came after."""
+"""Live equals finished: what was reported at a step does not depend on how much came after."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OF_THE_PRESENT = frozenset(id for id, diagnosis in DIAGNOSES.items() if diagnosi
 """They depend on the time of day, which a finished log no longer has."""
 
 
-class Told(NamedTuple):
+class Reported(NamedTuple):
     """An episode, with all that must not depend on when it is asked for."""
 
     id: str
@@ -42,9 +42,11 @@ class Told(NamedTuple):
     cleared: int | None
 
 
-def told(verdict: Verdict) -> set[Told]:
+def reported(verdict: Verdict) -> set[Reported]:
     return {
-        Told(one.id, one.key, one.severity.word, one.since_step, one.raised_step, one.cleared_step)
+        Reported(
+            one.id, one.key, one.severity.word, one.since_step, one.raised_step, one.cleared_step
+        )
         for one in verdict.history
         if one.id not in OF_THE_PRESENT
     }
@@ -52,8 +54,8 @@ def told(verdict: Verdict) -> set[Told]:
 
 def live(
     columns: Columns, dialect: str, settings: Mapping[str, object]
-) -> Iterator[tuple[int, set[Told]]]:
-    """Yield the steps after which a run that grows is judged, with what had been told by then: one,
+) -> Iterator[tuple[int, set[Reported]]]:
+    """Yield the steps after which a run that grows is judged, with what had been reported by then: one,
     three or eight steps come between.
     """
     run = Run("r")
@@ -66,13 +68,13 @@ def live(
         row = {key: [value] for key, values in columns.items() if (value := values[i]) is not None}
         run.apply(batch(rows(row, [i + 1], order=i), status=status), now=0.0)
         if i % 12 in (0, 1, 4) or i == count - 1:
-            yield i + 1, told(watching.verdict(1.0))
+            yield i + 1, reported(watching.verdict(1.0))
 
 
 def finished(
     columns: Columns, dialect: str, settings: Mapping[str, object], step: int
-) -> set[Told]:
-    """Return what is told of a run that is read at once as it was at a step."""
+) -> set[Reported]:
+    """Return what is reported of a run that is read at once as it was at a step."""
     run = Run("r")
     status = replace(STATUS, format="tutorial JSONL") if dialect == "tutorial" else STATUS
     records: list[Record] = [Settings(settings, "x")] if settings else []
@@ -80,7 +82,7 @@ def finished(
         points = [(i + 1, value) for i, value in enumerate(values[:step]) if value is not None]
         records.append(rows({key: [value for _, value in points]}, [at for at, _ in points]))
     run.apply(batch(*records, status=status), now=0.0)
-    return told(Judge(load_guide(), run).verdict(1.0))
+    return reported(Judge(load_guide(), run).verdict(1.0))
 
 
 def compare(
@@ -89,7 +91,7 @@ def compare(
     settings: Mapping[str, object] | None = None,
     *,
     every: int = 75,
-) -> set[Told]:
+) -> set[Reported]:
     """Hold a run that grows against the same run when it has ended, and against what it was now and
     then.
     """
@@ -140,7 +142,7 @@ step.
         for at, id in enumerate(PLANTED)
     ],
 )
-def test_a_run_that_grows_is_told_what_it_is_told_when_it_has_ended(id: str) -> None:
+def test_a_run_that_grows_is_judged_as_it_is_when_it_has_ended(id: str) -> None:
     failure = next(one for one in FAILURES if one.id == id and not one.form)
     world, _ = failing(failure, failure.dialects[-1], 0)
     needed = {"verl": VERL, "tutorial": TUTORIAL, "other": OTHER}[world.dialect]

@@ -40,7 +40,7 @@ def test_a_point_left_out_is_a_number_that_is_none() -> None:
     assert "was not finite" in found[1]
 
 
-def test_what_is_left_out_to_the_end_is_told() -> None:
+def test_what_is_left_out_to_the_end_is_reported() -> None:
     found = broken(event_files(range(50, COUNT)))
     assert found is not None
     assert found[0] == 51

@@ -60,7 +60,7 @@ def test_a_reward_that_is_noise() -> None:
     assert "with 95% certainty" in found.evidence[0]
 
 
-def test_it_is_told_after_a_hundred_points_and_no_sooner() -> None:
+def test_it_is_reported_after_a_hundred_points_and_no_sooner() -> None:
     values = shares(lambda _: 0.5)
     assert find(verl(values[:100])) is None
     assert "needs 101 points, has 100" in (reason(judge(verl(values[:100])), ID) or "")
@@ -145,10 +145,10 @@ def test_a_log_that_begins_later_hides_what_was_learnt_before() -> None:
 
 def test_what_learns_after_all_is_cleared() -> None:
     run = verl(shares(lambda t: 0.4 if t < 0.5 else 0.4 + 0.9 * (t - 0.5), count=300))
-    (told,) = (one for one in Judge(load_guide(), run).verdict(1.0).history if one.id == ID)
-    assert told.raised_step == 101
-    assert told.cleared_step is not None
-    assert 160 <= told.cleared_step <= 240
+    (reported,) = (one for one in Judge(load_guide(), run).verdict(1.0).history if one.id == ID)
+    assert reported.raised_step == 101
+    assert reported.cleared_step is not None
+    assert 160 <= reported.cleared_step <= 240
 
 
 # -- nothing moves at all --------------------------------------------------------------------------

@@ -57,7 +57,7 @@ def listed(*, sick: bool) -> list[object]:
     ]
 
 
-def told(half: Half, training: Training, scratch: Path) -> dict[str, Judged]:
+def reported(half: Half, training: Training, scratch: Path) -> dict[str, Judged]:
     made = extracts.read(EXTRACTS / half / f"{training.name}.json")
     return {
         form: judge(training, warnings(extracts.replay(made, form, scratch / str(at))))
@@ -67,7 +67,7 @@ def told(half: Half, training: Training, scratch: Path) -> dict[str, Judged]:
 
 @pytest.mark.parametrize(("half", "training"), listed(sick=True))
 def test_a_fault_is_named_in_time(half: Half, training: Training, tmp_path: Path) -> None:
-    for form, judged in told(half, training, tmp_path).items():
+    for form, judged in reported(half, training, tmp_path).items():
         assert judged.outcome is Outcome.IN_TIME, (form, judged.named, judged.others)
 
 
@@ -75,7 +75,7 @@ def test_a_fault_is_named_in_time(half: Half, training: Training, tmp_path: Path
 def test_a_healthy_training_is_left_in_peace(
     half: Half, training: Training, tmp_path: Path
 ) -> None:
-    for form, judged in told(half, training, tmp_path).items():
+    for form, judged in reported(half, training, tmp_path).items():
         assert judged.outcome is Outcome.QUIET, (form, judged.others)
 
 

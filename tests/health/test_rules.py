@@ -562,7 +562,7 @@ def test_a_value_dancing_on_its_threshold_is_one_finding() -> None:
     assert said[-1]
 
 
-def test_a_breach_that_came_back_is_told_from_its_first_point_on() -> None:
+def test_a_breach_that_came_back_is_reported_from_its_first_point_on() -> None:
     # 12 points back inside end the breach, for fewer than two windows.
     columns = {
         "ppo/kl_div": [0.03] * 20 + [0.21] * 10 + [0.05] * 12 + [0.2] * 10,
@@ -674,13 +674,13 @@ def test_looking_at_blocks_costs_what_is_new(count: int, monkeypatch: pytest.Mon
     judge_ = Judge(load_guide(), run)
     judge_.verdict(1.0)
     read: list[int] = []
-    original = blocks.level
+    original = blocks.trimmed_mean
 
     def counting(values: list[float]) -> float:
         read.append(len(values))
         return original(values)
 
-    monkeypatch.setattr(blocks, "level", counting)
+    monkeypatch.setattr(blocks, "trimmed_mean", counting)
     for i in range(20):
         more = {key: [values[i]] for key, values in columns.items()} | {
             "rollout/sample_count": [1.0]

@@ -34,12 +34,14 @@ def noisy(values: Sequence[float], size: float, seed: int = 3) -> list[float]:
 # -- reference KL ----------------------------------------------------------------------------------
 
 
-def test_a_slow_climb_of_the_reference_kl_is_told() -> None:
+def test_a_slow_climb_of_the_reference_kl_is_reported() -> None:
     slow = noisy([0.03 + 0.25 * i / 600 for i in range(600)], 0.006)
-    told = found(judge(planted({"kl/divergence": slow}, TUTORIAL)), "ref-kl-above-band")
-    assert told is not None
-    assert told.severity is Severity.WARNING
-    assert "adaptive controller: target_kl 0.05, kl_coef within [0.01, 0.1]" in (told.advice or "")
+    reported = found(judge(planted({"kl/divergence": slow}, TUTORIAL)), "ref-kl-above-band")
+    assert reported is not None
+    assert reported.severity is Severity.WARNING
+    assert "adaptive controller: target_kl 0.05, kl_coef within [0.01, 0.1]" in (
+        reported.advice or ""
+    )
     assert "ref-kl-above-band" not in ids(
         judge(planted({"kl/divergence": noisy([0.08] * 600, 0.01)}, TUTORIAL))
     )
@@ -66,16 +68,16 @@ def test_nothing_is_held_against_a_kl_of_half_a_nat_before_the_fortieth_reward()
 
 
 @pytest.mark.parametrize("key", ["actor/kl_loss", "kl"])
-def test_a_kl_far_from_the_reference_is_told_where_the_reward_did_not_rise(key: str) -> None:
+def test_a_kl_far_from_the_reference_is_reported_where_the_reward_did_not_rise(key: str) -> None:
     verl = key.startswith("actor")
     beside, reward = (VERL, "critic/score/mean") if verl else (OTHER, "reward")
     far = [min(1.25, 0.1 * i) for i in range(60)]
-    told = found(
+    reported = found(
         judge(planted({key: far, reward: wave(60, 0.4, 0.05)}, beside, {"beta": 0.02})),
         "ref-kl-above-band",
     )
-    assert told is not None
-    assert "0.1 at beta 0.02" in told.message
+    assert reported is not None
+    assert "0.1 at beta 0.02" in reported.message
     learning = {key: far, reward: noisy([0.2 + 0.01 * i for i in range(60)], 0.03)}
     verdict = judge(planted(learning, beside, {"beta": 0.02}))
     assert "ref-kl-above-band" not in ids(verdict)
@@ -97,10 +99,10 @@ def eight(idle: Sequence[int], level: float = 2.0, held: float = 80.0) -> dict[s
 
 def test_one_idle_device_of_eight_is_named() -> None:
     verdict = judge(planted(eight([3])))
-    told = found(verdict, "gpu-uneven")
-    assert told is not None
-    assert told.message.startswith("GPU 3 works at ")
-    assert told.key == "system/gpu.3.gpu"
+    reported = found(verdict, "gpu-uneven")
+    assert reported is not None
+    assert reported.message.startswith("GPU 3 works at ")
+    assert reported.key == "system/gpu.3.gpu"
     assert not ids(verdict) & {"gpu-idle", "gpu-low"}, "the mean of all is that of work"
 
 
@@ -117,15 +119,15 @@ def test_a_device_that_the_run_does_not_use_is_left_out() -> None:
     assert not ids(verdict) & {"gpu-uneven", "gpu-idle", "gpu-low"}
 
 
-def test_devices_of_several_hosts_are_told_apart() -> None:
+def test_devices_of_several_hosts_are_distinguished() -> None:
     devices = {
         f"system/gpu.{i}.gpu/l:node{node}": wave(30, 3.0 if (i, node) == (1, 2) else 88.0, 2.0)
         for i in range(2)
         for node in (1, 2)
     }
-    told = found(judge(planted(devices)), "gpu-uneven")
-    assert told is not None
-    assert told.message.startswith("GPU 1 of node2 works at ")
+    reported = found(judge(planted(devices)), "gpu-uneven")
+    assert reported is not None
+    assert reported.message.startswith("GPU 1 of node2 works at ")
 
 
 @pytest.mark.parametrize(("level", "id"), [(0.55, "gpu-low"), (0.4, "gpu-idle"), (0.65, None)])
@@ -165,9 +167,9 @@ LARGE = {"data.train_batch_size": 256}
 def test_rewards_that_swing_on_a_unit_scale_are_noise(beside: dict[str, float], key: str) -> None:
     chance = random.Random(4)
     swinging = [chance.uniform(0.25, 0.75) for _ in range(160)]
-    told = found(judge(planted({key: swinging}, beside, LARGE)), "reward-noisy")
-    assert told is not None
-    assert "swings between 0.25" in told.message
+    reported = found(judge(planted({key: swinging}, beside, LARGE)), "reward-noisy")
+    assert reported is not None
+    assert "swings between 0.25" in reported.message
     for calm in (
         noisy([0.5] * 160, 0.08),
         [0.005 * i for i in range(160)],
@@ -227,7 +229,7 @@ def test_low_scores_are_no_bounded_scale() -> None:
 @pytest.mark.parametrize("cadence", [1, 10, 1000])
 @pytest.mark.parametrize("before", [5, 25, 60])
 @pytest.mark.parametrize("sign", ["kl", "loops"])
-def test_a_collapse_is_told_within_five_points_at_any_cadence(
+def test_a_collapse_is_reported_within_five_points_at_any_cadence(
     cadence: int, before: int, sign: str
 ) -> None:
     reward = [*noisy([2.6] * before, 0.08), *noisy([1.4, 0.6, 0.5, 0.4, 0.4], 0.03)]
@@ -238,10 +240,10 @@ def test_a_collapse_is_told_within_five_points_at_any_cadence(
         columns["samples/repetition"] = [*noisy([0.08] * before, 0.02), *noisy([0.7] * 5, 0.05)]
     steps = [cadence * (i + 1) for i in range(before + 5)]
     verdict = judge(planted(columns, TUTORIAL, steps=steps))
-    told = found(verdict, "policy-collapse")
-    assert told is not None
-    assert told.severity is Severity.CRITICAL
-    assert told.since_step in steps[before - 1 : before + 2]
+    reported = found(verdict, "policy-collapse")
+    assert reported is not None
+    assert reported.severity is Severity.CRITICAL
+    assert reported.since_step in steps[before - 1 : before + 2]
     assert len([one for one in verdict.history if one.id == "policy-collapse"]) == 1
 
 
@@ -302,10 +304,10 @@ def test_an_entropy_that_is_gone_with_the_first_steps(points: int) -> None:
         "critic/score/mean": [0.06, 0.05, 0.001, 0.06, 0.0, 0.0, 0.0, 0.0][:points],
     }
     verdict = judge(planted(columns))
-    told = found(verdict, "entropy-collapse")
-    assert told is not None
-    assert told.since_step == 2
-    assert "from 4.77" in told.message
+    reported = found(verdict, "entropy-collapse")
+    assert reported is not None
+    assert reported.since_step == 2
+    assert "from 4.77" in reported.message
     assert [one.since_step for one in verdict.history if one.id == "entropy-collapse"] == [2]
 
 
@@ -325,7 +327,7 @@ def test_an_entropy_that_is_gone_once_a_task_is_solved_is_no_collapse() -> None:
 
 
 @pytest.mark.parametrize("points", [7, 60, 200])
-def test_a_collapse_with_the_first_steps_is_told_once_however_long_the_run_goes_on(
+def test_a_collapse_with_the_first_steps_is_reported_once_however_long_the_run_goes_on(
     points: int,
 ) -> None:
     entropy = [*GONE, *[0.001] * points]
@@ -334,9 +336,9 @@ def test_a_collapse_with_the_first_steps_is_told_once_however_long_the_run_goes_
     assert [
         (one.since_step, one.raised_step) for one in verdict.history if one.id == "entropy-collapse"
     ] == [(2, 5)]
-    told = found(verdict, "entropy-collapse")
-    assert told is not None
-    assert told.since_step == 2
+    reported = found(verdict, "entropy-collapse")
+    assert reported is not None
+    assert reported.since_step == 2
 
 
 def test_a_reward_that_rises_long_after_a_collapse_takes_nothing_out_of_its_history() -> None:
@@ -350,16 +352,16 @@ def test_a_reward_that_rises_long_after_a_collapse_takes_nothing_out_of_its_hist
     ] == [(2, 5)]
 
 
-def test_a_collapse_that_comes_back_is_told_from_the_step_that_its_sentence_names() -> None:
+def test_a_collapse_that_comes_back_is_reported_from_the_step_that_its_sentence_names() -> None:
     def fall(steps: int, start: float) -> list[float]:
         return [start * math.exp(-i / 25) + 0.003 for i in range(steps)]
 
     entropy = [*[1.0] * 60, *fall(140, 1.0), *[0.3] * 55, *fall(145, 0.3)]
     reward = noisy([0.4] * len(entropy), 0.01)
     verdict = judge(planted({"actor/entropy": entropy, "critic/score/mean": reward}))
-    told = found(verdict, "entropy-collapse")
-    assert told is not None
-    assert f"at step {told.since_step} " in told.message
+    reported = found(verdict, "entropy-collapse")
+    assert reported is not None
+    assert f"at step {reported.since_step} " in reported.message
 
 
 def test_a_solved_task_is_no_collapse() -> None:

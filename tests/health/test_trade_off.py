@@ -68,7 +68,7 @@ def test_a_part_that_falls_while_the_reward_rises(
     assert 10 <= found.since_step <= 40
 
 
-def test_it_is_told_as_soon_as_it_is_down() -> None:
+def test_it_is_reported_as_soon_as_it_is_down() -> None:
     run = planted({"reward": RISE, "rewards/answer/mean": FALL}, OTHER)
     raised = [one.raised_step for one in judge(run).history if one.id == "reward-hacking"]
     assert len(raised) == 1
@@ -109,7 +109,7 @@ def test_costs_amounts_and_spreads_may_fall(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("part", "told"),
+    ("part", "reported"),
     [
         (noisy(ramp(0.2, -0.9, 20, 60), 0.05), True),  # right answers score 1, wrong ones -1
         (noisy(ramp(-0.3, -0.98, 20, 60), 0.01), True),
@@ -118,8 +118,8 @@ def test_costs_amounts_and_spreads_may_fall(name: str) -> None:
         (noisy(ramp(3.0, -1.0, 20, 60), 0.2), True),
     ],
 )
-def test_scales_below_0(part: list[float], told: bool) -> None:
-    assert (hacking({"reward": RISE, "rewards/answer/mean": part}) is not None) is told
+def test_scales_below_0(part: list[float], reported: bool) -> None:
+    assert (hacking({"reward": RISE, "rewards/answer/mean": part}) is not None) is reported
 
 
 @pytest.mark.parametrize(

@@ -88,11 +88,11 @@ def episodes(path: Path) -> list[tuple[str, int | None, int | None, int | None]]
 def test_a_run_gets_the_same_findings_under_verl_s_names(form: str, tmp_path: Path) -> None:
     state = trainer_state(tmp_path / "trl")
     renamed = write(under_verl_names(history(state)), tmp_path / form, form)
-    told = episodes(state)
+    reported = episodes(state)
     assert {"truncation", "grad-norm-spike", "not-finite", "clip-saturation", "reward-zero"} <= {
-        one[0] for one in told
+        one[0] for one in reported
     }
-    assert episodes(renamed) == told
+    assert episodes(renamed) == reported
 
 
 def test_rows_under_verl_s_names() -> None:

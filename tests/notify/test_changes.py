@@ -1,4 +1,4 @@
-"""What is told: each finding once an episode, each state once, and nothing that was there before."""
+"""What is sent: each finding once an episode, each state once, and nothing that was there before."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from verl_tui.monitor import Monitor, load
 from verl_tui.notify.changes import Changes
 from verl_tui.notify.destination import Destination
 from verl_tui.notify.notifier import Notifier, of_guard
+from verl_tui.notify.notify_settings import Choice, NotifySettings
 from verl_tui.notify.posting import NotSentError
 from verl_tui.notify.quiet import QuietHours
 from verl_tui.notify.sender import Sender
-from verl_tui.notify.settings import Choice, NotifySettings
-from verl_tui.notify.told import ToldError, read_told, write_told
+from verl_tui.notify.state_file import StateFileError, read_state, write_state
 from verl_tui.records import Batch, SourceStatus
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def monitored(*findings: Finding, run: str = "run_7") -> Monitor:
     return monitor
 
 
-def told(messages: Sequence[Message]) -> list[str]:
+def reported(messages: Sequence[Message]) -> list[str]:
     return [f"{one.event} {one.finding or one.state}" for one in messages]
 
 
@@ -55,19 +55,19 @@ class Steps:
 
     def __call__(self, *findings: Finding, news: bool = True) -> list[str]:
         self.now += HOUR
-        return told(self.changes.look(monitored(*findings), self.now, lambda _run: news))
+        return reported(self.changes.look(monitored(*findings), self.now, lambda _run: news))
 
 
-def test_a_finding_is_told_once_an_episode() -> None:
+def test_a_finding_is_reported_once_an_episode() -> None:
     look = Steps(NotifySettings(CHOICE))
-    assert look(KL, LENGTH) == ["finding kl-high"], "what follows from it is not told"
+    assert look(KL, LENGTH) == ["finding kl-high"], "what follows from it is not reported"
     assert look(replace(KL, message="KL is 0.35", step=50)) == []
     assert look() == []
     assert look(KL) == [], "it blinked"
     assert look(replace(KL, since_step=60)) == ["finding kl-high"]
 
 
-def test_what_gets_worse_is_told_again() -> None:
+def test_what_gets_worse_is_reported_again() -> None:
     look = Steps(NotifySettings(CHOICE))
     mild = replace(KL, severity=Severity.WARNING)
     assert look(replace(KL, severity=Severity.INFO)) == []
@@ -76,7 +76,7 @@ def test_what_gets_worse_is_told_again() -> None:
     ]
 
 
-def test_a_finding_without_a_step_is_told_again_once_it_was_over() -> None:
+def test_a_finding_without_a_step_is_reported_again_once_it_was_over() -> None:
     look = Steps(NotifySettings(CHOICE))
     idle = replace(KL, since_step=None)
     assert [look(idle), look(idle), look(), look(idle)] == [
@@ -84,19 +84,19 @@ def test_a_finding_without_a_step_is_told_again_once_it_was_over() -> None:
     ]
 
 
-def test_the_end_of_a_finding_is_told_where_that_is_wanted() -> None:
+def test_the_end_of_a_finding_is_reported_where_that_is_wanted() -> None:
     look = Steps(NotifySettings(replace(CHOICE, cleared=True)))
     assert [look(KL), look(), look()] == [["finding kl-high"], ["cleared kl-high"], []]
 
 
-def test_a_finding_that_lasts_is_told_again_after_a_time() -> None:
+def test_a_finding_that_lasts_is_reported_again_after_a_time() -> None:
     look = Steps(NotifySettings(CHOICE, repeat_after=2 * HOUR))
     assert [look(KL), look(KL), look(KL), look(KL), look(KL)] == [
         *(["finding kl-high"], [], ["finding kl-high"], [], ["finding kl-high"]),
     ]
 
 
-def test_what_was_there_before_is_not_told() -> None:
+def test_what_was_there_before_is_not_reported() -> None:
     look = Steps(NotifySettings(replace(CHOICE, cleared=True), repeat_after=HOUR))
     assert look(KL, news=False) == []
     assert look(KL) == []
@@ -105,10 +105,10 @@ def test_what_was_there_before_is_not_told() -> None:
     assert look() == ["cleared entropy"]
 
 
-def test_what_the_user_has_acknowledged_is_not_told() -> None:
+def test_what_the_user_has_acknowledged_is_not_reported() -> None:
     changes = Changes(NotifySettings(CHOICE, repeat_after=HOUR))
     assert changes.look(monitored(KL), NOW, is_seen=lambda _run, _finding: True) == []
-    assert told(changes.look(monitored(KL), NOW + 1)) == ["finding kl-high"]
+    assert reported(changes.look(monitored(KL), NOW + 1)) == ["finding kl-high"]
     assert changes.look(monitored(KL), NOW + 2 * HOUR, is_seen=lambda *_: True) == []
 
 
@@ -116,7 +116,7 @@ def test_runs_may_have_their_own_choice() -> None:
     settings = NotifySettings(CHOICE, runs=(("debug_*", replace(CHOICE, severity=None)),))
     changes = Changes(settings)
     assert changes.look(monitored(KL, run="debug_1"), NOW) == []
-    assert told(changes.look(monitored(KL, run="run_1"), NOW)) == ["finding kl-high"]
+    assert reported(changes.look(monitored(KL, run="run_1"), NOW)) == ["finding kl-high"]
 
 
 def log(tmp_path: Path) -> Path:
@@ -130,7 +130,7 @@ def log(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_state_is_told_once(tmp_path: Path) -> None:
+def test_a_state_is_reported_once(tmp_path: Path) -> None:
     path = log(tmp_path)
     states = frozenset({"running", "ended?"})
     changes = Changes(NotifySettings(Choice(None, states=states)))
@@ -139,11 +139,11 @@ def test_a_state_is_told_once(tmp_path: Path) -> None:
         *changes.look(load([str(path)], Config(), NOW + 2), NOW + 2),
         *changes.look(load([str(path)], Config(), NOW + 1e5), NOW + 1e5),
     ]
-    assert told(found) == ["state running", "state ended?"]
+    assert reported(found) == ["state running", "state ended?"]
     assert found[1].message == "ended? at step 20"
 
 
-def test_a_crash_is_told_as_finding_or_as_state_not_as_both(tmp_path: Path) -> None:
+def test_a_crash_is_reported_as_finding_or_as_state_not_as_both(tmp_path: Path) -> None:
     path = tmp_path / "run.log"
     path.write_text(
         "step:1 - actor/ppo_kl:0.01\nTraceback (most recent call last):\nKeyError: 'x'\n"
@@ -151,9 +151,9 @@ def test_a_crash_is_told_as_finding_or_as_state_not_as_both(tmp_path: Path) -> N
     os.utime(path, (NOW, NOW))
     monitor = load([str(path)], Config(), NOW + 1e5)
     settings = NotifySettings()
-    assert told(Changes(settings).look(monitor, NOW + 1e5)) == ["finding crash"]
+    assert reported(Changes(settings).look(monitor, NOW + 1e5)) == ["finding crash"]
     only_states = NotifySettings(replace(settings.choice, severity=None))
-    assert told(Changes(only_states).look(monitor, NOW + 1e5)) == ["state crashed"]
+    assert reported(Changes(only_states).look(monitor, NOW + 1e5)) == ["state crashed"]
 
 
 # -- kept in a file -------------------------------------------------------------------------------
@@ -176,26 +176,26 @@ def check(
 ) -> list[str]:
     """One check of a series, as cron would run it."""
     found, sent = notifier(settings, fails=fails)
-    read_told(path, found)
+    read_state(path, found)
     found.look(monitored(*findings), now)
     found.close(keeps_held=True)
-    write_told(path, found)
-    return told(sent)
+    write_state(path, found)
+    return reported(sent)
 
 
 def test_the_next_check_tells_only_what_changed(tmp_path: Path) -> None:
-    path, settings = tmp_path / "told.json", NotifySettings(CHOICE)
+    path, settings = tmp_path / "state.json", NotifySettings(CHOICE)
     assert check(path, settings, KL, now=NOW) == ["finding kl-high"]
     assert check(path, settings, KL, now=NOW + 600) == []
     assert check(path, settings, replace(KL, since_step=60), now=NOW + 700) == ["finding kl-high"]
     assert path.stat().st_mode & 0o777 == 0o600
     assert "SECRET" not in path.read_text()
-    assert [one.name for one in tmp_path.iterdir()] == ["told.json"]
+    assert [one.name for one in tmp_path.iterdir()] == ["state.json"]
 
 
-def test_what_could_not_be_sent_is_told_by_the_next_check(tmp_path: Path) -> None:
+def test_what_could_not_be_sent_is_reported_by_the_next_check(tmp_path: Path) -> None:
     path, settings = (
-        tmp_path / "told.json",
+        tmp_path / "state.json",
         NotifySettings(replace(CHOICE, states=frozenset({"waiting"}))),
     )
     assert check(path, settings, KL, now=NOW, fails=True) == []
@@ -203,7 +203,7 @@ def test_what_could_not_be_sent_is_told_by_the_next_check(tmp_path: Path) -> Non
 
 
 def test_what_was_held_back_is_summed_up_by_a_later_check(tmp_path: Path) -> None:
-    path, settings = tmp_path / "told.json", NotifySettings(CHOICE, per_hour=1)
+    path, settings = tmp_path / "state.json", NotifySettings(CHOICE, per_hour=1)
     other = replace(KL, id="entropy", key="entropy")
     assert check(path, settings, KL, other, now=NOW) == ["finding kl-high"]
     assert check(path, settings, KL, other, now=NOW + 600) == []
@@ -219,12 +219,14 @@ def test_what_was_held_back_is_summed_up_by_a_later_check(tmp_path: Path) -> Non
 def test_another_file_is_left_alone(tmp_path: Path, text: str) -> None:
     path = tmp_path / "notes.txt"
     path.write_text(text, encoding="latin-1")
-    with pytest.raises(ToldError, match=r"notes\.txt: is not a file that `check --state` wrote"):
-        read_told(path, notifier(NotifySettings())[0])
+    with pytest.raises(
+        StateFileError, match=r"notes\.txt: is not a file that `check --state` wrote"
+    ):
+        read_state(path, notifier(NotifySettings())[0])
     link = tmp_path / "link"
     link.symlink_to(path)
-    with pytest.raises(ToldError, match="link: "):
-        read_told(link, notifier(NotifySettings())[0])
+    with pytest.raises(StateFileError, match="link: "):
+        read_state(link, notifier(NotifySettings())[0])
 
 
 # -- the notifier ---------------------------------------------------------------------------------
@@ -290,7 +292,9 @@ def test_the_guards_events_are_chosen() -> None:
     assert [one.message for one in sent] == ["finished, no longer watched"]
 
 
-def test_an_error_of_ours_is_told_once_and_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_ours_is_reported_once_and_ends_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     found, _ = notifier(NotifySettings())
 
     def fails(*_: object) -> None:

@@ -66,16 +66,16 @@ def test_any_messages_at_any_times(
 ) -> None:
     quiet = None if span is None else QuietHours(*span)
     limits = RateLimiter(per_hour, quiet, critical_passes=critical_passes, minute=minute)
-    now, sent, given_in, told = 0.0, [], 0, 0
+    now, sent, given_in, passed_on = 0.0, [], 0, 0
     for wait, severities in looks:
         now += wait
         given_in += len(severities)
         for one in limits.take([message(severity) for severity in severities], now):
             sent.append(now)
-            told += one.held_back or 1
+            passed_on += one.held_back or 1
             is_quiet = quiet is not None and quiet.hold(minute(now))
             assert not is_quiet or (critical_passes and one.severity is Severity.CRITICAL)
-        assert told + limits.held_back == given_in
+        assert passed_on + limits.held_back == given_in
     for time in sent:
         assert sum(time - 3600 < other <= time for other in sent) <= per_hour
 

@@ -128,7 +128,7 @@ def test_a_check_sends_only_where_it_is_asked_to(server: Webhook, broken: Path) 
 def test_the_next_check_sends_what_changed(
     server: Webhook, broken: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    argv = ["check", "--notify", "--state", str(tmp_path / "told.json"), str(broken)]
+    argv = ["check", "--notify", "--state", str(tmp_path / "state.json"), str(broken)]
     assert main(argv) == 2
     sent = len(server.received)
     assert sent
@@ -140,7 +140,7 @@ def test_the_next_check_sends_what_changed(
 def test_a_state_that_cannot_be_kept_is_said(
     server: Webhook, broken: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = tmp_path / "nowhere" / "told.json"
+    path = tmp_path / "nowhere" / "state.json"
     assert main(["check", "--notify", "--state", str(path), str(broken)]) == 2
     assert capsys.readouterr().err == (
         f"verl-tui: {path}: no such file or directory; the next check sends the same again\n"
@@ -164,9 +164,9 @@ def test_the_guard_tells_of_a_finding_before_the_command_that_it_set_off(
     monkeypatch.setattr("signal.signal", lambda *_: None)
     os.utime(broken)
     assert main(["guard", str(broken), "--", sys.executable, "-c", "pass"]) == 2
-    told = [one.data["event"] for one in server.received]
-    assert told[0] == "finding"
-    assert told[1:3] == ["guard", "guard"]
+    sent_events = [one.data["event"] for one in server.received]
+    assert sent_events[0] == "finding"
+    assert sent_events[1:3] == ["guard", "guard"]
 
 
 def test_the_guard_sends_by_itself(

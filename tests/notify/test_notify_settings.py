@@ -10,8 +10,8 @@ import pytest
 
 from verl_tui.config import Config, documented_defaults
 from verl_tui.health.finding import Severity
+from verl_tui.notify.notify_settings import NotifySettings, parse_settings
 from verl_tui.notify.quiet import QuietHours
-from verl_tui.notify.settings import NotifySettings, settings_of
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -22,7 +22,7 @@ KNOWN = {"kl-high", "hang", "crash"}
 
 
 def test_an_empty_table_is_the_default() -> None:
-    assert settings_of(Config().notify, KNOWN) == NotifySettings()
+    assert parse_settings(Config().notify, KNOWN) == NotifySettings()
 
 
 def test_every_setting_is_read() -> None:
@@ -44,7 +44,7 @@ def test_every_setting_is_read() -> None:
         [runs.main]
         ids = ["hang"]
     """
-    found = settings_of(tomllib.loads(text), KNOWN)
+    found = parse_settings(tomllib.loads(text), KNOWN)
     assert found.choice.severity is Severity.WARNING
     assert found.choice.cleared
     assert (found.repeat_after, found.per_hour) == (5400.0, 5)
@@ -66,7 +66,7 @@ def test_the_example_of_the_manual_is_understood() -> None:
     start = text.index("#[notify]")
     example = text[start : text.index("\n# ", start)]
     table = tomllib.loads("\n".join(line.removeprefix("#") for line in example.splitlines()))
-    settings = settings_of(table["notify"], KNOWN)
+    settings = parse_settings(table["notify"], KNOWN)
     assert not settings.choice_for("debug_1").wants("crash", Severity.CRITICAL)
 
 
@@ -98,6 +98,6 @@ def test_the_example_of_the_manual_is_understood() -> None:
 )
 def test_what_makes_no_sense_is_said(table: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=r".") as caught:
-        settings_of(table, KNOWN)
+        parse_settings(table, KNOWN)
     assert str(caught.value) == message
     assert "SECRET" not in message

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from verl_tui.health.finding import Finding, Severity
 from verl_tui.notify.destination import Destination
 from verl_tui.notify.message import Message, of_finding
-from verl_tui.notify.names import PRESETS
+from verl_tui.notify.preset_names import PRESETS
 from verl_tui.notify.presets import (
     dingtalk_signature,
     feishu_signature,

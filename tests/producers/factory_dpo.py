@@ -50,8 +50,8 @@ def data(home: Path) -> str:
         "rejected": "rejected",
     }
     (home / "pairs.json").write_text(json.dumps(rows))
-    told = {"pairs": {"file_name": "pairs.json", "ranking": True, "columns": columns}}
-    (home / "dataset_info.json").write_text(json.dumps(told))
+    datasets = {"pairs": {"file_name": "pairs.json", "ranking": True, "columns": columns}}
+    (home / "dataset_info.json").write_text(json.dumps(datasets))
     return str(home)
 
 

@@ -96,7 +96,7 @@ def test_a_fault_is_named_in_time_late_in_part_or_not_at_all(
     assert judge(SICK, raised).outcome is outcome
 
 
-def test_a_warning_from_before_a_fault_is_told() -> None:
+def test_a_warning_from_before_a_fault_is_reported() -> None:
     found = judge(SICK, [episode("kl-high", 20), episode("reward-cliff", 45)])
     assert [one.id for one in found.early] == ["kl-high"]
     assert found.named is not None

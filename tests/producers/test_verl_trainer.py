@@ -88,7 +88,7 @@ COMES = 1800.0
 processors.
 """
 BEATS = 300.0
-"""Seconds within which verl 0.9 has told its counters three times, once a minute."""
+"""Seconds within which verl 0.9 has printed its counters three times, once a minute."""
 
 
 class Trained(NamedTuple):
@@ -310,7 +310,7 @@ def test_a_hang_is_certain_while_its_process_lives(train: Callable[..., Trained]
         assert "hang" not in found
 
 
-def test_a_hang_before_the_first_step_is_told_with_what_is_known(
+def test_a_hang_before_the_first_step_is_reported_with_what_is_known(
     train: Callable[..., Trained],
 ) -> None:
     trained = train("hang", 1)

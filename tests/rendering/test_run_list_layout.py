@@ -12,7 +12,7 @@ from run_views import make_run, make_view
 
 from verl_tui.health.finding import Finding, Severity, Verdict
 from verl_tui.rendering.run_list.layout import ListRoom, RunListLayout, RunRows, caption
-from verl_tui.rendering.run_list.table import on_edge
+from verl_tui.rendering.run_list.table_rows import on_edge
 from verl_tui.rendering.session.run_order import RunListing
 
 if TYPE_CHECKING:

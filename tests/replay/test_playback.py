@@ -80,7 +80,7 @@ def test_speeds_are_round_and_have_ends(playback):
     assert playback.speed == 0.1
 
 
-def test_forward_only_more_is_told_and_backward_all_is_told_anew(playback):
+def test_forward_only_more_is_delivered_and_backward_all_is_delivered_anew(playback):
     steps(playback)
     assert playback.go(BEGAN + 4 * GAP) is False
     assert steps(playback) == [2, 3, 4, 5]
@@ -140,7 +140,7 @@ def test_the_words_fit_and_say_what_sets_the_pace(tmp_path, playback, wall):
 @pytest.mark.parametrize(
     ("steps_made", "speed"), [(2, 1.0), (10, 5.0), (100, 100.0), (1000, 1000.0)]
 )
-def test_a_replay_takes_some_minutes_unless_told_otherwise(tmp_path, steps_made, speed):
+def test_a_replay_takes_some_minutes_unless_set_otherwise(tmp_path, steps_made, speed):
     tutorial(tmp_path / "run", range(1, steps_made + 1))
     made = recording(tmp_path / "run")
     assert usual_speed(made) == speed

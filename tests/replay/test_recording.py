@@ -56,7 +56,7 @@ def run_known(run: Run) -> dict[str, Any]:
 
 
 def played(recording: Recording, moments: list[float]) -> Monitor:
-    """Return a monitor that was told the recording up to one moment after the other."""
+    """Return a monitor that was given the recording up to one moment after the other."""
     monitor = Monitor(Config())
     recording.rewind()
     for moment in moments:
@@ -250,10 +250,10 @@ def test_a_log_without_a_step_makes_an_empty_tape(tmp_path):
     assert recording(tmp_path / "nowhere").empty
 
 
-def test_it_is_told_how_much_has_been_read(tmp_path):
+def test_it_is_reported_how_much_has_been_read(tmp_path):
     logs = [tutorial(tmp_path / "run_a", range(1, 3000)), console(tmp_path / "run_b", 40)]
-    told: list[tuple[int, int]] = []
-    Recording.read([str(tmp_path / "run_*")], lambda done, size: told.append((done, size)))
-    assert told[-1] == (sum(log.stat().st_size for log in logs),) * 2
-    assert len(told) > 2
-    assert told == sorted(told)
+    progress: list[tuple[int, int]] = []
+    Recording.read([str(tmp_path / "run_*")], lambda done, size: progress.append((done, size)))
+    assert progress[-1] == (sum(log.stat().st_size for log in logs),) * 2
+    assert len(progress) > 2
+    assert progress == sorted(progress)

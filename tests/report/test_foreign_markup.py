@@ -14,7 +14,7 @@ from reported import REWARD, report_of, rising
 
 from verl_tui.records import Sample
 from verl_tui.report.files import write_charts
-from verl_tui.report.forms import drawn, written
+from verl_tui.report.forms import drawn_charts, report_text
 
 MARK = "zqx"
 """Stands in all foreign elements and attributes, and in nothing of ours."""
@@ -58,8 +58,8 @@ def test_no_element_and_no_attribute_comes_from_a_log(run: str, metric: str, tex
     samples = [Sample(9, text, text, 1.0, text)]
     columns = {REWARD: rising(9), metric: rising(9)}
     report = report_of({run: columns, "b": columns}, {run: samples})
-    pictures = drawn(report)
-    shape = Shape(written(report, pictures, "html", [], "-")).found
+    pictures = drawn_charts(report)
+    shape = Shape(report_text(report, pictures, "html", [], "-")).found
     assert not [one for one in shape if MARK in "".join(one)]
     assert not {one[0] for one in shape} & {
         "comment",

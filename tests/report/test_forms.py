@@ -13,7 +13,7 @@ from reported import KL, REWARD, report_of, rising
 
 from verl_tui.records import Sample
 from verl_tui.report.as_markdown import as_markdown
-from verl_tui.report.forms import drawn, written
+from verl_tui.report.forms import drawn_charts, report_text
 from verl_tui.report.reported_samples import LONGEST, shortened
 from verl_tui.report.stylesheet import PAGE_STYLE, grounds, policy
 from verl_tui.report.svg import svg
@@ -26,7 +26,7 @@ FORMS = ("html", "md", "json")
 
 
 def form(report: Report, name: str) -> str:
-    return written(report, drawn(report), name, [], "-")
+    return report_text(report, drawn_charts(report), name, [], "-")
 
 
 def bad(name: str = "a") -> dict[str, dict[str, list[float]]]:
@@ -77,8 +77,8 @@ def test_hostile_names_and_samples_stay_text() -> None:
 
 @pytest.mark.parametrize("name", ["html", "md"])
 def test_secrets_and_homes_are_hidden(name: str) -> None:
-    told = "log in with api_key=abcdef123456 at /home/ann/x"
-    report = report_of(bad("/home/ann/run"), {"/home/ann/run": [asked(60, 1.0, told)]})
+    command = "log in with api_key=abcdef123456 at /home/ann/x"
+    report = report_of(bad("/home/ann/run"), {"/home/ann/run": [asked(60, 1.0, command)]})
     text = form(report, name)
     assert "~/run" in text
     assert "abcdef123456" not in text
@@ -99,7 +99,9 @@ def test_the_page_allows_only_its_own_style() -> None:
 
 
 def test_a_chart_in_a_file_of_its_own_has_its_style_and_the_names_of_the_runs() -> None:
-    (chart, picture), *_ = drawn(report_of({"one": {REWARD: rising()}, "two": {REWARD: rising()}}))
+    (chart, picture), *_ = drawn_charts(
+        report_of({"one": {REWARD: rising()}, "two": {REWARD: rising()}})
+    )
     assert picture is not None
     root = ElementTree.fromstring(svg(chart, picture, "reward", alone=True))
     space = "{http://www.w3.org/2000/svg}"
@@ -115,7 +117,7 @@ def test_a_chart_in_a_file_of_its_own_has_its_style_and_the_names_of_the_runs() 
 @pytest.mark.parametrize(("steps", "apart"), [(60, 12), (30, 0)])
 def test_letters_at_the_ends_of_curves_give_way_to_their_neighbours(steps: int, apart: int) -> None:
     runs = {"one": {REWARD: [0.5, *[0.4] * 59]}, "two": {REWARD: [0.4] * steps}}
-    (chart, picture), *_ = drawn(report_of(runs))
+    (chart, picture), *_ = drawn_charts(report_of(runs))
     assert picture is not None
     root = ElementTree.fromstring(svg(chart, picture, "reward", alone=True))
     texts = [one for one in root.iter("{http://www.w3.org/2000/svg}text") if one.text in ("A", "B")]
@@ -126,7 +128,7 @@ def test_letters_at_the_ends_of_curves_give_way_to_their_neighbours(steps: int, 
 def test_points_have_markers_where_these_do_not_run_together() -> None:
     runs = {"long": {REWARD: rising(2000, 0.001)}, "short": {REWARD: rising(12)}}
     for one, markers in ((runs, 0), ({"short": runs["short"]}, 12)):
-        (chart, picture), *_ = drawn(report_of(one))
+        (chart, picture), *_ = drawn_charts(report_of(one))
         assert picture is not None
         assert svg(chart, picture, "reward").count("<circle") == markers
 
@@ -144,7 +146,7 @@ def test_the_data_have_no_number_that_json_does_not_know() -> None:
 
 def test_markdown_shows_charts_as_text_or_as_files() -> None:
     report = report_of(bad())
-    pictures = drawn(report)
+    pictures = drawn_charts(report)
     text = as_markdown(report, pictures)
     assert "```text\nreward  0.69" in text
     assert "![" not in text

@@ -30,7 +30,7 @@ def test_the_later_pass_holds():
     assert [known.at(step) for step in (1, 2, 3)] == [10.0, 100.0, 110.0]
 
 
-def test_an_earlier_pass_told_later_changes_nothing():
+def test_an_earlier_pass_noted_later_changes_nothing():
     known = clock((5, 100.0), (6, 110.0))
     known.note([3, 4, 5, 6], [1.0, 2.0, 3.0, 4.0])
     assert list(known.steps) == [5, 6]

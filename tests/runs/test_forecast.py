@@ -206,7 +206,7 @@ def test_a_progress_bar_tells_where_nothing_else_does() -> None:
     assert found.seconds == 60 * 30.0
 
 
-def test_what_is_not_known_is_not_told() -> None:
+def test_what_is_not_known_is_not_reported() -> None:
     assert remaining_steps(Run("r")) is None
     assert remaining_steps(training({"critic/score/mean": [0.5] * 5})) is None
     assert remaining_steps(training({"critic/score/mean": [0.5] * 5}, total=10)) is None

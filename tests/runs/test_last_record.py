@@ -1,4 +1,4 @@
-"""When a run last told of training: times that records state hold against those of files, which a
+"""When a run last logged training: times that records state hold against those of files, which a
 copy has anew.
 """
 
@@ -30,9 +30,9 @@ def rows(steps: Sequence[int], *, at: float | None = None) -> MetricRows:
     return MetricRows(("actor/loss",), list(steps), [[0.5] * len(steps)], list(steps), times)
 
 
-def run_of(*told: tuple[SourceStatus, Record], live: bool = False, now: float = COPIED) -> Run:
+def run_of(*reported: tuple[SourceStatus, Record], live: bool = False, now: float = COPIED) -> Run:
     run = Run("r")
-    for status, record in told:
+    for status, record in reported:
         run.apply(Batch("r", status, (record,), live), now)
     return run
 
@@ -56,10 +56,10 @@ def test_a_console_that_is_further_holds_by_its_file() -> None:
 
 def test_a_dump_of_a_further_step_holds_by_its_file() -> None:
     dumps = SourceStatus("run/rollouts/*.jsonl", "rollout dump")
-    for step, told in ((19, (T + 19, False)), (20, (COPIED, True))):
+    for step, reported in ((19, (T + 19, False)), (20, (COPIED, True))):
         dump = Dump(step, f"run/rollouts/{step}.jsonl", validation=False, size=9, modified=COPIED)
         run = run_of((EVENTS, rows(range(20), at=T)), (dumps, dump))
-        assert (run.last_record, run.dated_by_file) == told
+        assert (run.last_record, run.dated_by_file) == reported
 
 
 @pytest.mark.parametrize(("steps", "last"), [(20, T + 19), (21, T + 100)])

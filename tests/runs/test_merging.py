@@ -10,7 +10,7 @@ from log_reading import NOW, values
 from verl_tui.records import Batch, Event, EventKind, MetricRows, Progress, Restart, SourceStatus
 from verl_tui.runs.run import Run
 from verl_tui.runs.time.step_clocks import clocks
-from verl_tui.runs.views.provenance import leading, origin, shares, words
+from verl_tui.runs.views.provenance import leading, origin, provenance_words, shares
 
 CONSOLE, LOGGER, EVENTS = ("verl console", 3), ("verl file logger", 6), ("tensorboard events", 5)
 
@@ -36,11 +36,11 @@ def tell(run, source, *records, live=False):
 
 @pytest.mark.parametrize("console_first", [True, False])
 def test_the_better_source_holds_and_the_other_fills_the_gaps(run, console_first):
-    told = [
+    batches = [
         (status("train.log", CONSOLE, 0), rows("a", {1: 0.1, 2: 0.2, 3: 0.3})),
         (status("exp.jsonl", LOGGER, 1), rows("a", {2: 0.22, 4: 0.44})),
     ]
-    for source, record in told if console_first else reversed(told):
+    for source, record in batches if console_first else reversed(batches):
         tell(run, source, record)
     assert values(run, "a") == {1: 0.1, 2: 0.22, 3: 0.3, 4: 0.44}
     assert [(share.status.path, share.points) for share in shares(run, "a")] == [
@@ -52,7 +52,7 @@ def test_the_better_source_holds_and_the_other_fills_the_gaps(run, console_first
     assert origin(run, "a", 9) is None
     assert origin(run, "gone", 1) is None
     assert leading(run) == {"exp.jsonl": 1}
-    assert words(run, "a") == (
+    assert provenance_words(run, "a") == (
         "verl console train.log (2 of 4)",
         "verl file logger exp.jsonl (2 of 4)",
     )
@@ -82,18 +82,18 @@ def test_a_source_that_knows_the_steps_holds_and_no_step_is_invented_beside_it(r
     """The console counts where every fifth step is logged, and is one record ahead of the trainer's
     own history.
     """
-    told = [
+    batches = [
         (status("train.log", CONSOLE, 0), estimated("a", {1: 0.1, 2: 0.2, 3: 0.3, 4: 0.4})),
         (status("state.json", EVENTS, 1), rows("a", {5: 0.11, 10: 0.22, 15: 0.33, 20: 0.44})),
     ]
-    for source, record in told if console_first else reversed(told):
+    for source, record in batches if console_first else reversed(batches):
         tell(run, source, record)
         list(run.series("a").steps)
     assert values(run, "a") == {5: 0.11, 10: 0.22, 15: 0.33, 20: 0.44}
     assert run.tail("a", 2) == pytest.approx([0.33, 0.44])
     assert run.measured("a", 2) == [0.33, 0.44]
     assert [share.status.path for share in shares(run, "a")] == ["state.json"]
-    tell(run, told[0][0], estimated("a", {25: 0.5}, order=4))
+    tell(run, batches[0][0], estimated("a", {25: 0.5}, order=4))
     assert values(run, "a")[25] == 0.5, "what is not in the history yet is shown"
 
 
@@ -239,14 +239,14 @@ def record(*keys):
 
 @pytest.mark.parametrize("console_first", [True, False])
 def test_a_metric_that_two_sources_spell_in_two_ways_is_one(run, console_first):
-    told = [
+    batches = [
         (status("state.json", LOGGER, 0), [record("loss", "epoch"), record("eval_loss", "epoch")]),
         (
             status("tb", EVENTS, 1),
             [record("train/loss"), record("eval/loss"), record("train/epoch")],
         ),
     ]
-    for source, records in told if console_first else reversed(told):
+    for source, records in batches if console_first else reversed(batches):
         tell(run, source, *records)
     expected = (
         ("loss", "epoch", "eval_loss")
@@ -263,7 +263,7 @@ def test_a_metric_that_two_sources_spell_in_two_ways_is_one(run, console_first):
 
 
 @pytest.mark.parametrize(
-    "told",
+    "batches",
     [
         [("run.wandb", ("loss", "epoch")), ("run.wandb", ("train/loss",))],
         [("run.wandb", ("loss", "train/loss", "epoch"))],
@@ -272,7 +272,7 @@ def test_a_metric_that_two_sources_spell_in_two_ways_is_one(run, console_first):
     ],
     ids=["one source", "one record", "no epoch", "other metrics"],
 )
-def test_what_is_only_spelled_alike_is_not_one(run, told):
-    for path, keys in told:
+def test_what_is_only_spelled_alike_is_not_one(run, batches):
+    for path, keys in batches:
         tell(run, status(path, LOGGER), record(*keys))
-    assert list(run.keys) == [key for _, keys in told for key in keys]
+    assert list(run.keys) == [key for _, keys in batches for key in keys]

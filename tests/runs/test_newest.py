@@ -43,10 +43,10 @@ def test_they_are_those_of_the_series(
 ) -> None:
     run = filled(files, mean=mean)
     for key in ("loss", "acc", "none"):
-        told = list(run.tail(key, count))
+        values = list(run.tail(key, count))
         series = run.present(key)
-        assert told == (list(series.tail(count)) if series is not None else [])
-        assert list(run.tail(key, count)) == told
+        assert values == (list(series.tail(count)) if series is not None else [])
+        assert list(run.tail(key, count)) == values
 
 
 @given(st.lists(ROWS, max_size=3), st.integers(0, 31), st.booleans())
@@ -55,10 +55,10 @@ def test_those_since_a_step_are_those_of_the_series(
 ) -> None:
     run = filled(files, mean=mean)
     for key in ("loss", "acc", "none"):
-        told = list(run.since(key, step).items())
+        values = list(run.since(key, step).items())
         series = run.series(key)
-        assert told == (list(series.since(step).items()) if series is not None else [])
-        assert list(run.since(key, step).items()) == told
+        assert values == (list(series.since(step).items()) if series is not None else [])
+        assert list(run.since(key, step).items()) == values
 
 
 def test_after_a_restart_they_are_of_the_newest_segment() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from verl_tui.records import Batch, SourceStatus
 from verl_tui.runs.run import Run
-from verl_tui.sources.formats.console import decoder as console
+from verl_tui.sources.formats.console import reader as console
 
 CONFIG = (
     "{'data': {'train_batch_size': 8},",

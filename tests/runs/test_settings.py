@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from verl_tui.records import Settings
-from verl_tui.runs.settings import RunSettings, SettingsLayer, layer_of, number, whole
+from verl_tui.runs.settings import RunSettings, SettingsLayer, as_whole_number, layer_of, number
 
 SOURCES = {
     "console": 1,
@@ -116,4 +116,4 @@ def test_numbers_however_they_were_written(
     value: object, as_number: float | None, as_whole: int | None
 ) -> None:
     assert number(value) == as_number
-    assert whole(value) == as_whole
+    assert as_whole_number(value) == as_whole

@@ -165,7 +165,7 @@ def test_an_exit_without_an_error_code_long_before_the_end_is_no_good_end() -> N
     assert state(run_of(steps(11), Progress(11, 30), exited), T + 1) is State.ENDED
 
 
-def test_a_fresh_error_is_told_at_once_and_withdrawn_when_steps_go_on() -> None:
+def test_a_fresh_error_is_reported_at_once_and_withdrawn_when_steps_go_on() -> None:
     error = Event(EventKind.TRACEBACK, "RuntimeError: judge endpoint returned 503", 42)
     run = run_of(steps(20), Progress(total=100), error)
     assert (state(run, T + 1), found(run, T + 1)) == (State.RUNNING, {"crash": Severity.WARNING})
@@ -489,9 +489,9 @@ def test_before_the_first_step_is_said_what_is_known_and_no_hang() -> None:
     stage = Event(EventKind.STAGE, "Capturing CUDA graph shapes", 40)
     run = run_of(stage, status=replace(STATUS, writer=ALIVE))
     assert state(run, T + HOUR / 3) is State.WAITING
-    told = verdict(run, T + HOUR / 3)
+    judged = verdict(run, T + HOUR / 3)
     assert found(run, T + HOUR / 3) == {}
-    (reason,) = [one.reason for one in told.not_judged if one.id == "hang"]
+    (reason,) = [one.reason for one in judged.not_judged if one.id == "hang"]
     assert reason == (
         "the run has made no step yet; last written 20 min ago; python train.py (process 4711) holds train.log open "
         "for writing; the last stage printed: Capturing CUDA graph shapes (line 40)"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from trainings import again, training
 
 from verl_tui.runs.time.excluded_parts import excluded_timers
-from verl_tui.runs.time.step_timing import breakdown, history, trend
+from verl_tui.runs.time.step_timing import breakdown, newest_steps, slowdown
 from verl_tui.runs.time.throughput import bubble, throughput, waiting
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def test_after_a_restart_it_is_of_the_newest_segment() -> None:
     assert found is not None
     assert (found.steps, found.step) == (tuple(range(2, 11)), 20.0)
     assert (found.parts[0].name, found.parts[0].seconds) == ("gen", 10.0)
-    assert history(run, found, 3)[-1][0] == 10
+    assert newest_steps(run, found, 3)[-1][0] == 10
 
 
 @pytest.mark.parametrize("inside", [True, False])
@@ -212,9 +212,9 @@ def test_trend_is_against_the_run_s_own_past() -> None:
     slower = training({"timing_s/step": [99.0] + [10.0] * 59 + [15.0] * 20})
     series = slower.series("timing_s/step")
     assert series is not None
-    assert trend(series, 61) == 1.5
-    assert trend(series, 4) is None, "too little of a past"
-    assert trend(series, 90) is None, "nothing since"
+    assert slowdown(series, 61) == 1.5
+    assert slowdown(series, 4) is None, "too little of a past"
+    assert slowdown(series, 90) is None, "nothing since"
     found = breakdown(slower)
     assert found is not None
     assert found.trend == 1.5
@@ -224,7 +224,7 @@ def test_step_by_step() -> None:
     run = verl(inside=True)
     found = breakdown(run)
     assert found is not None
-    rows = history(run, found, 2)
+    rows = newest_steps(run, found, 2)
     assert [step for step, _ in rows] == [39, 40]
     assert [part.name for part in found.parts] == ["gen", "update_actor", "testing", "old_log_prob"]
     assert rows[0][1] == [20.0, 14.0, 0.0, 5.0, 1.0]
@@ -306,7 +306,7 @@ def test_numbers_of_any_kind_raise_nothing_and_are_never_not_a_number(
         assert not any(math.isnan(value) for value in (found.step, found.whole, found.rest))
         assert all(part.seconds >= 0 for part in found.parts)
         bubble(run, found)
-        history(run, found, 8)
+        newest_steps(run, found, 8)
 
 
 def test_a_part_beside_a_step_of_no_length_is_a_finite_share() -> None:

@@ -971,7 +971,7 @@ def world_of(one: Case, dialect: str, seed: int) -> tuple[World, int]:
 
 
 def find(one: Case, dialect: str, seed: int, directory: Path) -> Found:
-    """Plant a case and see when it is told."""
+    """Plant a case and see when it is reported."""
     world, onset = world_of(one, dialect, seed)
     form = "console" if world.lines else FORMS[dialect][seed % len(FORMS[dialect])]
     history = judged(world, form, directory).history
@@ -1028,8 +1028,8 @@ def _print_healthy(scratch: Path, seeds: int) -> None:
     print("\n| healthy runs | runs | steps | warnings and criticals |\n|---|---:|---:|---|")
     for i, name in enumerate(HEALTHY):
         results = [alarms(name, seed, scratch / f"healthy-{i}-{seed}") for seed in range(seeds)]
-        told = [episode.id for _, episodes in results for episode in episodes]
-        words = ", ".join(f"{told.count(id)} × `{id}`" for id in dict.fromkeys(told)) or "–"
+        ids = [episode.id for _, episodes in results for episode in episodes]
+        words = ", ".join(f"{ids.count(id)} × `{id}`" for id in dict.fromkeys(ids)) or "–"
         print(f"| {name} | {seeds} | {sum(steps for steps, _ in results):,} | {words} |")
         for seed, (_, episodes) in enumerate(results):
             for episode in episodes:

@@ -40,15 +40,15 @@ class Result(NamedTuple):
     seed: int
     onset: int
     raised: int | None
-    """Step at which it was told; None where it was not."""
+    """Step at which it was reported; None where it was not."""
     early: bool
-    """Whether it was told before it began: a false alarm."""
+    """Whether it was reported before it began: a false alarm."""
     others: frozenset[str]
     """Other warnings and criticals."""
 
     @property
     def delay(self) -> int | None:
-        """Steps from the onset until it was told."""
+        """Steps from the onset until it was reported."""
         return None if self.raised is None else self.raised - self.onset
 
 
@@ -65,7 +65,7 @@ def judged(world: World, form: str, directory: Path) -> Verdict:
 
 
 def measure(failure: Failure, dialect: str, seed: int, directory: Path) -> Result:
-    """Plant a failure and see when it is told."""
+    """Plant a failure and see when it is reported."""
     world, onset = planted(failure, dialect, seed)
     form = failure.form or FORMS[dialect][seed % len(FORMS[dialect])]
     history = judged(world, form, directory).history
@@ -92,7 +92,7 @@ def alarms(name: str, seed: int, directory: Path) -> tuple[int, list[Episode]]:
 
 
 _AT_THE_END = ("crash", "hang", "host-memory", "weights-not-synced", "worker-errors")
-"""They speak of the present only: from a log read at once, no delay in steps can be told."""
+"""They speak of the present only: from a log read at once, no delay in steps can be measured."""
 
 
 def main(count: int, first: int) -> None:

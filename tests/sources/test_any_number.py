@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from log_reading import NOW, read_run, values
 
 from verl_tui.check import report
-from verl_tui.check.note import write_text
+from verl_tui.check.note import note_text
 from verl_tui.config import Config
 from verl_tui.monitor import load
 from verl_tui.records import Unreadable
@@ -94,7 +94,7 @@ def look(directory: Path, name: str, text: str) -> None:
     assert str(log) in run.paths or name == "7.jsonl"
     found = report(monitor, NOW)
     json.dumps(found, allow_nan=False)
-    write_text(found, monitor, NOW)
+    note_text(found, monitor, NOW)
     assert all(run.series(key) for key in run.keys)
 
 
@@ -170,5 +170,5 @@ def test_whole_numbers_of_any_length(tmp_path: Path, digits: int) -> None:
 def test_settings_of_any_length(text: str, number: str) -> None:
     found = read_settings((text % number).encode())
     assert isinstance(found, Unreadable) or (found["b"] == 2 and json.dumps(found)), (
-        "what is told can be written"
+        "what is reported can be written"
     )

@@ -67,16 +67,16 @@ def test_a_process_that_is_there_lives_and_one_that_is_not_is_gone(
 
 def test_a_later_process_of_that_number_is_another(system: Path, tmp_path: Path) -> None:
     process(system, 4711, began=BEGUN + 600)
-    told = look(system, event_file(tmp_path))
-    assert told is not None
-    assert told.gone
+    reported = look(system, event_file(tmp_path))
+    assert reported is not None
+    assert reported.gone
 
 
 def test_a_dead_process_that_nobody_has_waited_for_is_gone(system: Path, tmp_path: Path) -> None:
     process(system, 4711, state="Z")
-    told = look(system, event_file(tmp_path))
-    assert told is not None
-    assert told.gone
+    reported = look(system, event_file(tmp_path))
+    assert reported is not None
+    assert reported.gone
 
 
 @pytest.mark.parametrize(
@@ -98,18 +98,18 @@ def test_other_hosts_and_names_without_a_process_tell_nothing(
 
 def test_a_number_inside_a_container_counts(system: Path, tmp_path: Path) -> None:
     process(system, 9000, inside=4711)
-    told = look(system, event_file(tmp_path))
-    assert told is not None
-    assert not told.gone
+    reported = look(system, event_file(tmp_path))
+    assert reported is not None
+    assert not reported.gone
 
 
 def test_in_a_container_only_a_long_silent_file_has_lost_its_process(tmp_path: Path) -> None:
     system = proc(tmp_path / "proc", space=CONTAINER)
     path = event_file(tmp_path)
     assert look(system, path) is None
-    told = look(system, path, NOW + 300)
-    assert told is not None
-    assert told.gone
+    reported = look(system, path, NOW + 300)
+    assert reported is not None
+    assert reported.gone
 
 
 def test_a_file_that_grows_after_all_is_written_elsewhere(system: Path, tmp_path: Path) -> None:

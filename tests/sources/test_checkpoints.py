@@ -1,4 +1,4 @@
-"""Checkpoints on disk: told once, also when they are completed or removed."""
+"""Checkpoints on disk: reported once, also when they are completed or removed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def told(source: CheckpointSource) -> list[tuple[EventKind, str, int | None]]:
+def reported(source: CheckpointSource) -> list[tuple[EventKind, str, int | None]]:
     records, more = source.read()
     assert not more
     return [(r.kind, r.text.rpartition("/")[2], r.step) for r in records if isinstance(r, Event)]
@@ -51,23 +51,23 @@ def test_what_comes_is_called_best_is_completed_and_goes(tmp_path: Path) -> None
         "actor",
     ):
         (home / name).mkdir(parents=True)
-    assert sorted(told(source), key=str) == [
+    assert sorted(reported(source), key=str) == [
         (EventKind.BEST, "best", None),
         (EventKind.BEST, "best_global_step_10", 10),
         (EventKind.BEST, "best_model", None),
         (EventKind.CHECKPOINT, "global_step_10", 10),
         (EventKind.CHECKPOINT, "global_step_20", 20),
     ]
-    assert told(source) == []
+    assert reported(source) == []
     tracker = home / TRACKER
     for text in ("", "garbage", "-3"):
         tracker.write_text(text)
-        assert told(source) == []
+        assert reported(source) == []
     tracker.write_text("10")
-    assert [(kind, step) for kind, _, step in told(source)] == [(EventKind.SAVED, 10)]
+    assert [(kind, step) for kind, _, step in reported(source)] == [(EventKind.SAVED, 10)]
     tracker.write_text("20\n")
     (home / "global_step_10").rmdir()
-    assert [(kind, step) for kind, _, step in told(source)] == [
+    assert [(kind, step) for kind, _, step in reported(source)] == [
         (EventKind.REMOVED, 10),
         (EventKind.SAVED, 20),
     ]
@@ -90,9 +90,9 @@ def test_a_run_keeps_what_is_there(tmp_path: Path) -> None:
 
 def test_what_lies_on_disk_beats_what_the_console_calls_it() -> None:
     run, status = Run("r"), SourceStatus("x", "f")
-    told = Event(EventKind.CHECKPOINT, "checkpoints/global_step_5", 17, 5)
+    reported = Event(EventKind.CHECKPOINT, "checkpoints/global_step_5", 17, 5)
     found = Event(EventKind.CHECKPOINT, "/disk/global_step_5", 0, 5)
-    for records in ((told, found), (told,)):
+    for records in ((reported, found), (reported,)):
         run.apply(Batch("r", status, records), 0.0)
         assert run.checkpoints == {5: "/disk/global_step_5"}
 
@@ -104,6 +104,6 @@ def test_a_checkpoint_without_the_state_that_is_written_last_is_still_being_save
     for step in (20, 40):
         (tmp_path / f"checkpoint-{step}").mkdir(parents=True)
     (tmp_path / "checkpoint-20" / "trainer_state.json").write_text("{}")
-    assert told(source) == [(EventKind.CHECKPOINT, "checkpoint-20", 20)]
+    assert reported(source) == [(EventKind.CHECKPOINT, "checkpoint-20", 20)]
     (tmp_path / "checkpoint-40" / "trainer_state.json").write_text("{}")
-    assert told(source) == [(EventKind.CHECKPOINT, "checkpoint-40", 40)]
+    assert reported(source) == [(EventKind.CHECKPOINT, "checkpoint-40", 40)]

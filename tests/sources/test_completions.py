@@ -19,7 +19,7 @@ from verl_tui.records import Sample, Unreadable
 from verl_tui.sources.fields.rewards import RewardSum
 from verl_tui.sources.formats import completions, parquet
 from verl_tui.sources.formats.catalog import FORMATS
-from verl_tui.sources.formats.wandb import tables as wandb_tables
+from verl_tui.sources.formats.wandb import sample_tables as wandb_tables
 from verl_tui.sources.source import FileSource
 
 MADE = (
@@ -168,12 +168,12 @@ def test_a_table_logged_twice_counts_once_and_one_that_grows_tells_its_new_rows(
     again = table(tmp_path / "s_2_aa.table.json", names, rows[:2])
     other = table(tmp_path / "copy_1_aa.table.json", names, rows[:2])
     grown = table(tmp_path / "s_3_bb.table.json", names, rows)
-    told = {
+    stated = {
         path: [sample.step for sample in samples_in(path, wandb_tables)]
         for path in (first, again, other, grown)
     }
-    assert sorted(told[first] + told[again] + told[other]) == [1, 2]
-    assert told[grown] == [3, 4, 5, 6]
+    assert sorted(stated[first] + stated[again] + stated[other]) == [1, 2]
+    assert stated[grown] == [3, 4, 5, 6]
 
 
 def write_parquet(path: Path, table: dict[str, list[Any]]) -> bytes:
@@ -218,9 +218,9 @@ def test_a_parquet_file_that_is_not_whole_is_said_once(tmp_path: Path) -> None:
     path.write_bytes(data[:-5])
     source = FileSource(path, parquet)
     assert drain(source) == []
-    (told,) = source.finish()
-    assert isinstance(told, Unreadable)
-    assert told.reason == "not complete: still being written, or cut off"
+    (stated,) = source.finish()
+    assert isinstance(stated, Unreadable)
+    assert stated.reason == "not complete: still being written, or cut off"
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -272,7 +272,7 @@ def test_real_completions_have_the_trainers_reward() -> None:
 
 
 @pytest.mark.parametrize("cut", [0, 30, -9, None])
-def test_a_table_with_something_behind_it_is_read_and_that_is_told(
+def test_a_table_with_something_behind_it_is_read_and_that_is_reported(
     tmp_path: Path, cut: int | None
 ) -> None:
     table = json.dumps({"columns": ["input", "output", "score"], "data": [["q", "a", 0.5]] * 2})

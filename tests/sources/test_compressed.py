@@ -199,9 +199,9 @@ def test_what_is_appended_behind_damage_mends_nothing(tmp_path: Path) -> None:
     assert isinstance(drain(source)[0], Restart)
 
 
-def test_a_log_that_is_no_gzip_is_told(tmp_path: Path) -> None:
+def test_a_log_that_is_no_gzip_is_reported(tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl.gz").write_bytes(b"no gzip")
     (tmp_path / "notes.gz").write_bytes(b"no gzip")
-    (told,) = Finder([str(tmp_path)]).scan().passed
-    assert told.path.endswith("metrics.jsonl.gz")
-    assert told.reason.startswith("damaged gzip data near byte 0")
+    (reported,) = Finder([str(tmp_path)]).scan().passed
+    assert reported.path.endswith("metrics.jsonl.gz")
+    assert reported.reason.startswith("damaged gzip data near byte 0")

@@ -58,7 +58,7 @@ def test_a_traceback_behind_a_bar_that_is_painted_once_more() -> None:
     text = f"{BAR}{TRACE}RuntimeError: judge endpoint returned 503\n{BAR}"
     assert last(text) == (EventKind.TRACEBACK, "RuntimeError: judge endpoint returned 503", 4)
     bars = [one for one in records(text) if isinstance(one, Event) and one.line == 1]
-    assert [one.kind for one in bars] == [EventKind.TRACEBACK], "it is told at its first line"
+    assert [one.kind for one in bars] == [EventKind.TRACEBACK], "it is reported at its first line"
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,9 @@ from log_reading import drain, feed_in_pieces, read_run, values
 
 from verl_tui.records import MetricRows
 from verl_tui.sources.fields.row_batcher import MetricRow
-from verl_tui.sources.formats.console import decoder as console
+from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.console.collected import CollectedDecoder, printed_line
+from verl_tui.sources.formats.console.decoder import ConsoleDecoder
 from verl_tui.sources.formats.console.leads import LeadReader
 from verl_tui.sources.source import FileSource
 from verl_tui.times import parse_time
@@ -241,7 +242,7 @@ def test_pieces_of_a_long_line_are_put_together(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("pieces", "streams"), [(2000, 1), (9, 9)])
 def test_pieces_without_end_are_given_up(pieces: int, streams: int) -> None:
-    decoder = CollectedDecoder(console.ConsoleDecoder())
+    decoder = CollectedDecoder(ConsoleDecoder())
     for at in range(1, pieces + 1):
         begins = "step:1 - a/b:1.5 - c/d:2" if at <= streams else ""
         line = orjson.dumps({"log": begins.ljust(16384), "stream": str(at % streams)})

@@ -1,11 +1,11 @@
-"""Lines of a console that say nothing are told by their words, whatever numbers they have."""
+"""Lines of a console without information are recognised by their words, whatever numbers they have."""
 
 from __future__ import annotations
 
 import pytest
 from test_line_words import WORDS
 
-from verl_tui.sources.formats.console.noise import Noise
+from verl_tui.sources.formats.console.silent_lines import Noise
 
 SILENT = b"\x1b[36m(WorkerDict pid=20311)\x1b[0m INFO 11-23 10:00:07 [pool.py:378] reset the cache"
 
@@ -16,12 +16,12 @@ def test_what_no_reader_looks_for_says_nothing() -> None:
     assert noise.has(SILENT.replace(b"7", b"8"))
 
 
-@pytest.mark.parametrize("told", [*WORDS, "step:", "[prompt]", "╭", "a\rb", "2026-11-23 10:00:07"])
-def test_a_word_that_a_reader_looks_for_is_no_noise(told: str) -> None:
+@pytest.mark.parametrize("word", [*WORDS, "step:", "[prompt]", "╭", "a\rb", "2026-11-23 10:00:07"])
+def test_a_word_that_a_reader_looks_for_is_no_noise(word: str) -> None:
     noise = Noise()
     assert noise.has(SILENT)
-    assert not noise.has(SILENT + told.encode())
-    assert not noise.has(SILENT + b"\x1b[31m".join(told[at : at + 1].encode() for at in range(99)))
+    assert not noise.has(SILENT + word.encode())
+    assert not noise.has(SILENT + b"\x1b[31m".join(word[at : at + 1].encode() for at in range(99)))
 
 
 def test_long_lines_are_read() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from log_reading import drain, feed_in_pieces
 
 from verl_tui.records import MetricRows, Sample, Unreadable
-from verl_tui.sources.formats.console import decoder as console
+from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.source import FileSource
 
 MADE = (
@@ -110,7 +110,7 @@ def test_tables_that_trl_prints(tmp_path: Path) -> None:
     ], "one printed twice counts once"
 
 
-def test_a_table_without_an_end_is_told_in_the_end(tmp_path: Path) -> None:
+def test_a_table_without_an_end_is_reported_in_the_end(tmp_path: Path) -> None:
     assert len(samples_in(tmp_path / "train.log", TABLE[: TABLE.index("╰")])) == 2
 
 
@@ -145,7 +145,7 @@ def test_lines_that_come_together_say_what_each_says_by_itself(
     for lead, part in itertools.product(leads, PARTS):
         rest = f"{lead}{part}\n{RAY}prose\n{RAY}[score] 1\n{RAY}[acc] 2\n{RAY}over\n"
         log = f"{begun}{rest}".encode()
-        assert told([log]) == told(log.splitlines(keepends=True)), (lead, part)
+        assert decoded([log]) == decoded(log.splitlines(keepends=True)), (lead, part)
 
 
 COLOURED = "\x1b[36ma colour shows\x1b[0m that no terminal wrapped the lines\n"
@@ -164,7 +164,7 @@ def test_samples_that_come_together_say_what_each_says_by_itself() -> None:
             between = [f"{lead}{first}", f"{RAY}{second}"]
             lines = [*whole, *between, *whole[1:], *between, *whole]
             log = (COLOURED + "\n".join(lines) + "\n").encode()
-            assert told([log]) == told(log.splitlines(keepends=True)), between
+            assert decoded([log]) == decoded(log.splitlines(keepends=True)), between
 
 
 def test_one_that_waits_for_its_values_is_not_kept_back_by_lines_of_another() -> None:
@@ -175,7 +175,7 @@ def test_one_that_waits_for_its_values_is_not_kept_back_by_lines_of_another() ->
     assert [record.response for record in found if isinstance(record, Sample)] == ["r"]
 
 
-def told(pieces: list[bytes]) -> list[object]:
+def decoded(pieces: list[bytes]) -> list[object]:
     """Return the samples that pieces of a log tell of, and the steps and places of its rows."""
     reader = console.reader(Path("a.log"))
     records = [record for piece in pieces for record in reader.feed(piece)] + [*reader.finish()]

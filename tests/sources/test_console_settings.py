@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from verl_tui.records import CONSOLE, LAUNCH, Settings, Unreadable
 from verl_tui.sources.fields.setting_values import flatten_settings
 from verl_tui.sources.folders.setting_files import SettingsSource
-from verl_tui.sources.formats.console import decoder as console
+from verl_tui.sources.formats.console import reader as console
 
 if TYPE_CHECKING:
     from pathlib import Path

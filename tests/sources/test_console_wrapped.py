@@ -1,4 +1,4 @@
-"""Consoles as a terminal showed them: lines that were wrapped are whole again, cut ones are told."""
+"""Consoles as a terminal showed them: lines that were wrapped are whole again, cut ones are reported."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from log_reading import feed_in_pieces, read_run, values
 
-from verl_tui.sources.formats.console import decoder as console
+from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.console.wrapped import WrappedDecoder
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def test_wrapped_lines_are_whole_again(tmp_path: Path, name: str, columns: int) 
 
 @given(columns=st.integers(41, 400), steps=st.integers(1, 4))
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_no_value_is_wrong_and_a_missing_one_is_told(
+def test_no_value_is_wrong_and_a_missing_one_is_reported(
     tmp_path: Path, columns: int, steps: int
 ) -> None:
     path, lines = tmp_path / "train.log", verl(steps)
@@ -112,7 +112,7 @@ def test_no_value_is_wrong_and_a_missing_one_is_told(
 
 
 @pytest.mark.parametrize("columns", [100, 150])
-def test_lines_that_were_cut_lose_their_last_metric_and_this_is_told(
+def test_lines_that_were_cut_lose_their_last_metric_and_this_is_reported(
     tmp_path: Path, columns: int
 ) -> None:
     path, lines = tmp_path / "train.log", verl()
@@ -124,7 +124,7 @@ def test_lines_that_were_cut_lose_their_last_metric_and_this_is_told(
     assert "step lines were cut where they were kept" in note(run)
 
 
-def test_what_wandb_cuts_loses_its_last_metric_and_this_is_told(tmp_path: Path) -> None:
+def test_what_wandb_cuts_loses_its_last_metric_and_this_is_reported(tmp_path: Path) -> None:
     numbers = " - ".join(f"own/metric_{i}:{i}.123456" for i in range(300))
     lines = [f"(TaskRunner pid=7) step:{step} - {numbers}" for step in (1, 2)]
     run = read(tmp_path / "output.log", "".join(f"{line[:4096]}\n" for line in lines))

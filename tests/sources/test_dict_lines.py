@@ -16,7 +16,8 @@ from log_reading import drain, feed_in_pieces, read_run, values
 from verl_tui.records import Event, EventKind, MetricRows
 from verl_tui.runs.views.state import State, state
 from verl_tui.sources.fields.row_batcher import MetricRow
-from verl_tui.sources.formats.console import decoder as console
+from verl_tui.sources.formats.console import reader as console
+from verl_tui.sources.formats.console.decoder import ConsoleDecoder
 from verl_tui.sources.source import FileSource
 
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ def test_trls_rloo_counts_from_0_as_in_its_other_files(tmp_path: Path) -> None:
     assert values(read_run(path), "objective/scores") == {0: 0.25, 1: 0.5, 2: 0.75, 3: 1.0}
 
 
-def test_the_end_is_told_without_a_bar(tmp_path: Path) -> None:
+def test_the_end_is_reported_without_a_bar(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     path.write_text(
         "{'loss': 0.5, 'epoch': 0.5}\n{'train_runtime': '91.5', 'train_loss': '0.5', 'epoch': '1'}\n"
@@ -589,9 +590,7 @@ def test_openrlhf(tmp_path: Path) -> None:
 )
 def test_what_only_looks_like_metrics(line: str) -> None:
     assert not [
-        r
-        for r in console.ConsoleDecoder().decode(line.encode(), 1)
-        if isinstance(r, MetricRow | Event)
+        r for r in ConsoleDecoder().decode(line.encode(), 1) if isinstance(r, MetricRow | Event)
     ]
 
 

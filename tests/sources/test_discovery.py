@@ -16,7 +16,7 @@ from verl_tui.sources.discovery.finder import Finder
 from verl_tui.sources.discovery.passed_over import PACKED, WIDE, PassedOver, sentences
 from verl_tui.sources.feed import Feed
 from verl_tui.sources.folders.checkpoint_folders import TRACKER
-from verl_tui.sources.formats.console import decoder as console
+from verl_tui.sources.formats.console import reader as console
 
 CONSOLE = "(TaskRunner pid=1) step:1 - a:1\n"
 METRICS = '{"step":1,"data":{"a":1}}\n'
@@ -247,7 +247,7 @@ def test_a_store_of_another_program_is_named(tmp_path: Path, name: str, whose: s
     assert len(found.runs) == 1
 
 
-def test_a_file_that_is_passed_over_is_told_once(tmp_path):
+def test_a_file_that_is_passed_over_is_reported_once(tmp_path):
     (tmp_path / "train.log").write_text("loading the model\n")
     discovery = Finder([str(tmp_path)]).scan()
     assert discovery.passed == (PassedOver(f"{tmp_path}/train.log", "of no known format"),)
@@ -284,7 +284,7 @@ def close(monkeypatch):
     return closed.add
 
 
-def test_logs_and_directories_that_may_not_be_read_are_told(tree, close):
+def test_logs_and_directories_that_may_not_be_read_are_reported(tree, close):
     top = tree(good__train_DOT_log=CONSOLE, bad__train_DOT_log=CONSOLE, shut__train_DOT_log=CONSOLE)
     finder = Finder([str(top)])
     close(top / "bad/train.log")

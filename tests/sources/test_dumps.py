@@ -63,7 +63,7 @@ def drain(source: DumpSource) -> list[Record]:
     return records
 
 
-def told(records: Sequence[Record]) -> list[tuple[int, float]]:
+def reported(records: Sequence[Record]) -> list[tuple[int, float]]:
     """Return step and mean score of each figure."""
     figures = [
         (r.steps[0], dict(zip(r.keys, r.columns, strict=True)))
@@ -89,7 +89,7 @@ def run_of(source: DumpSource, run: Run | None = None) -> Run:
     return run
 
 
-def test_all_steps_are_told_at_once_and_the_newest_is_read_first(tmp_path: Path) -> None:
+def test_all_steps_are_reported_at_once_and_the_newest_is_read_first(tmp_path: Path) -> None:
     for step in (2, 10, 1):
         write(tmp_path / "rollouts", step, row(step / 10) * 2)
     source = DumpSource(tmp_path / "rollouts")
@@ -97,7 +97,7 @@ def test_all_steps_are_told_at_once_and_the_newest_is_read_first(tmp_path: Path)
     assert [type(record) for record in records[:3]] == [Dump] * 3
     assert dumped(records) == [10, 2, 1]
     records = (*records, *drain(source))
-    assert told(records) == [(10, 1.0), (2, 0.2), (1, 0.1)]
+    assert reported(records) == [(10, 1.0), (2, 0.2), (1, 0.1)]
     assert not [record for record in records if isinstance(record, Sample)], "samples stay on disk"
     status = source.status()
     assert (status.records, status.unreadable, status.problem, status.note) == (6, 0, None, None)
@@ -114,7 +114,7 @@ def test_all_steps_are_told_at_once_and_the_newest_is_read_first(tmp_path: Path)
     ("name", "validation"),
     [("rollouts", False), ("latest", False), ("val_generations", True), ("my-eval", True)],
 )
-def test_validations_are_told_by_the_name_of_their_directory(
+def test_validations_are_reported_by_the_name_of_their_directory(
     tmp_path: Path, name: str, validation: bool
 ) -> None:
     write(tmp_path / name, 1, row())
@@ -183,19 +183,19 @@ def test_a_growing_dump_is_read_on(home: Path) -> None:
     source = DumpSource(home)
     drain(source)
     append(path, row(1.0)[:-20])
-    assert told(drain(source)) == [], "half a row is none"
+    assert reported(drain(source)) == [], "half a row is none"
     before = source.status().bytes_read
     append(path, row(1.0)[-20:], row(1.0))
     records = drain(source)
-    assert told(records) == [(1, 2 / 3)]
+    assert reported(records) == [(1, 2 / 3)]
     assert dumped(records) == [1]
     assert source.status().bytes_read - before == path.stat().st_size - before, (
         "and not from the beginning"
     )
     append(path, row(1.0).rstrip("\n"))
-    assert told(drain(source)) == [(1, 0.75)], "a whole row needs no end"
+    assert reported(drain(source)) == [(1, 0.75)], "a whole row needs no end"
     append(path, "\n", row(0.0))
-    assert told(drain(source)) == [(1, 0.6)]
+    assert reported(drain(source)) == [(1, 0.6)]
 
 
 def test_a_dump_written_again_begins_anew(home: Path) -> None:
@@ -205,7 +205,7 @@ def test_a_dump_written_again_begins_anew(home: Path) -> None:
     write(home, 3, row(0.0))
     records = drain(source)
     assert Restart("dump written again", 3) in records
-    assert told(records) == [(3, 0.0)]
+    assert reported(records) == [(3, 0.0)]
 
 
 @pytest.mark.parametrize(("more", "kept"), [(' {"score": \n', 0), (" ", 1), (row(0.0), 1)])
@@ -233,7 +233,7 @@ def test_an_old_dump_written_again_is_found_in_time(home: Path) -> None:
     records: list[Record] = []
     for _ in range(40):
         records += drain(source)
-    assert told(records) == [(5, 0.0)]
+    assert reported(records) == [(5, 0.0)]
     assert dumped(records) == [5]
 
 
@@ -268,7 +268,7 @@ def test_a_dump_costs_the_same_among_however_many(
     assert Counted.count < 100 * most
 
 
-def test_rows_that_cannot_be_read_are_told_with_their_file(home: Path) -> None:
+def test_rows_that_cannot_be_read_are_reported_with_their_file(home: Path) -> None:
     write(home, 7, row(), '{"input": "q", \n', '{"a": 1}\n', row())
     source = DumpSource(home)
     found = [record for record in drain(source) if isinstance(record, Unreadable)]
@@ -298,7 +298,7 @@ def test_a_dump_that_cannot_be_opened(home: Path) -> None:
     (home / "2.jsonl").mkdir()
     source = DumpSource(home)
     records = drain(source)
-    assert told(records) == [(1, 1.0)]
+    assert reported(records) == [(1, 1.0)]
     assert [one.reason for one in records if isinstance(one, Unreadable)] == [
         "2.jsonl: is a directory"
     ]
@@ -313,7 +313,7 @@ def test_a_dump_that_goes_while_it_is_read(home: Path, monkeypatch: pytest.Monke
     source = DumpSource(home)
     source.read()
     (home / "2.jsonl").unlink()
-    assert told(drain(source)) == [(1, 1.0)]
+    assert reported(drain(source)) == [(1, 1.0)]
     status = source.status()
     assert status.bytes_read == status.size
 

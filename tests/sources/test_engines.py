@@ -19,7 +19,7 @@ from verl_tui.config import Config
 from verl_tui.monitor import Monitor, load
 from verl_tui.records import Batch, SourceStatus
 from verl_tui.sources.feed import Feed
-from verl_tui.sources.formats.console import decoder as console
+from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.console.engine_addresses import EngineReader
 from verl_tui.sources.http.client import AUTHORIZATION
 from verl_tui.sources.http.engines import MOST, Engines

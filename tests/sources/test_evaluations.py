@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from log_reading import NOW, drain, feed_in_pieces, read_run, values
 
 from verl_tui.check import report
-from verl_tui.check.note import write_text
+from verl_tui.check.note import note_text
 from verl_tui.config import Config
 from verl_tui.monitor import load
 from verl_tui.records import Sample
@@ -63,7 +63,7 @@ def test_what_check_says_of_one(tmp_path: Path) -> None:
     os.utime(path, (NOW - 7200, NOW - 7200))
     monitor = load([str(path)], Config(), NOW)
     assert not monitor.verdicts["eval"].findings
-    text = write_text(report(monitor, NOW), monitor, NOW)
+    text = note_text(report(monitor, NOW), monitor, NOW)
     assert text.startswith(
         "eval: an evaluation of 5 samples, mean score 0.5, finished, last record 2h 00m ago"
     )
@@ -123,8 +123,8 @@ def test_a_document_that_is_not_whole_is_said(tmp_path: Path) -> None:
     path.write_text(json.dumps(RECORDS)[:-20])
     source = FileSource(path, sample_records)
     drain(source)
-    (told,) = source.finish()
-    assert getattr(told, "reason", "") == "not complete, or not JSON"
+    (reported,) = source.finish()
+    assert getattr(reported, "reason", "") == "not complete, or not JSON"
 
 
 DOCUMENT = json.dumps({"results": RECORDS}, indent=1).encode()

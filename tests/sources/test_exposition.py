@@ -240,13 +240,13 @@ def scrape(*lines: tuple[str, dict[str, str], float], **kinds: str) -> Scrape:
 
 def test_counters_are_rates_and_a_process_that_began_anew_counts_from_nothing() -> None:
     scrapes = Scrapes()
-    told = []
+    figures_seen = []
     for time, first, second in ((0.0, 100, 50), (10.0, 200, 70), (20.0, 30, 90)):
         page = scrape(
             ("vllm:t_total", {"engine": "0"}, first), ("vllm:t_total", {"engine": "1"}, second)
         )
-        told.append(scrapes.take({"a": page}, {"a": time}).readings)
-    assert told == [{}, {"vllm:t_per_second": 12.0}, {"vllm:t_per_second": 5.0}]
+        figures_seen.append(scrapes.take({"a": page}, {"a": time}).readings)
+    assert figures_seen == [{}, {"vllm:t_per_second": 12.0}, {"vllm:t_per_second": 5.0}]
 
 
 def test_workers_are_one_run() -> None:
@@ -327,7 +327,7 @@ def test_quantiles_are_computed_as_prometheus_does() -> None:
 
 def test_devices_of_many_nodes_have_keys_as_wandbs() -> None:
     labels = {"gpu": "3", "Hostname": "node-07", "UUID": "GPU-1"}
-    told = [
+    figures_seen = [
         ("DCGM_FI_DEV_GPU_UTIL", labels, 97.0),
         ("DCGM_FI_DEV_FB_USED", labels, 60_000.0),
         ("DCGM_FI_DEV_FB_FREE", labels, 20_000.0),
@@ -335,7 +335,7 @@ def test_devices_of_many_nodes_have_keys_as_wandbs() -> None:
         ("ray_node_gpus_utilization", {"ip": "10.0.0.7", "GpuIndex": "3"}, 96.0),
         ("DCGM_FI_DEV_GPU_UTIL", {**labels, "GPU_I_ID": "1"}, 5.0),
     ]
-    assert device_figures(told) == {
+    assert device_figures(figures_seen) == {
         "cluster/gpu.3.gpu/l:node-07": 97.0,
         "cluster/gpu.3.memoryAllocatedBytes/l:node-07": 60_000 * 2**20,
         "cluster/gpu.3.memoryAllocated/l:node-07": 75.0,
@@ -344,24 +344,27 @@ def test_devices_of_many_nodes_have_keys_as_wandbs() -> None:
 
 def test_rays_and_ascends_units_become_bytes_and_watts() -> None:
     ray = {"ip": "10.0.0.7", "GpuIndex": "0"}
-    told = [("ray_node_gram_used", ray, 1000.0), ("ray_node_gpu_power_milliwatts", ray, 350_000.0)]
-    assert device_figures(told) == {
+    figures_seen = [
+        ("ray_node_gram_used", ray, 1000.0),
+        ("ray_node_gpu_power_milliwatts", ray, 350_000.0),
+    ]
+    assert device_figures(figures_seen) == {
         "cluster/gpu.0.memoryAllocatedBytes/l:10.0.0.7": 1000 * 2**20,
         "cluster/gpu.0.powerWatts/l:10.0.0.7": 350.0,
     }
     npu = {"id": "5", "instance": "node9:8082", "model_name": "910B"}
-    told = [
+    figures_seen = [
         ("npu_chip_info_hbm_used_memory", npu, 16.0),
         ("npu_chip_info_hbm_total_memory", npu, 64.0),
     ]
-    assert device_figures(told)["cluster/gpu.5.memoryAllocated/l:node9"] == 25.0
+    assert device_figures(figures_seen)["cluster/gpu.5.memoryAllocated/l:node9"] == 25.0
 
 
 def test_hosts_tell_their_load_between_two_scrapes() -> None:
     figures = HostFigures()
-    told: dict[str, float] = {}
+    figures_seen: dict[str, float] = {}
     for idle, busy in ((100.0, 100.0), (104.0, 112.0)):
-        told = figures.take(
+        figures_seen = figures.take(
             [
                 (
                     "node_cpu_seconds_total",
@@ -377,7 +380,7 @@ def test_hosts_tell_their_load_between_two_scrapes() -> None:
                 ("node_memory_MemAvailable_bytes", {"instance": "n1:9100"}, 40.0),
             ]
         )
-    assert told == {"cluster/cpu/l:n1": 75.0, "cluster/memory_percent/l:n1": 60.0}
+    assert figures_seen == {"cluster/cpu/l:n1": 75.0, "cluster/memory_percent/l:n1": 60.0}
 
 
 def test_a_nodes_name_has_no_port() -> None:

@@ -22,7 +22,7 @@ from verl_tui.sources.feed import Feed
 from verl_tui.sources.fields.jsonl import JsonDecoder
 from verl_tui.sources.files import tail
 from verl_tui.sources.formats import filelogger, lines
-from verl_tui.sources.formats.console import decoder as console
+from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.lines import LineReader
 from verl_tui.sources.source import FileSource
 
@@ -204,10 +204,10 @@ def test_line_numbers_and_crlf():
     assert decoder.lines[4:] == [(5, b"last")]
 
 
-def test_many_unreadable_lines_are_counted_and_only_the_first_told(log):
+def test_many_unreadable_lines_are_counted_and_only_the_first_reported(log):
     append(log.path, "x\n" * 5000)
-    told = [record for record in log.read() if isinstance(record, Unreadable)]
-    assert len(told) == 1000
+    news_seen = [record for record in log.read() if isinstance(record, Unreadable)]
+    assert len(news_seen) == 1000
     assert log.source.status().unreadable == 5000
 
 
@@ -320,25 +320,27 @@ def test_a_folder_whose_name_is_no_text_is_followed_as_well(tmp_path):
         live.until(lambda: any(run.step == 2 for run in live.runs.values()))
 
 
-def test_what_a_search_raises_is_told_and_ends_nothing(tmp_path, monkeypatch):
+def test_what_a_search_raises_is_reported_and_ends_nothing(tmp_path, monkeypatch):
     append(tmp_path / "log.jsonl", line(1))
     feed, stop, ticks = Feed([str(tmp_path)]), threading.Event(), iter(range(0, 10**6, 5))
-    told, real = [], feed.scan
+    news_seen, real = [], feed.scan
 
     def failing():
-        if told:
+        if news_seen:
             raise OverflowError("int too large")
         return real()
 
     def deliver(news):
-        told.append(news)
+        news_seen.append(news)
         if isinstance(news, Discovery) and news.problems:
             stop.set()
 
     monkeypatch.setattr(feed, "scan", failing)
     feed.follow(stop, deliver, clock=lambda: float(next(ticks)))
-    assert told[-1].problems == ("the search for new logs failed: OverflowError: int too large",)
-    assert told[-1].runs == told[0].runs
+    assert news_seen[-1].problems == (
+        "the search for new logs failed: OverflowError: int too large",
+    )
+    assert news_seen[-1].runs == news_seen[0].runs
 
 
 def unreadable(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
@@ -367,7 +369,7 @@ def test_a_file_server_that_fails_for_a_while_costs_nothing(log, monkeypatch, nu
     assert log.source.status().problem is None
 
 
-def test_a_restart_is_told_though_reading_failed_at_that_moment(log, monkeypatch):
+def test_a_restart_is_reported_though_reading_failed_at_that_moment(log, monkeypatch):
     append(log.path, line(1) + line(2))
     log.read()
     other = log.path.with_name("new")

@@ -17,7 +17,8 @@ from verl_tui.runs.time.step_clocks import clocks
 from verl_tui.runs.views.state import State, state
 from verl_tui.sources.formats import filelogger, rollouts, sample_records, tutorial
 from verl_tui.sources.formats.catalog import FORMATS
-from verl_tui.sources.formats.console import decoder as console
+from verl_tui.sources.formats.console import reader as console
+from verl_tui.sources.formats.console.decoder import ConsoleDecoder
 from verl_tui.sources.source import FileSource
 
 DATA = Path(__file__).parents[1] / "data"
@@ -192,7 +193,7 @@ def test_samples_that_reward_managers_print():
         b"(T pid=1) [prompt] Count.\nstep:9 - a:1\n(T pid=1) [response] step:3 - a:1 - b:2\n"
         b"(T pid=1) Traceback (most recent call last):\n(T pid=1) [ground_truth] 3\n(T pid=1) [score] 1.0\n"
     )
-    decoder = console.ConsoleDecoder()
+    decoder = ConsoleDecoder()
     found = [r for n, line in enumerate(text.splitlines(), 1) for r in decoder.decode(line, n)]
     found += decoder.held()
     (sample,) = [r for r in found if isinstance(r, Sample)]
@@ -206,7 +207,7 @@ def test_samples_that_reward_managers_print():
 )
 def test_any_actor_may_print_steps(actor):
     line = f"\x1b[36m{actor}\x1b[0m step:4 - a/b@1(x):np.float32(0.5) - c d:1e-3".encode()
-    (row,) = console.ConsoleDecoder().decode(line, 1)
+    (row,) = ConsoleDecoder().decode(line, 1)
     assert (row.step, row.keys, row.values) == (4, ("a/b@1(x)", "c d"), (0.5, 0.001))
 
 
@@ -215,7 +216,7 @@ WORKERS = "1 Workers (tasks / actors) killed due to memory pressure (OOM), 0 Wor
 
 
 def test_what_rays_memory_monitor_says_is_a_warning():
-    decoder = console.ConsoleDecoder()
+    decoder = ConsoleDecoder()
     lines = [
         MEMORY,
         f"\x1b[33m(raylet)\x1b[0m [2026 E 9 9] node_manager.cc:3069: {WORKERS}",

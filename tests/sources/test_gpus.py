@@ -174,7 +174,7 @@ def test_reading_names_this_host(stub: Stub) -> None:
 
 @pytest.mark.parametrize("flags", [(), ("OLD_DRIVER",)])
 def test_what_holds_the_clocks_down(build: Callable[..., Stub], flags: tuple[str, ...]) -> None:
-    told: list[tuple[int, list[str]]] = [
+    driver_says: list[tuple[int, list[str]]] = [
         (0x1 | 0x2 | 0x10 | 0x100, []),  # idle, clocks set by somebody, sync boost, display
         (0x4, ["power cap"]),
         (0x8, ["hw slowdown"]),
@@ -183,18 +183,18 @@ def test_what_holds_the_clocks_down(build: Callable[..., Stub], flags: tuple[str
         (0x4 | 0x20 | 0x40, ["thermal", "power cap"]),
         (1 << 60, []),
     ]
-    steps = [{"env": {"STUB_THROTTLE": f"1:{bits}"}} for bits, _ in told]
+    steps = [{"env": {"STUB_THROTTLE": f"1:{bits}"}} for bits, _ in driver_says]
     readings = build(*flags).read(steps, STUB_COUNT="2")
     assert [[gpu["throttle"] for gpu in reading["gpus"]] for reading in readings] == [
-        [[], words] for _, words in told
+        [[], words] for _, words in driver_says
     ]
 
 
 @pytest.mark.parametrize("flags", [(), ("OLD_DRIVER",)])
 def test_processes_by_memory(build: Callable[..., Stub], flags: tuple[str, ...]) -> None:
     # Numbers that no process of this host can have: what /proc says of real ones is tested with it.
-    told = "0:4194305:500,0:4194306:700,0:4194307:-1,0:4194305:300,1:4194306:5"
-    first, second = build(*flags).gpus(STUB_COUNT="2", STUB_PROCESSES=told)
+    driver_says = "0:4194305:500,0:4194306:700,0:4194307:-1,0:4194305:300,1:4194306:5"
+    first, second = build(*flags).gpus(STUB_COUNT="2", STUB_PROCESSES=driver_says)
     assert [(p["pid"], p["memory"], p["name"]) for p in first["processes"]] == [
         (4194305, 800 * MIB, ""),
         (4194306, 700 * MIB, ""),
@@ -300,23 +300,23 @@ def test_old_pynvml_lacks_functions(stub: Stub) -> None:
 
 def test_old_pynvml_gives_names_as_bytes(stub: Stub) -> None:
     older = "import pynvml\npynvml.nvmlDeviceGetName = pynvml.nvmlDeviceGetName.__wrapped__\n"
-    told = os.fsdecode(b"H100 \xff")
+    driver_says = os.fsdecode(b"H100 \xff")
     assert (
-        stub.gpus(before=older, STUB_COUNT="1", STUB_NAME=told)[0]["name"]
+        stub.gpus(before=older, STUB_COUNT="1", STUB_NAME=driver_says)[0]["name"]
         == "H100 \N{REPLACEMENT CHARACTER}"
     )
 
 
 @pytest.mark.parametrize(
-    ("told", "shown"),
+    ("driver_says", "shown"),
     [
         ("evil\x1b[2J\x07\nname", "evil␇ name"),
         ("", "GPU"),
         (os.fsdecode(b"\xff\xfe"), "GPU"),
     ],
 )
-def test_names_are_safe(stub: Stub, told: str, shown: str) -> None:
-    assert stub.gpus(STUB_COUNT="1", STUB_NAME=told)[0]["name"] == shown
+def test_names_are_safe(stub: Stub, driver_says: str, shown: str) -> None:
+    assert stub.gpus(STUB_COUNT="1", STUB_NAME=driver_says)[0]["name"] == shown
 
 
 def test_lost_device_keeps_its_name(stub: Stub) -> None:
@@ -449,7 +449,7 @@ def test_devices_of_this_host() -> None:
 
 
 class Script(GpuSource):
-    """Readings told beforehand."""
+    """Readings given beforehand."""
 
     def __init__(self, *readings: GpuReading) -> None:
         super().__init__()

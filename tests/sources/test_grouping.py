@@ -79,7 +79,7 @@ def test_two_runs_with_a_log_each_in_another_format_stay_two(tree):
     }
 
 
-def test_experiments_side_by_side_are_told_apart_by_their_names(tree):
+def test_experiments_side_by_side_are_distinguished_by_their_names(tree):
     found = tree(
         {
             "proj/small.jsonl": METRICS,

@@ -1,4 +1,4 @@
-"""The last line of a log without an end: read where it is complete by itself, else told."""
+"""The last line of a log without an end: read where it is complete by itself, else reported."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_step_line_without_an_end_is_read_where_nothing_is_missing(before: str
 @pytest.mark.parametrize(
     ("decoder", "text"), [(ConsoleDecoder, STEPS + CUT), (FileLoggerDecoder, OBJECTS)]
 )
-def test_that_a_last_line_is_not_read_is_told_until_it_goes_on(
+def test_that_a_last_line_is_not_read_is_reported_until_it_goes_on(
     decoder: type[ConsoleDecoder | FileLoggerDecoder], text: str
 ) -> None:
     reader = LineReader(decoder())

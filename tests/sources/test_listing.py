@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verl_tui.sources.folders.listing import Listing
+from verl_tui.sources.folders.step_files import Listing
 from verl_tui.sources.formats.rollouts import dump_step
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def test_a_directory_that_stays_as_it_is_is_listed_once_in_a_while(
     st.lists(st.tuples(st.sampled_from(["add", "remove", "wait"]), st.integers(1, 20)), max_size=30)
 )
 def test_what_is_known_is_what_lies_there(steps: list[tuple[str, int]]) -> None:
-    clock, times, told = Clock(), count(10**18, 10**9), set[int]()
+    clock, times, reported = Clock(), count(10**18, 10**9), set[int]()
     with TemporaryDirectory() as name:
         directory = Path(name)
         listing = Listing(directory, dump_step, clock=clock)
@@ -78,5 +78,5 @@ def test_what_is_known_is_what_lies_there(steps: list[tuple[str, int]]) -> None:
             if what != "wait":  # the clock of the file system may stand while that of the test goes
                 os.utime(directory, ns=(next(times),) * 2)
             for step, stamp in listing.changes().items():
-                (told.discard if stamp is None else told.add)(step)
-            assert told == {int(one.stem) for one in directory.iterdir()}
+                (reported.discard if stamp is None else reported.add)(step)
+            assert reported == {int(one.stem) for one in directory.iterdir()}

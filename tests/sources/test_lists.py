@@ -127,7 +127,7 @@ def test_what_is_no_distribution(record):
     ],
 )
 @pytest.mark.parametrize("format_", [filelogger, tutorial], ids=lambda f: f.name)
-def test_a_bad_histogram_is_told_and_costs_nothing_else(tmp_path, value, reason, format_):
+def test_a_bad_histogram_is_reported_and_costs_nothing_else(tmp_path, value, reason, format_):
     def record(step, value):
         return {"step": step, "data": {"loss": 0.5, "r": value}} if format_ is filelogger else {
             "scope": "ppo", "step": step, "loss": 0.5, "r": value
@@ -205,9 +205,9 @@ def test_any_cut_gives_the_same_histograms(tmp_path, format_, cuts):
     ]
     rows = [{"step": row["step"], "data": row} for row in rows] if format_ is filelogger else rows
     data = "".join(json.dumps(row) + "\n" for row in rows).encode()
-    whole, told = feed_in_pieces(tmp_path / "log.jsonl", format_, data, [])
+    whole, reported = feed_in_pieces(tmp_path / "log.jsonl", format_, data, [])
     pieces, again = feed_in_pieces(tmp_path / "log.jsonl", format_, data, cuts)
-    assert [one for one in told if isinstance(one, Histogram)] == [
+    assert [one for one in reported if isinstance(one, Histogram)] == [
         one for one in again if isinstance(one, Histogram)
     ]
     assert len(whole.histograms.keys) == 2

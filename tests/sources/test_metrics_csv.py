@@ -59,7 +59,7 @@ def test_values_and_names(tmp_path: Path) -> None:
     assert run.dialect == "verl"
 
 
-def test_odd_rows_are_told_with_their_reason(tmp_path: Path) -> None:
+def test_odd_rows_are_reported_with_their_reason(tmp_path: Path) -> None:
     path = tmp_path / "metrics.csv"
     path.write_text("step,a\n1,2\n2\n,5\nstep,a\n3,4\n\n5,6")
     run = read_run(path)

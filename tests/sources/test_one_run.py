@@ -158,14 +158,14 @@ def test_what_ray_writes_of_itself_is_no_log(tree):
     ],
 )
 def test_what_settings_call_the_experiment(text):
-    assert naming.title(text) == "qwen-7b"
+    assert naming.experiment_name(text) == "qwen-7b"
 
 
 @pytest.mark.parametrize(
     "text", [b"", b"my_run_name_x=1", b"run_name=None", b"run_name: ./out/", b"run_name='1a2b3c4'"]
 )
 def test_settings_that_call_it_nothing(text):
-    assert naming.title(text) == ""
+    assert naming.experiment_name(text) == ""
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_a_run_is_called_as_its_settings_call_it(tree):
     assert names(top / "a/train.log") == ["ours"]
 
 
-def test_runs_that_are_called_alike_are_told_apart_by_where_they_lie(tree):
+def test_runs_that_are_called_alike_are_distinguished_by_where_they_lie(tree):
     config = "experiment_name: ours\n"
     top = tree({f"{place}/{file}": text for place in ("s1/x", "s2/x", "s3/x")
                 for file, text in (("train.log", CONSOLE), ("config.yaml", config))})  # fmt: skip

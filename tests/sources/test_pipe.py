@@ -22,7 +22,7 @@ from verl_tui.runs.run import Run
 from verl_tui.sources import pipe
 from verl_tui.sources.feed import Feed
 from verl_tui.sources.formats import HEAD
-from verl_tui.sources.formats.console import decoder as console
+from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.pipe import LateReader
 
 if TYPE_CHECKING:

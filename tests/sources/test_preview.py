@@ -15,7 +15,7 @@ from verl_tui.sources import preview
 from verl_tui.sources.discovery.found import FoundFile
 from verl_tui.sources.feed import Feed
 from verl_tui.sources.formats import filelogger
-from verl_tui.sources.formats.console import decoder as console
+from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.tensorboard import reader as events
 
 if TYPE_CHECKING:

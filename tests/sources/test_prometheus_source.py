@@ -263,7 +263,7 @@ def test_a_run_is_followed_and_its_points_come_once(tmp_path: Path) -> None:
     end = now()
     gather: dict[str, list[int]] = {}
     with serving(tmp_path, [*trained("grpo", 40, end), *cluster(40, end)]) as address:
-        place = addresses.read(address)
+        place = addresses.parse_address(address)
         client = Client(place)
         server = Server(place, client)
         for moment in (
@@ -499,11 +499,11 @@ def test_what_our_exporter_says_of_a_runs_end_is_believed(tmp_path: Path) -> Non
     past = trained("grpo", 20, end)
     for at in range(20):
         for word in ("running", "finished"):
-            told = {"run": "grpo", "job": "j", "instance": "n:1", "state": word}
+            reported = {"run": "grpo", "job": "j", "instance": "n:1", "state": word}
             past.append(
                 (
                     "verl_run_state",
-                    told,
+                    reported,
                     float((word == "finished") == (at == 19)),
                     end - (19 - at) * SCRAPE,
                 )

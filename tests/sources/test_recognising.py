@@ -253,7 +253,7 @@ def test_jobs_of_which_one_failed_at_its_start_are_two_runs(tmp_path):
 # -- what is passed over ---------------------------------------------------------------------------
 
 
-def test_logs_that_nobody_understands_are_told_also_beside_a_run(tmp_path):
+def test_logs_that_nobody_understands_are_reported_also_beside_a_run(tmp_path):
     (tmp_path / "train.log").write_text(STEPS)
     for name, text in {
         "vllm.log": "INFO engine up\n",
@@ -275,7 +275,7 @@ def test_logs_that_nobody_understands_are_told_also_beside_a_run(tmp_path):
     ]
 
 
-def test_folders_beside_runs_that_look_like_one_are_told(tmp_path):
+def test_folders_beside_runs_that_look_like_one_are_reported(tmp_path):
     for run in ("run_1", "run_2"):
         (tmp_path / run).mkdir()
         (tmp_path / run / "train.log").write_text(STEPS)

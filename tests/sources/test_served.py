@@ -29,8 +29,8 @@ from verl_tui.sources.fields.row_batcher import RowBatcher
 from verl_tui.sources.http import addresses
 from verl_tui.sources.http.addresses import NoAnswerError
 from verl_tui.sources.http.client import AUTHORIZATION, CA_FILE, Client
-from verl_tui.sources.http.prometheus_answers import AnswerRows, AnswerSeries, series_of
-from verl_tui.sources.http.prometheus_server import duration
+from verl_tui.sources.http.prometheus_answers import AnswerRows, AnswerSeries, parsed_series
+from verl_tui.sources.http.prometheus_server import promql_duration
 from verl_tui.sources.http.served import Poller, Served
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def always(reply: bytes) -> Talk:
 
 def asked(address: str, **settings: float) -> str:
     """Return the sentence that a server comes to."""
-    place = addresses.read(f"{address}/metrics")
+    place = addresses.parse_address(f"{address}/metrics")
     client = Client(place, **settings)  # type: ignore[arg-type]
     with pytest.raises(NoAnswerError) as error:
         client.ask(place)
@@ -186,7 +186,7 @@ def test_logins_come_from_the_environment_or_netrc(
     netrc.write_text("machine 127.0.0.1 login me password pass word\n".replace("pass word", "pw"))
     netrc.chmod(0o600)
     with listening(listens) as address:
-        place = addresses.read(address)
+        place = addresses.parse_address(address)
         for name, value in (
             ("NETRC", str(tmp_path / "none")),
             ("NETRC", str(netrc)),
@@ -234,7 +234,7 @@ def test_any_text_behind_a_scheme_is_an_address_or_refused(text: str) -> None:
     spec = f"http://{text}"
     assert addresses.is_meant(spec)
     try:
-        address = addresses.read(spec)
+        address = addresses.parse_address(spec)
     except ValueError:
         return
     assert address.text.isprintable()
@@ -320,12 +320,12 @@ def test_a_server_that_comes_back_is_read_on(monkeypatch: pytest.MonkeyPatch) ->
     replies = [answer(PAGE % (b"1", b"1")), b"", answer(PAGE % (b"2", b"2"))]
     clock = iter(range(1000, 2000, 10))
     with listening(lambda connection, _: connection.sendall(replies.pop(0))) as address:
-        poller = Poller(addresses.read(f"{address}/metrics"), lambda: float(next(clock)))
-        told = []
+        poller = Poller(addresses.parse_address(f"{address}/metrics"), lambda: float(next(clock)))
+        reported = []
         for _ in range(3):
             poller.ask_once()
-            told.append(poller.problem)
-    assert told == [None, "closes the connection without an answer", None]
+            reported.append(poller.problem)
+    assert reported == [None, "closes the connection without an answer", None]
     assert poller.asked is not None
     assert len(poller.asked.pages) == 2  # type: ignore[union-attr]
 
@@ -338,7 +338,7 @@ def test_an_address_is_asked_as_often_as_the_user_wants_and_less_where_it_is_sil
 ) -> None:
     replies = [answer(PAGE % (b"1", b"1")), b""]
     with listening(lambda connection, _: connection.sendall(replies.pop(0))) as address:
-        poller = Poller(addresses.read(f"{address}/metrics"), every=every)
+        poller = Poller(addresses.parse_address(f"{address}/metrics"), every=every)
         found = []
         for _ in range(2):
             poller.ask_once()
@@ -366,29 +366,29 @@ def test_a_source_that_went_away_says_since_when_and_why() -> None:
 
 def test_a_feed_follows_files_while_an_address_hangs(tmp_path: Path) -> None:
     (tmp_path / "run.jsonl").write_text('{"step": 1, "data": {"critic/score/mean": 0.5}}\n')
-    stop, told = threading.Event(), []
+    stop, reported = threading.Event(), []
 
     def deliver(news: Batch | Discovery) -> None:
         if isinstance(news, Batch) and news.records:
-            told.append(news.run)
+            reported.append(news.run)
             stop.set()
 
     with listening(lambda connection, _: stop.wait(10) and None) as address:
         Feed([str(tmp_path), address]).follow(stop, deliver, time.monotonic)
-    assert len(told) == 1
+    assert len(reported) == 1
 
 
 def test_a_feed_finds_what_an_address_brings() -> None:
-    stop, told = threading.Event(), []
+    stop, reported = threading.Event(), []
 
     def deliver(news: Batch | Discovery) -> None:
         if isinstance(news, Batch) and news.records:
-            told.append((news.run, news.live))
+            reported.append((news.run, news.live))
             stop.set()
 
     with page(PAGE % (b"0.5", b"12")) as address:
         Feed([address]).follow(stop, deliver, time.monotonic)
-    assert told == [(address.removeprefix("http://"), False)]
+    assert reported == [(address.removeprefix("http://"), False)]
 
 
 # -- what a Prometheus server may answer -----------------------------------------------------------
@@ -433,7 +433,7 @@ def test_any_json_is_an_answer_or_a_sentence(answer: object) -> None:
         json.dumps({"status": "success", "data": answer}).encode(),
     ):
         with suppress(NoAnswerError):
-            series_of(body)
+            parsed_series(body)
 
 
 @given(st.lists(_SERIES, max_size=6))
@@ -441,7 +441,7 @@ def test_any_series_make_rows_or_nothing(series: list[dict[str, object]]) -> Non
     body = json.dumps({"status": "success", "data": {"result": series}}).encode()
     rows = AnswerRows()
     batcher = RowBatcher()
-    lines = series_of(body)
+    lines = parsed_series(body)
     for _ in range(2):
         batcher.add(rows.metrics(lines, {}))
         batcher.add(rows.readings(lines, "devices"))
@@ -464,7 +464,7 @@ def test_any_series_make_rows_or_nothing(series: list[dict[str, object]]) -> Non
     ],
 )
 def test_durations_are_read_as_prometheus_writes_them(text: object, seconds: float | None) -> None:
-    assert duration(text) == seconds
+    assert promql_duration(text) == seconds
 
 
 def test_a_step_that_goes_on_over_several_answers_is_said_once() -> None:
@@ -478,9 +478,9 @@ def test_a_step_that_goes_on_over_several_answers_is_said_once() -> None:
         ]
         batcher.add(rows.metrics(lines, {}))
         batcher.add(rows.metrics(lines, {}))  # an answer that overlaps brings nothing
-    (told,) = batcher.take()
-    assert isinstance(told, MetricRows)
-    assert (list(told.steps), list(told.columns[0]), list(told.times)) == (
+    (reported,) = batcher.take()
+    assert isinstance(reported, MetricRows)
+    assert (list(reported.steps), list(reported.columns[0]), list(reported.times)) == (
         [0, 1],
         [0.0, 0.1],
         [0.0, 6.0],
@@ -504,7 +504,7 @@ def test_a_server_that_finds_a_question_too_large_is_asked_for_less() -> None:
             connection.sendall(answer(json.dumps(data).encode()))
 
     with listening(talk) as address:
-        poller = Poller(addresses.read(address), lambda: 1_790_000_000.0)
+        poller = Poller(addresses.parse_address(address), lambda: 1_790_000_000.0)
         poller.ask_once()
     assert poller.problem is None
     forms = [parse_qs(one.rpartition("\r\n")[2]) for one in asked if "run%3D" in one]
@@ -535,13 +535,13 @@ def test_our_own_exporter_is_read_through_tls_and_a_login(
         MetricsServer("127.0.0.1", 0, login="me:pw", tls=encryption(certificate, key))
     ) as endpoint:
         endpoint.show(ExpositionBuilder().build(look(str(log)), time.time()))
-        told = [look(endpoint.address).sentences]
+        reported = [look(endpoint.address).sentences]
         monkeypatch.setenv(CA_FILE, str(certificate))
-        told.append(look(endpoint.address).sentences)
+        reported.append(look(endpoint.address).sentences)
         monkeypatch.setenv(AUTHORIZATION, f"Basic {base64.b64encode(b'me:pw').decode()}")
         monitor = look(endpoint.address)
-    assert "has a certificate that is not trusted" in told[0][0]
-    assert "asks for a login" in told[1][0]
+    assert "has a certificate that is not trusted" in reported[0][0]
+    assert "asks for a login" in reported[1][0]
     assert monitor.sentences == ()
     assert monitor.runs["grpo"].step == 7
     assert monitor.runs["grpo"].tail("actor/ppo_kl", 1)[0] == 7.0

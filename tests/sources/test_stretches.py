@@ -235,7 +235,7 @@ class Reading:
         return [sorted(one) for one in self._segments], self.source.status()
 
     def _note(self, records: Sequence[Record]) -> None:
-        # Figures of samples are told anew in each turn in which there are some.
+        # Figures of samples are passed on anew in each turn in which there are some.
         for record in without_figures(records):
             if isinstance(record, MetricRows):
                 self._segments[-1] += _rows(record)
@@ -307,6 +307,16 @@ def test_read_in_stretches_a_log_of_wandb_says_the_same(
         assert away.to_the_end() == Reading(path, chunk).to_the_end()
 
 
+def bytes_read_here(path: Path, format_: PartedFormat) -> int:
+    """Read a file in stretches, which changes nothing; return how much the source itself read."""
+    reading = Reading(path, CHUNK)
+    cuts = cuts_of(FileSource(path, format_), path.stat().st_size)
+    assert cuts is not None
+    reading.cut(cuts._replace(size=100_000), 2, 100)
+    assert reading.to_the_end() == Reading(path, CHUNK).to_the_end()
+    return reading.tail.bytes_read
+
+
 def test_most_of_a_log_of_wandb_is_read_apart(tmp_path: Path) -> None:
     path = tmp_path / "run-x.wandb"
     for stated in (False, True):
@@ -314,13 +324,7 @@ def test_most_of_a_log_of_wandb_is_read_apart(tmp_path: Path) -> None:
         kinds = [(0, 1, 0, 2)[at % 4] for at in range(600)]
         records = [wandb_record(at, at, kinds[at], chance, stated=stated) for at in range(600)]
         path.write_bytes(written(records))
-        size = path.stat().st_size
-        reading = Reading(path, CHUNK)
-        cuts = cuts_of(FileSource(path, wandb), size)
-        assert cuts is not None
-        reading.cut(cuts._replace(size=100_000), 2, 100)
-        reading.to_the_end()
-        assert reading.tail.bytes_read < CHUNK + (size - CHUNK) / 3
+        assert bytes_read_here(path, wandb) < CHUNK + (path.stat().st_size - CHUNK) / 3
 
 
 def test_a_log_of_wandb_is_not_cut_before_it_shows_whose_steps_it_has(tmp_path: Path) -> None:
@@ -361,13 +365,8 @@ def test_most_of_an_event_file_is_read_apart(tmp_path: Path) -> None:
     made[50:50] = [event(50, 25, tensor("t", 5, "scalars"))]
     made[15_000:15_000] = [event(15_000, 7500, tensor("t", 6))]
     path.write_bytes(b"".join((version(), *made)))
-    size = path.stat().st_size
-    reading = Reading(path, CHUNK)
-    cuts = cuts_of(FileSource(path, tensorboard), size)
-    assert cuts is not None
-    reading.cut(cuts._replace(size=100_000), 2, 100)
-    assert reading.to_the_end() == Reading(path, CHUNK).to_the_end()
-    assert reading.tail.bytes_read < CHUNK + 1000, "no more than the first record behind it"
+    here = bytes_read_here(path, tensorboard)
+    assert here < CHUNK + 1000, "no more than the first record behind it"
 
 
 STEADY = "".join(f"{file_log_line(at, 0)}\n" for at in range(1, 200))
@@ -405,13 +404,13 @@ def test_a_file_that_is_rewritten_meanwhile_is_read_anew(tmp_path: Path) -> None
     assert len(segments[1]) == len(alone[0]) + 1, "and what says that it begins anew"
 
 
-def test_progress_is_told_piece_by_piece(tmp_path: Path) -> None:
+def test_progress_is_reported_piece_by_piece(tmp_path: Path) -> None:
     _, reading = begun(tmp_path)
-    told = [reading.reader.source.status().bytes_read]
+    positions = [reading.reader.source.status().bytes_read]
     while reading.turn():
-        told.append(reading.reader.source.status().bytes_read)
-    assert told == sorted(told)
-    assert max(b - a for a, b in pairwise(told)) <= 1100
+        positions.append(reading.reader.source.status().bytes_read)
+    assert positions == sorted(positions)
+    assert max(b - a for a, b in pairwise(positions)) <= 1100
 
 
 def test_a_file_whose_lines_depend_on_each_other_is_not_cut(tmp_path: Path) -> None:

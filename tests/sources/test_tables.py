@@ -16,7 +16,7 @@ from verl_tui.runs.run import Run
 from verl_tui.runs.samples import Place
 from verl_tui.sources.feed import Feed
 from verl_tui.sources.folders import completion_tables as tables
-from verl_tui.sources.folders.completion_tables import TableFolder, chosen
+from verl_tui.sources.folders.completion_tables import TableFolder, tables_to_read
 from verl_tui.sources.formats import parquet
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def steps(records: list[Record]) -> list[int | None]:
     return [record.step for record in records if isinstance(record, Sample)]
 
 
-def told(records: list[Record]) -> list[str]:
+def reported(records: list[Record]) -> list[str]:
     return [record.reason for record in records if isinstance(record, Unreadable)]
 
 
@@ -108,7 +108,7 @@ def test_one_that_begins_empty_is_read_once_it_is_whole(home: Path) -> None:
     assert steps(drain(source)) == [1, 1]
     path.write_bytes(whole)
     assert steps(drain(source)) == [1, 1], "its own column states the step"
-    assert told([*source.finish()]) == []
+    assert reported([*source.finish()]) == []
 
 
 def test_a_damaged_table_is_named_and_costs_nothing_else(home: Path) -> None:
@@ -121,11 +121,11 @@ def test_a_damaged_table_is_named_and_costs_nothing_else(home: Path) -> None:
     source = TableFolder(home)
     records = drain(source)
     assert sorted(set(steps(records))) == [1, 4, 5]
-    first, second = sorted(told(records))
+    first, second = sorted(reported(records))
     assert first == "completions_00002.parquet: not complete: still being written, or cut off"
     assert second.startswith("completions_00003.parquet: damaged: ")
     assert source.status().unreadable == 2
-    assert told([*drain(source), *source.finish()]) == [], "said once"
+    assert reported([*drain(source), *source.finish()]) == [], "said once"
 
 
 def test_the_newest_is_only_said_to_be_cut_where_nobody_looks_again(home: Path) -> None:
@@ -133,8 +133,8 @@ def test_the_newest_is_only_said_to_be_cut_where_nobody_looks_again(home: Path) 
     path = write(home, 2)
     path.write_bytes(path.read_bytes()[:-9])
     source = TableFolder(home)
-    assert told(drain(source)) == []
-    assert told([*source.finish()]) == [
+    assert reported(drain(source)) == []
+    assert reported([*source.finish()]) == [
         "completions_00002.parquet: not complete: still being written, or cut off"
     ]
 
@@ -169,14 +169,14 @@ def test_without_pyarrow_one_sentence_says_what_to_install(
 
 def test_of_very_many_the_newest_and_some_of_those_before_are_read() -> None:
     few = dict.fromkeys(range(100), 10_000)
-    assert chosen(few) == list(range(99, -1, -1))
-    kept = chosen(dict.fromkeys(range(10_000), 10_000))
+    assert tables_to_read(few) == list(range(99, -1, -1))
+    kept = tables_to_read(dict.fromkeys(range(10_000), 10_000))
     assert len(kept) * (tables.COST + 10_000) <= tables.BUDGET
     assert kept[:500] == list(range(9999, 9499, -1))
     between = {later - earlier for earlier, later in zip(kept[:0:-1], kept[-2::-1], strict=True)}
     assert len(between) == 2, "one after another, then evenly"
     assert min(kept) <= max(between)
-    assert chosen({}) == []
+    assert tables_to_read({}) == []
 
 
 def test_it_says_how_many_were_read(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,4 +214,4 @@ def test_any_bytes_cost_one_table_at_most(home: Path, data: bytes, at: int, lost
     records = [*drain(source), *source.finish()]
     assert steps(records).count(1) >= 2
     assert source.status().problem is None
-    assert len(told(records)) <= 1
+    assert len(reported(records)) <= 1

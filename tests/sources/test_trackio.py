@@ -159,7 +159,7 @@ def test_tables_are_samples_and_one_logged_twice_counts_once(tmp_path: Path) -> 
     assert "replaced" in note, "of several times that one step was profiled the last is shown"
 
 
-def test_whatever_is_dropped_is_told(tmp_path: Path) -> None:
+def test_whatever_is_dropped_is_reported(tmp_path: Path) -> None:
     writer = Writer(tmp_path / "p.db")
     writer.insert("configs", {"run_name": "tiny", "config": b"{"})
     writer.log(

@@ -109,7 +109,7 @@ def test_an_entry_that_another_of_its_step_replaces_is_said(tmp_path: Path) -> N
     assert (source.note or "").startswith("1 record was replaced")
 
 
-def test_the_end_is_told(tmp_path: Path) -> None:
+def test_the_end_is_reported(tmp_path: Path) -> None:
     run = read_run(write(tmp_path / "trainer_state.json", text(8, ends=True)))
     assert run.outcome is not None
     assert run.outcome.kind is EventKind.FINISHED
@@ -137,11 +137,13 @@ def test_values_that_are_none(tmp_path: Path) -> None:
     assert run.total_steps is None
 
 
-def test_an_entry_without_a_step_is_told(tmp_path: Path) -> None:
+def test_an_entry_without_a_step_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "trainer_state.json"
     path.write_text(json.dumps({"global_step": 2, "log_history": [{"loss": 1.0}]}))
-    told = [one for one in drain(FileSource(path, trainer_state)) if isinstance(one, Unreadable)]
-    assert told == [Unreadable(1, 'no "step" in an entry of "log_history"', "")]
+    reported = [
+        one for one in drain(FileSource(path, trainer_state)) if isinstance(one, Unreadable)
+    ]
+    assert reported == [Unreadable(1, 'no "step" in an entry of "log_history"', "")]
 
 
 def test_a_document_written_anew_tells_only_what_is_new(tmp_path: Path) -> None:
@@ -175,7 +177,7 @@ def test_a_document_written_anew_tells_only_what_is_new(tmp_path: Path) -> None:
     assert values(run, "loss")[10] == 10 / 8 + 1.0
 
 
-def test_half_a_document_is_told_once(tmp_path: Path) -> None:
+def test_half_a_document_is_reported_once(tmp_path: Path) -> None:
     path = write(tmp_path / "trainer_state.json", text(8)[:-40])
     source = FileSource(path, trainer_state)
     assert drain(source) == []

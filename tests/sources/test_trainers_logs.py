@@ -213,12 +213,12 @@ def histories() -> list[tuple[Path, Path]]:
 @pytest.mark.skipif(not MADE.exists(), reason=f"no {MADE}")
 @pytest.mark.parametrize(("log", "history"), histories(), ids=lambda path: path.parts[-3])
 def test_real_ones_against_the_trainers_history(log: Path, history: Path) -> None:
-    run, told = read_run(log), read_run(history)
-    assert run.total_steps == told.total_steps
-    shared = [key for key in run.keys if key in told.keys]
+    run, history_run = read_run(log), read_run(history)
+    assert run.total_steps == history_run.total_steps
+    shared = [key for key in run.keys if key in history_run.keys]
     assert {"loss", "learning_rate"} <= set(shared)
     for key in shared:
-        truth = values(told, key)
+        truth = values(history_run, key)
         assert values(run, key) == {
             step: pytest.approx(truth[step], rel=1e-4, abs=1e-7) for step in truth
         }, key

@@ -24,7 +24,7 @@ from verl_tui.distributions import quantiles
 from verl_tui.records import Event, EventKind, Histogram, MetricRows, Sample, Settings, Unreadable
 from verl_tui.runs.views.state import State, state
 from verl_tui.sources.formats.wandb import reader as wandb
-from verl_tui.sources.formats.wandb import tables as wandb_tables
+from verl_tui.sources.formats.wandb import sample_tables as wandb_tables
 from verl_tui.sources.source import FileSource
 
 LOGS = Path(os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs"))
@@ -348,28 +348,28 @@ def test_damage_costs_records_but_never_changes_one(tmp_path, places):
             assert set(found) == {f"{step}.0"}, key
     kept = said(records).get("a", {})
     assert len(kept) >= STEPS - 300 * len(places), "the next block is read again"
-    told = any(isinstance(record, Unreadable) for record in records)
+    reported = any(isinstance(record, Unreadable) for record in records)
     last = len(MANY) - len(MANY) % wandb.BLOCK
-    assert told or len(kept) == STEPS or any(place >= last for place, _ in places), (
-        "what is lost is told"
+    assert reported or len(kept) == STEPS or any(place >= last for place, _ in places), (
+        "what is lost is reported"
     )
 
 
-def test_what_is_damaged_is_told_with_its_place(tmp_path):
+def test_what_is_damaged_is_reported_with_its_place(tmp_path):
     data = bytearray(MANY)
     data[wandb.BLOCK + 100] ^= 1
     data[5 * wandb.BLOCK : 6 * wandb.BLOCK] = bytes(wandb.BLOCK)
-    told = [
+    reported = [
         record for record in drain(source(tmp_path, bytes(data))) if isinstance(record, Unreadable)
     ]
-    assert [record.reason.split(" at ")[0] for record in told] == [
+    assert [record.reason.split(" at ")[0] for record in reported] == [
         "a damaged chunk",
         "a hole of zeros",
     ]
-    assert told[0].reason.endswith(f"at byte {wandb.BLOCK:,}")
+    assert reported[0].reason.endswith(f"at byte {wandb.BLOCK:,}")
 
 
-def test_a_message_that_is_none_is_told_and_costs_nothing_else(tmp_path):
+def test_a_message_that_is_none_is_reported_and_costs_nothing_else(tmp_path):
     broken = [b"\xff\xff", field(2, b"\x0a\x7f"), stats(1, {"cpu": "5"})]
     records = drain_all(
         source(tmp_path, written([history(1, {"a": "1"}), *broken, history(2, {"a": "2"})]))
@@ -656,11 +656,11 @@ def test_what_is_no_table_of_samples(tmp_path):
 def test_a_table_that_is_written_anew_is_read_once_more(tmp_path):
     path = tmp_path / "texts_7_ab.table.json"
     source = FileSource(path, wandb_tables)
-    told = []
+    reported = []
     for answer in ("first", "the second one"):
         table(path, ["question", "answer"], [["q", answer]])
-        told += [one.response for one in drain(source) if isinstance(one, Sample)]
-    assert told == ["first", "the second one"]
+        reported += [one.response for one in drain(source) if isinstance(one, Sample)]
+    assert reported == ["first", "the second one"]
 
 
 @given(cuts=st.lists(st.integers(0, 10**6), max_size=8), stop=st.integers(0, 10**6))

@@ -18,7 +18,7 @@ from verl_tui.config import Config
 from verl_tui.monitor import Monitor, load
 from verl_tui.runs.views.state import State, state
 from verl_tui.sources.feed import Feed
-from verl_tui.sources.formats.console import decoder as console
+from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.console.wandb_runs import reports_to
 
 T0 = 1_763_000_000.0
@@ -276,7 +276,7 @@ def test_an_old_run_is_not_that_of_a_log_that_names_another(tree):
     assert found(top) == [["abc"], ["log"]]
 
 
-def test_a_run_without_a_step_that_no_log_names_is_told(tree):
+def test_a_run_without_a_step_that_no_log_names_is_reported(tree):
     top = tree(
         {
             "train.log": prints(range(1, 4)),

@@ -28,7 +28,7 @@ from verl_tui.monitor import load
 from verl_tui.records import MetricRows
 from verl_tui.secrets import Mask
 from verl_tui.sources.feed import Feed
-from verl_tui.sources.files.compressed import plain
+from verl_tui.sources.files.compressed import uncompressed_name
 from verl_tui.sources.files.tail import Tail
 from verl_tui.sources.formats.catalog import FORMATS
 from verl_tui.sources.host.cores import usable_cores
@@ -82,7 +82,7 @@ def test_a_source_that_travels_gives_the_same_records(
         path = Path(directory) / name
         path.write_bytes(data[: len(data) * grown // 100])
         head = gzip.decompress(data) if name.endswith(".gz") else data
-        format = next(one for one in FORMATS if one.matches(plain(path), head))
+        format = next(one for one in FORMATS if one.matches(uncompressed_name(path), head))
         here, away = (FileSource(path, format, 3, chunk) for _ in range(2))
         alike = ([], [])
         for turn in count():
@@ -205,13 +205,13 @@ def children(of: int) -> set[int]:
 
 def summed(batch: Batch) -> str:
     """Return a batch in a few words; of rows their steps and the sums of their columns."""
-    told = [
+    reported = [
         (record.keys, *record.steps, *map(sum, record.columns))
         if isinstance(record, MetricRows)
         else record
         for record in batch.records
     ]
-    return f"{batch.run} {batch.status} {told}"
+    return f"{batch.run} {batch.status} {reported}"
 
 
 @linux

@@ -181,7 +181,9 @@ def test_a_shell_that_goes_on_is_no_writer(log: Path, through: str) -> None:
         end(shell)
 
 
-def test_a_process_that_stands_still_is_told_from_one_that_is_slowed_down(log: Path) -> None:
+def test_a_process_that_stands_still_is_distinguished_from_one_that_is_slowed_down(
+    log: Path,
+) -> None:
     shell = started(TRAINER, log)
     try:
         writers = Writers()

@@ -86,7 +86,7 @@ def watching(run: str) -> Acknowledgements:
     return acknowledgements
 
 
-def test_what_is_found_while_watching_is_told_once() -> None:
+def test_what_is_found_while_watching_is_reported_once() -> None:
     acknowledgements = watching("run")
     assert look(acknowledgements, 11.0, finding()) == ["kl-high"]
     assert look(acknowledgements, 12.0, finding(message="other numbers")) == []
@@ -129,7 +129,7 @@ def test_runs_are_watched_each_on_its_own() -> None:
     assert [one.run for one in acknowledgements.news(both, (), 14.0)] == ["new"]
 
 
-def test_an_end_is_told_once_and_again_after_a_restart() -> None:
+def test_an_end_is_reported_once_and_again_after_a_restart() -> None:
     acknowledgements = watching("run")
     assert look(acknowledgements, 11.0, finished=True) == ["finished"]
     assert look(acknowledgements, 12.0, finished=True) == []
@@ -189,7 +189,7 @@ def test_notices_of_warnings() -> None:
     )
 
 
-def test_an_end_is_told_whatever_the_severity() -> None:
+def test_an_end_is_reported_whatever_the_severity() -> None:
     ended = Occurrence("run", "finished", "step 300/300")
     assert notices([ended], Config(desktop="osc9"), {}) == "\x1b]9;run: finished: step 300/300\a"
     assert (

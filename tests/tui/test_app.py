@@ -654,7 +654,7 @@ async def test_what_the_first_large_chart_needs_is_loaded_in_time(
     assert loaded == ["plotext"], "beside the loop, which answers keys"
 
 
-async def test_a_wanted_chart_that_nobody_knows_is_told(
+async def test_a_wanted_chart_that_nobody_knows_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("verl_tui.tui.monitor_app.SPARE", 0.01)
@@ -666,7 +666,7 @@ async def test_a_wanted_chart_that_nobody_knows_is_told(
         ]
 
 
-async def test_an_unknown_theme_is_told(demo: Monitor, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_unknown_theme_is_reported(demo: Monitor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo, "config", Config(theme="[red]none"))
     app = showing(demo)
     async with app.run_test(size=(120, 40), notifications=True) as pilot:

@@ -186,7 +186,7 @@ def test_a_mouse_that_moves_in_cells(size: str) -> None:
     assert (down.x, down.y) == (4, 6)
 
 
-def test_an_app_is_told_the_size_that_it_has_where_the_terminal_has_none(
+def test_an_app_is_sent_the_size_that_it_has_where_the_terminal_has_none(
     terminal: Terminal,
 ) -> None:
     assert os.get_terminal_size(terminal.fd) == (0, 0)
@@ -264,7 +264,7 @@ def test_to_step_back_and_to_go_on(terminal: Terminal) -> None:
     assert terminal.restored()
 
 
-def test_a_terminal_that_is_told_to_pause_as_it_is_handed_over(terminal: Terminal) -> None:
+def test_a_terminal_that_is_reported_to_pause_as_it_is_handed_over(terminal: Terminal) -> None:
     os.write(terminal.fd, b"s")
     terminal.until(lambda: b"<parting>" in terminal.output)
     os.write(terminal.fd, b"\x13\n")

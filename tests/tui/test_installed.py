@@ -86,7 +86,7 @@ def test_from_the_first_frame_to_the_last(run, log, tmp_path):
     with log.open("a") as file:
         file.write(line(77))
     terminal.until("step 77", "0.77")
-    # What is found while watching is not told where that is not wanted.
+    # What is found while watching is not reported where that is not wanted.
     terminal.read_for(SETTLED)
     before = len(terminal.output)
     with log.open("a") as file:
@@ -245,7 +245,7 @@ SETTLED = 3.0
 """Seconds after which what is found is no longer taken for what lay on disk."""
 
 
-def test_what_is_found_while_watching_is_told_where_that_is_wanted(run, log, tmp_path):
+def test_what_is_found_while_watching_is_reported_where_that_is_wanted(run, log, tmp_path):
     said = b"\x1bPtmux;\x1b\x1b]777;notify;verl-tui;"
     config = tmp_path / "config.toml"
     config.write_text('desktop = "osc777"')
@@ -295,7 +295,7 @@ def test_old_logs_are_opened_in_silence(run, tmp_path):
     assert terminal.end() == 0
 
 
-def test_an_end_is_told(run, tmp_path):
+def test_an_end_is_reported(run, tmp_path):
     path = tmp_path / "run_a" / "train.log"
     path.parent.mkdir()
     bar = "Training Progress: {0:3d}%|#         | {1}/60 [00:01<00:09, 1.00s/it]\n"

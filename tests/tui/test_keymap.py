@@ -1,4 +1,4 @@
-"""Keys that the user has given to actions: those that make no sense are told, and cost nothing
+"""Keys that the user has given to actions: those that make no sense are reported, and cost nothing
 else.
 """
 
@@ -14,9 +14,9 @@ from watching import NOW, loaded, press, text, write_run
 from verl_tui.config import Config
 from verl_tui.rendering.session.hint_keys import HINT_KEYS
 from verl_tui.tui.keys.bindings import bindings
+from verl_tui.tui.keys.key_names import key_name
 from verl_tui.tui.keys.keymap import keymap
-from verl_tui.tui.keys.kinds import all_kinds, names
-from verl_tui.tui.keys.names import key_name
+from verl_tui.tui.keys.kinds import action_names, all_kinds
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,7 +47,7 @@ def test_an_action_that_is_not_there_and_a_key_given_twice() -> None:
     )
 
 
-def test_an_action_that_is_left_without_a_key_is_told() -> None:
+def test_an_action_that_is_left_without_a_key_is_reported() -> None:
     usual = {"quit": "q", "help": "question_mark,f1", "pause": "p"}
     assert keymap({"pause": "q", "metrics": "q"}, KNOWN, usual).refused == (
         "[keys] q is given to pause and metrics",
@@ -59,7 +59,14 @@ def test_an_action_that_is_left_without_a_key_is_told() -> None:
 
 
 def test_every_action_has_its_name() -> None:
-    assert {"quit", "finding.next", "metrics.table", "samples.open", "zoom.pair", "log"} <= names()
+    assert {
+        "quit",
+        "finding.next",
+        "metrics.table",
+        "samples.open",
+        "zoom.pair",
+        "log",
+    } <= action_names()
 
 
 async def test_the_app_says_so_and_goes_on(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ from verl_tui.config import Config
 from verl_tui.monitor import load
 from verl_tui.notify.destination import Destination
 from verl_tui.notify.notifier import Notifier
+from verl_tui.notify.notify_settings import NotifySettings
 from verl_tui.notify.posting import NotSentError
 from verl_tui.notify.sender import Sender
-from verl_tui.notify.settings import NotifySettings
 from verl_tui.records import Batch, MetricRows, SourceStatus
 from verl_tui.tui.app import VerlApp
 
@@ -38,7 +38,7 @@ def log(path: Path, kls: list[float]) -> Path:
     return path
 
 
-async def test_what_is_found_meanwhile_is_told_and_nothing_else(tmp_path: Path) -> None:
+async def test_what_is_found_meanwhile_is_reported_and_nothing_else(tmp_path: Path) -> None:
     sent: list[str] = []
 
     def deliver(message: Message) -> None:

@@ -124,7 +124,7 @@ def test_six_are_the_most() -> None:
     assert not len(selection)
 
 
-def test_names_are_told_apart_by_their_ends() -> None:
+def test_names_are_distinguished_by_their_ends() -> None:
     assert without_shared_start(["gsm8k-grpo-lr1e-6", "gsm8k-grpo-lr1e-5"]) == ["lr1e-6", "lr1e-5"]
     assert without_shared_start(["gsm8k-grpo", "gsm8k-ppo"]) == ["grpo", "ppo"]
     assert without_shared_start(["run_10", "run_11"]) == ["10", "11"]
@@ -138,7 +138,9 @@ def test_names_are_told_apart_by_their_ends() -> None:
 
 
 @given(WORDS)
-def test_names_told_apart_are_ends_of_the_names_and_differ_where_these_do(names: list[str]) -> None:
+def test_names_distinguished_are_ends_of_the_names_and_differ_where_these_do(
+    names: list[str],
+) -> None:
     short = without_shared_start(names)
     assert all(name.endswith(one) for name, one in zip(names, short, strict=True))
     assert all(short) or not all(names)

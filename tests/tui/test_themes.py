@@ -301,7 +301,7 @@ def of_256(colour: str) -> str:
 
 @pytest.mark.parametrize("sight", ["usual", "protan", "deutan"])
 @pytest.mark.parametrize("theme", MOST_USED, ids=lambda theme: theme.name)
-def test_families_and_runs_are_no_severity_and_families_are_told_apart(
+def test_families_and_runs_are_no_severity_and_families_are_distinguished(
     theme: Theme, sight: str
 ) -> None:
     shown, families = variables(theme), hues(theme)

@@ -12,7 +12,7 @@ from verl_tui.words import counted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from verl_tui.answers.reading import Reading
+    from verl_tui.answers.run_reading import Reading
     from verl_tui.health.guide import Guide
 
 
@@ -23,17 +23,17 @@ def findings_of(reading: Reading, guide: Guide, now: float, least: str = "info")
         reading: The run, all of it read.
         guide: The rules in force.
         now: Seconds since the epoch.
-        least: The least severity that is told.
+        least: The lowest severity to include.
     """
     verdict = Judge(guide, reading.run).verdict(now)
-    told = [one for one in verdict.findings if one.severity >= Severity[least.upper()]]
+    listed = [one for one in verdict.findings if one.severity >= Severity[least.upper()]]
     return {
         "run": reading.run.name,
         **reading.part,
         "total": len(verdict.findings),
-        "left_out": len(verdict.findings) - len(told),
+        "left_out": len(verdict.findings) - len(listed),
         "not_judged": len(verdict.not_judged),
-        "findings": [finding.as_data() for finding in told],
+        "findings": [finding.as_data() for finding in listed],
     }
 
 

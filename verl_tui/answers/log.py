@@ -7,19 +7,19 @@ from bisect import bisect_left
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from verl_tui.answers.reading import NothingError, RunError
+from verl_tui.answers.run_reading import NothingError, RunError
 from verl_tui.on_demand.log.line_search import SearchJob, search_next
 from verl_tui.on_demand.log.log_blocks import BLOCK, LogFile, read_block
 from verl_tui.rendering.log.line_kinds import StepLine, TextQuery
 from verl_tui.rendering.log.target import error_target, texts
-from verl_tui.sources.files.compressed import plain
+from verl_tui.sources.files.compressed import uncompressed_name
 from verl_tui.sources.files.tail import CHUNK, opened
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from verl_tui.answers.reading import Reading
+    from verl_tui.answers.run_reading import Reading
     from verl_tui.on_demand.log.log_blocks import LogLine
     from verl_tui.rendering.text.search import Search
 
@@ -80,7 +80,7 @@ def _path(reading: Reading, place: LogPlace) -> Path:
     path = Path(target) if target is not None else next(iter(known), None)
     if path is None:
         raise NothingError(f"{one_line(reading.run.name)} has no log as text")
-    if plain(path) != path:
+    if uncompressed_name(path) != path:
         raise NothingError(f"{one_line(str(path))}: compressed, unpack it to look at its text")
     return path
 

@@ -1,4 +1,4 @@
-"""The metrics of a run: a line on each, or the points of one."""
+"""The metrics of a run: one line for each, or the points of a single one."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.answers.reading import RunError
+from verl_tui.answers.run_reading import RunError
 from verl_tui.indicators import factor
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from verl_tui.answers.reading import Reading
+    from verl_tui.answers.run_reading import Reading
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
 
@@ -24,17 +24,19 @@ LONG = 2 * 2**20
 
 
 def metrics_of(reading: Reading, pattern: str | None = None) -> dict[str, Any]:
-    """Return a line on each metric, in the order of first appearance.
+    """Return one line for each metric, in the order of first appearance.
 
     Args:
         reading: The run, all of it read.
-        pattern: A glob for the keys that are told, None for all.
+        pattern: A glob for the keys to list, None for all.
     """
     run = reading.run
     means = {key: id for id, key in run.indicators.items()}
-    told = [key for key in run.keys if pattern is None or fnmatchcase(key, pattern)]
+    listed = [key for key in run.keys if pattern is None or fnmatchcase(key, pattern)]
     metrics = [
-        _summary(series, means.get(key)) for key in told if (series := run.present(key)) is not None
+        _summary(series, means.get(key))
+        for key in listed
+        if (series := run.present(key)) is not None
     ]
     return {
         "run": run.name,
@@ -51,14 +53,14 @@ def _summary(series: Series, indicator: str | None) -> dict[str, Any]:
         "key": series.key,
         "indicator": indicator,
         "step": series.steps[-1],
-        **value_of(series.values[-1]),
+        **value_fields(series.values[-1]),
         "count": len(series),
         "min": min(finite, default=None),
         "max": max(finite, default=None),
     }
 
 
-def value_of(value: float) -> dict[str, Any]:
+def value_fields(value: float) -> dict[str, Any]:
     """Return a value for JSON, which knows neither NaN nor infinity."""
     return {"value": value} if math.isfinite(value) else {"value": None, "finite": False}
 
@@ -72,7 +74,7 @@ def points_of(
         reading: The run.
         metric: The log's own key, or an indicator.
         count: Most points.
-        around: The step to which they are nearest, None for the last.
+        around: The step that they are nearest to, None for the last points.
 
     Raises:
         RunError: The run has no such metric.
@@ -112,7 +114,9 @@ def _holds(series: Series, reading: Reading, start: int, around: int | None) -> 
 
 
 def _window(series: Series, count: int, around: int | None) -> int:
-    """Return the index of the first point; below 0 where there are fewer before than asked for."""
+    """Return the index of the first point; negative if there are fewer points before than asked
+    for.
+    """
     last = len(series) - count
     if around is None:
         return last
@@ -124,7 +128,7 @@ def _point(series: Series, at: int, times: float) -> dict[str, Any]:
     value = value if times == 1 else value * times
     return {
         "step": series.steps[at],
-        **value_of(value),
+        **value_fields(value),
         "time": None if math.isnan(time) else time,
     }
 
@@ -140,7 +144,7 @@ def _unknown(run: Run, metric: str, where: str) -> str:
 
 
 def metrics_lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a line on each metric: key, step, value, count, min, max, apart by tabs."""
+    """Yield one line for each metric: key, step, value, count, min, max, separated by tabs."""
     yield "key\tstep\tvalue\tcount\tmin\tmax"
     for one in found["metrics"]:
         numbers = (_number(one[name]) for name in ("step", "value", "count", "min", "max"))
@@ -148,7 +152,7 @@ def metrics_lines(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def points_lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a line on each point: step and value, apart by a tab."""
+    """Yield one line for each point: step and value, separated by a tab."""
     yield f"step\t{one_line(found['key'], 300)}"
     for point in found["points"]:
         yield f"{point['step']}\t{_number(point['value'])}"

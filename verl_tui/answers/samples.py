@@ -8,7 +8,7 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.answers.reading import NothingError
+from verl_tui.answers.run_reading import NothingError
 from verl_tui.records import Sample
 from verl_tui.sources.folders.dump_file import DumpFile
 from verl_tui.text import one_line
@@ -17,7 +17,7 @@ from verl_tui.words import number
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from verl_tui.answers.reading import Reading
+    from verl_tui.answers.run_reading import Reading
     from verl_tui.records import SampleFacts
     from verl_tui.runs.samples import Place, Samples
 
@@ -79,7 +79,8 @@ def samples_of(
         count: Most samples.
         order: `last` for the newest in the order of the log, which may be of several steps; `best`
             or `worst` by score, of one step.
-        around: The step whose samples are meant, the nearest that has some; None for the newest.
+        around: The step to take samples from, or the nearest one that has some; None for the
+            newest.
         validation: Whether samples of validations (True), of training (False) or both are meant.
         full: Whether texts are given in full.
 
@@ -137,7 +138,7 @@ def _chosen_of(
 
 
 def _refuse(reading: Reading, validation: bool | None) -> None:
-    """Raise NothingError if enough was read to tell that there are no samples."""
+    """Raise NothingError if enough was read to be sure that there are no samples."""
     if reading.searched is not None and (reading.whole or not reading.run.samples.places):
         kind = {None: "", True: "validation ", False: "training "}[validation]
         where = reading.searched
@@ -145,8 +146,8 @@ def _refuse(reading: Reading, validation: bool | None) -> None:
 
 
 def _places(reading: Reading, validation: bool | None, *, newest: bool) -> list[Place]:
-    """Return where there are samples of which none is missing, ascending. The newest are not those
-    of steps that a restarted run has not reached again.
+    """Return the places whose samples are complete, ascending. The newest leave out steps that a
+    restarted run has not reached again.
     """
     samples = reading.run.samples
     places = samples.up_to(reading.run.end) if newest else samples.places
@@ -175,7 +176,7 @@ def _opened(samples: Samples, place: Place) -> _Step:
 def _newest(
     samples: Samples, step: _Step, before: Sequence[Place], count: int
 ) -> list[tuple[_Step, int]]:
-    """Return the last samples of a step, and if they are too few of those before."""
+    """Return the last samples of a step, and if they are too few, those of earlier steps."""
     found = [(step, i) for i in range(max(0, len(step) - count), len(step))]
     for place in reversed(before):
         if len(found) >= count:
@@ -187,8 +188,8 @@ def _newest(
 
 
 def _by_score(step: _Step, count: int, *, best: bool) -> list[int]:
-    """Return the indices of the samples with the lowest scores, or the highest; of equal ones the
-    first. Those without a score do not count.
+    """Return the indices of the samples with the lowest scores, or the highest; the first among
+    equals. Samples without a score do not count.
     """
     scored = [
         (score, at) for score, at in step.scores() if score is not None and not math.isnan(score)

@@ -14,7 +14,7 @@ from verl_tui.times import age, duration
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from verl_tui.answers.reading import Reading
+    from verl_tui.answers.run_reading import Reading
     from verl_tui.health.finding import Verdict
     from verl_tui.health.guide import Guide
     from verl_tui.runs.run import Run
@@ -62,7 +62,7 @@ def _seconds(value: float | None) -> float | None:
 
 
 def _age(run: Run, now: float) -> dict[str, Any]:
-    """Return the age of the newest record, and whose time tells it."""
+    """Return the age of the newest record, and which clock dates it."""
     quiet = silence(run, now)
     by = "file" if run.dated_by_file else "record"
     return {
@@ -72,8 +72,8 @@ def _age(run: Run, now: float) -> dict[str, Any]:
 
 
 def _phase(reading: Reading, now: float) -> str | None:
-    """Return what the run is or was at; None once it has finished, and where only a line number in
-    an unread part would tell.
+    """Return what the run is or was doing; None once it has finished, or if only a line number in
+    an unread part would show it.
     """
     run = reading.run
     staged = any(source.stage is not None for source in run.sources.values())

@@ -29,7 +29,7 @@ class BundleFile(NamedTuple):
     data: bytes
 
 
-def masked(
+def masked_files(
     pieces: Sequence[BundledFile], mask: Mask, words: Iterable[str] = ()
 ) -> list[BundleFile]:
     """Return the files with everything hidden that gives access or names people.
@@ -53,7 +53,7 @@ def _masked(piece: BundledFile, mask: Mask) -> BundleFile:
     return BundleFile(mask.text(piece.name), piece.about, content.encode("utf-8", "replace"))
 
 
-def packed(files: Iterable[BundleFile]) -> bytes:
+def zipped(files: Iterable[BundleFile]) -> bytes:
     """Return the files as a zip archive, in the order given and without times."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
@@ -66,11 +66,11 @@ def packed(files: Iterable[BundleFile]) -> bytes:
     return out.getvalue()
 
 
-def write_new(path: Path, data: bytes) -> None:
+def write_private(path: Path, data: bytes) -> None:
     """Write a file that only its owner may read.
 
     Raises:
-        FileExistsError: There is something of that name, were it a link that leads nowhere.
+        FileExistsError: Something of that name exists, even if only a dangling link.
         OSError: It cannot be written; then nothing is left of it.
     """
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MODE), "wb") as file:

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.bundle import processes, versions
 from verl_tui.bundle.bundled_file import BundledFile
-from verl_tui.bundle.curves import charts, table
+from verl_tui.bundle.curves import charts, metrics_csv
 from verl_tui.bundle.log_ends import read_end
 from verl_tui.bundle.samples import newest_samples
 from verl_tui.bundle.summary import readme, summary
 from verl_tui.bundle.without_samples import without_samples
 from verl_tui.check import report
-from verl_tui.check.note import write_text
-from verl_tui.failures import noted
+from verl_tui.check.note import note_text
+from verl_tui.failures import note_failure
 from verl_tui.rendering.log.target import texts
 from verl_tui.runs.views.worker_errors import worker_errors
 from verl_tui.sources.formats import completions, parquet, rollouts, sample_records
-from verl_tui.sources.formats.wandb import tables as wandb_tables
+from verl_tui.sources.formats.wandb import sample_tables as wandb_tables
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
@@ -39,9 +39,9 @@ _OF_SAMPLES = frozenset(
 """Formats of files that hold samples."""
 _NO_LOGS = _OF_SAMPLES | {"settings"}
 _MOST_LOGS = 16
-"""Logs of which the end is kept, the newest ones: of many ranks all say much the same."""
+"""Number of newest logs whose ends are kept: the logs of many ranks all say much the same."""
 _MOST_UNREADABLE = 200
-"""Unreadable lines named of each source, the last ones."""
+"""Number of unreadable lines listed for each source, the last ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Wanted:
     lines: int = 1000
     """Last lines of each log."""
     stacks: bool = False
-    """Whether to ask py-spy what the run's processes are at."""
+    """Whether to ask py-spy what the run's processes are doing."""
     samples: bool = False
     """Whether to add the newest samples, which may be private."""
 
@@ -68,8 +68,8 @@ class Gathered:
 
 
 def gather(monitor: Monitor, run: Run, now: float, wanted: Wanted) -> Gathered:
-    """Return the files of a bundle. What cannot be gathered is told, and costs nothing else: it may
-    be why a bundle is made.
+    """Return the files of a bundle. A file that cannot be made is reported and does not affect the
+    others: it may be the very reason for the bundle.
 
     Args:
         monitor: Has read and judged; holds a reading of this machine's GPUs.
@@ -86,7 +86,7 @@ def gather(monitor: Monitor, run: Run, now: float, wanted: Wanted) -> Gathered:
 
 @dataclass(frozen=True)
 class _Evidence:
-    """What pieces are made of."""
+    """The material that the files are made from."""
 
     monitor: Monitor
     run: Run
@@ -102,7 +102,9 @@ class _Evidence:
     @cached_property
     def stated(self) -> Sequence[versions.StatedVersion]:
         """The versions that the run states."""
-        return versions.stated(self.run, {path: end.head for path, end in self.logs.items()})
+        return versions.stated_versions(
+            self.run, {path: end.head for path, end in self.logs.items()}
+        )
 
     @cached_property
     def checked(self) -> dict[str, Any]:
@@ -114,7 +116,7 @@ class _Evidence:
     @cached_property
     def note(self) -> str:
         """The same for people."""
-        return write_text(self.checked, self.monitor, self.now, verbose=True, unfolded=True)
+        return note_text(self.checked, self.monitor, self.now, verbose=True, unfolded=True)
 
     @cached_property
     def pids(self) -> list[int]:
@@ -136,7 +138,7 @@ def _report(of: _Evidence) -> Iterator[BundledFile]:
 
 
 def _settings(of: _Evidence) -> Iterator[BundledFile]:
-    # Its name stands beside each value, so that secrets are known by it.
+    # The name stands beside each value, so that secrets are recognised by it.
     found = {"values": dict(of.run.settings), "origins": dict(of.run.settings_origin)}
     yield BundledFile("settings.json", "settings of the run, each with its origin", found)
 
@@ -156,7 +158,7 @@ def _sources(of: _Evidence) -> Iterator[BundledFile]:
 
 def _events(of: _Evidence) -> Iterator[BundledFile]:
     about = "starts, ends, errors and checkpoints that the logs tell of"
-    yield BundledFile("events.json", about, _told(of.run))
+    yield BundledFile("events.json", about, _event_data(of.run))
 
 
 def _log_ends(of: _Evidence) -> Iterator[BundledFile]:
@@ -164,7 +166,7 @@ def _log_ends(of: _Evidence) -> Iterator[BundledFile]:
 
 
 def _metrics(of: _Evidence) -> Iterator[BundledFile]:
-    metrics, about = table(of.run)
+    metrics, about = metrics_csv(of.run)
     yield BundledFile("metrics.csv", about, metrics)
 
 
@@ -180,7 +182,7 @@ def _gpus(of: _Evidence) -> Iterator[BundledFile]:
 
 def _processes(of: _Evidence) -> Iterator[BundledFile]:
     problem = None if of.pids else processes.NO_PROCESS
-    found = {"problem": problem, "processes": processes.facts(of.pids)}
+    found = {"problem": problem, "processes": processes.process_facts(of.pids)}
     yield BundledFile("processes.json", "processes of the run on that machine", found)
 
 
@@ -201,7 +203,7 @@ def _gathered(
         return list(kind(evidence))
     except Exception as error:  # noqa: BLE001 - whatever it is
         what = kind.__name__.strip("_").replace("_", " ")
-        evidence.problems.append(f"{what}: {noted(f'gathering {what}', error)}")
+        evidence.problems.append(f"{what}: {note_failure(f'gathering {what}', error)}")
         return []
 
 
@@ -213,7 +215,9 @@ _KINDS: Sequence[Callable[[_Evidence], Iterator[BundledFile]]] = (
 
 
 def _logs(run: Run, most: int, problems: list[str]) -> Iterator[tuple[str, LogEnd]]:
-    """Yield the ends of a run's logs, the newest logs first; add what cannot be read."""
+    """Yield the ends of a run's logs, the newest logs first; list unreadable ones among the
+    problems.
+    """
     found = [
         status
         for status in sorted(texts(run), key=lambda status: -(status.modified or 0.0))
@@ -263,7 +267,7 @@ def _source(state: SourceState, wanted: Wanted) -> dict[str, Any]:
     }
 
 
-def _told(run: Run) -> dict[str, Any]:
+def _event_data(run: Run) -> dict[str, Any]:
     events = [{**event._asdict(), "kind": event.kind.value} for event in run.events]
     errors = [
         {

@@ -23,9 +23,9 @@ _CHARTS = 12
 _WIDTH, _HEIGHT = 100, 14
 
 
-def table(run: Run) -> tuple[str, str]:
-    """Return all numeric metrics as CSV, and what this is; of a table that is too long the last
-    steps.
+def metrics_csv(run: Run) -> tuple[str, str]:
+    """Return all numeric metrics as CSV with a description; only the last steps of a table that is
+    too long.
     """
     out = io.StringIO(newline="")
     write_csv(run, out)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
-from verl_tui.sources.files.compressed import CompressedTail, plain
+from verl_tui.sources.files.compressed import CompressedTail, uncompressed_name
 from verl_tui.sources.files.tail import opened
 from verl_tui.text import safe, strip_ansi
 from verl_tui.words import counted
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 END_BYTES = 512 * 1024
-"""Bytes at the end of a log of which the last lines are taken."""
+"""Bytes at the end of a log from which the last lines are taken."""
 LINE_BYTES = 4000
 """Characters of one line that are kept."""
 SEARCHED = 32 * 2**20
@@ -32,10 +32,10 @@ _MOST_TRACEBACKS = 1000
 """Tracebacks looked at in a log."""
 _MARK = b"Traceback (most recent call last)"
 _PREFIX = pattern(r"^(?:\([^)\n]{1,120}\) |\[?rank\d+\]?: ?|\[\w+ ?\d*\] ?)")
-"""`(TaskRunner pid=123) ` and `[rank0]: `, by which lines of several processes are told apart."""
+"""`(TaskRunner pid=123) ` and `[rank0]: `, which distinguish the lines of several processes."""
 _CONTINUED = (b"During handling of the above", b"the direct cause of the following")
 _NEAR = 200
-"""Bytes before a traceback in which it is said that it belongs to the one above."""
+"""Bytes before a traceback that may say that it belongs to the one above."""
 _GOES_ON = ("During handling of the above", "The above exception was")
 _VARIES = pattern(r"0x[0-9a-f]+|\d+", re.IGNORECASE)
 
@@ -51,7 +51,7 @@ class LogEnd:
     tracebacks: Sequence[str]
     """Each kind once, in their order."""
     head: str
-    """Its beginning and its end, in which versions are searched."""
+    """Its beginning and its end, where versions are searched for."""
 
 
 def read_end(path: Path, most: int) -> LogEnd:
@@ -83,8 +83,8 @@ def read_end(path: Path, most: int) -> LogEnd:
 
 
 def _ends(path: Path) -> tuple[bytes, bytes, int]:
-    """Return the beginning and the end of a log, which overlap nowhere, and its size."""
-    if plain(path) != path:
+    """Return the beginning and the end of a log, which do not overlap, and its size."""
+    if uncompressed_name(path) != path:
         return _unpacked(path)
     with opened(path) as file:
         size = file.seek(0, 2)
@@ -112,7 +112,9 @@ def _unpacked(path: Path) -> tuple[bytes, bytes, int]:
 
 
 def _lines(data: bytes) -> Iterator[str]:
-    """Yield the lines of bytes, of a progress bar that overwrote itself the last state."""
+    """Yield the lines in some bytes; of a progress bar that overwrote itself, only the last
+    state.
+    """
     for line in data.removesuffix(b"\n").split(b"\n"):
         states = [one for one in line.rstrip(b"\r").split(b"\r") if one.strip()] or [b""]
         for state in (*(one for one in states[:-1] if b"%|" not in one), states[-1]):
@@ -156,7 +158,7 @@ def _prefix(line: str) -> str:
 
 
 def _kinds(tracebacks: Iterable[str]) -> list[str]:
-    """Return each kind of traceback once with its number, of many kinds the first and the last."""
+    """Return each kind of traceback once with its count; of many kinds, the first and the last."""
     kinds: dict[str, list[str]] = {}
     for one in tracebacks:
         kinds.setdefault(_VARIES.sub("#", one), []).append(one)

@@ -1,4 +1,4 @@
-"""The processes of a run on this host, and on request what they are at just now."""
+"""The processes of a run on this host, and on request what they are doing just now."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _MOST = 16
 """Processes described and, of these, dumped: those of a node with eight devices."""
 _PATIENCE = 30.0
-"""Seconds for one dump; of a process that is stopped none comes."""
+"""Seconds to wait for one dump; a stopped process never gives one."""
 _WORDS = 20_000
 """Characters of a dump or a command line that are kept."""
 NO_PROCESS = "no process of this host is known to write this run's logs"
@@ -47,7 +47,7 @@ def _computing(run: Run, gpus: GpuReading | None) -> list[int]:
 
 
 def with_children(found: Sequence[int]) -> list[int]:
-    """Return processes, each with those that it has started, all of them once."""
+    """Return processes together with those that they have started, each once."""
     import psutil
 
     every: dict[int, None] = {}
@@ -61,16 +61,16 @@ def with_children(found: Sequence[int]) -> list[int]:
     return list(every)
 
 
-def facts(found: Sequence[int]) -> list[dict[str, Any]]:
-    """Return what this host says of processes, the first of them if there are many."""
+def process_facts(found: Sequence[int]) -> list[dict[str, Any]]:
+    """Return what this host knows of processes; only the first of many."""
     described = [_facts(pid) for pid in found[:_MOST]]
     left = len(found) - _MOST
     return [*described, {"note": f"{left} further processes left out"}] if left > 0 else described
 
 
 def stacks(found: Sequence[int]) -> tuple[dict[int, str], list[str]]:
-    """Return what py-spy says of processes, by number, and a sentence for each that it cannot
-    read. What is not Python is passed over in silence.
+    """Return py-spy's output for processes, by process id, and a sentence for each that it cannot
+    read. Programs other than Python are skipped silently.
     """
     if not found:
         return {}, [NO_PROCESS]

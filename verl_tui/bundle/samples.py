@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 MOST = 20
 _PLACES = 4
-"""Steps looked at, the newest ones: of training and of validation."""
+"""Number of newest steps taken, both of training and of validation."""
 _TEXT = 8000
 """Characters of each text that are kept."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.bundle.versions import installed, sentence
+from verl_tui.bundle.versions import installed, versions_line
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ off, its first line or the list above says so.
 
 
 def readme(pieces: Sequence[BundledFile], problems: Sequence[str]) -> str:
-    """Return what the archive is and what in it is missing."""
+    """Return a description of the archive and of what it lacks."""
     wide = max(len(piece.name) for piece in pieces)
     contents = "\n".join(f"  {piece.name:<{wide}}  {piece.about}" for piece in pieces)
     missing = "\nNot in it:\n" + "\n".join(f"- {one}" for one in problems) + "\n"
@@ -61,7 +61,7 @@ def summary(
     """
     (run,) = report["runs"]
     here = installed()
-    known = sentence(one for one in stated if one.package in _NAMED)
+    known = versions_line(one for one in stated if one.package in _NAMED)
     parts = [
         "### Training run",
         _fenced("\n".join(note.splitlines()[:_OPENING])),
@@ -81,13 +81,13 @@ def summary(
 
 
 def _reached(run: Mapping[str, Any]) -> str:
-    """Return the step that a run has reached, and of how many, as far as it is known."""
+    """Return the step that a run has reached and its total number of steps, as far as known."""
     step = "no step so far" if run["step"] is None else f"step {run['step']}"
     return step if run["total_steps"] is None else f"{step} of {run['total_steps']}"
 
 
 def _sources(sources: Sequence[Mapping[str, Any]]) -> str:
-    """Return how many sources of each format there are, and what of them was unreadable."""
+    """Return how many sources of each format there are, and how much of them was unreadable."""
     formats: dict[str, int] = {}
     for one in sources:
         name = one["program"] or one["format"]
@@ -98,7 +98,7 @@ def _sources(sources: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _fenced(text: str) -> str:
-    """Return a block that no line of the text can end."""
+    """Return a block of code that no line of the text can close."""
     fence = "```"
     while fence in text:
         fence += "`"

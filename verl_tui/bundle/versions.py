@@ -71,7 +71,7 @@ def installed() -> dict[str, Any]:
     }
 
 
-def stated(run: Run, texts: Mapping[str, str]) -> list[StatedVersion]:
+def stated_versions(run: Run, texts: Mapping[str, str]) -> list[StatedVersion]:
     """Return the versions that a run's settings, lists of packages and logs state.
 
     Args:
@@ -103,7 +103,7 @@ def _in_settings(run: Run) -> Iterator[StatedVersion]:
 
 
 def _in_lists(run: Run) -> Iterator[StatedVersion]:
-    """Yield what the lists of packages say that W&B leaves beside its log."""
+    """Yield the versions in the package lists that W&B leaves beside its log."""
     for folder in {Path(path).parent for path in run.paths if path.endswith(".wandb")}:
         path = folder / "files" / "requirements.txt"
         try:
@@ -130,6 +130,6 @@ def _package(word: str) -> str:
     return _ALSO.get(name, name)
 
 
-def sentence(found: Iterable[StatedVersion]) -> str:
+def versions_line(found: Iterable[StatedVersion]) -> str:
     """Return the versions in a line: `torch 2.6.0, vllm 0.8.5`."""
     return ", ".join(f"{one.package} {one.version}" for one in found)

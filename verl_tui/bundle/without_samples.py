@@ -1,7 +1,7 @@
 """Lines of a log without the samples that a training prints between them: these may be private.
 
-Known are the blocks of verl's reward managers, TRL's tables of completions, and long texts in lines
-of JSON. What a training prints of its samples in another way stays.
+Recognised are the blocks of verl's reward managers, TRL's tables of completions, and long texts in
+lines of JSON. Samples that a training prints in another way stay.
 """
 
 from __future__ import annotations
@@ -31,12 +31,14 @@ _FIELDS = frozenset(
     }
 )  # fmt: skip
 """Fields of samples in lines of JSON."""
-_TOLD = frozenset({"message", "error", "traceback", "exception", "exc_info", "stack", "reason"})
-"""Fields in which programs write of themselves."""
+_OWN_FIELDS = frozenset(
+    {"message", "error", "traceback", "exception", "exc_info", "stack", "reason"}
+)
+"""Fields in which programs write about themselves."""
 
 
 def without_samples(lines: Sequence[str]) -> list[str]:
-    """Return lines of a log without samples, each of which leaves a line that says so."""
+    """Return lines of a log with each sample replaced by a line that says so."""
     return list(map(_json_without, _without_blocks(_without_tables(lines[_cut_off(lines) :]))))
 
 
@@ -97,6 +99,6 @@ def _shortened(value: Any, name: str) -> Any:
         return {key: _shortened(one, key) for key, one in value.items()}
     if isinstance(value, list):
         return [_shortened(one, name) for one in value]
-    if isinstance(value, str) and len(value) > _LONG_TEXT and name.lower() not in _TOLD:
+    if isinstance(value, str) and len(value) > _LONG_TEXT and name.lower() not in _OWN_FIELDS:
         return LEFT_OUT
     return value

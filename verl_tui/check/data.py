@@ -45,9 +45,9 @@ def report(
     Args:
         monitor: Has read and judged.
         now: Seconds since the epoch.
-        by: By which metric the best checkpoint is looked for.
-        held: The runs that are held against a baseline, by name: of these alone is the report;
-            None for a report on all runs.
+        by: The metric that the best checkpoint is chosen by.
+        held: The runs compared with a baseline, by name: only these are reported; None for a report
+            on all runs.
     """
     chosen = [run for run in monitor.runs.values() if held is None or run.name in held]
     runs = [_run(run, monitor, now, by) for run in chosen]
@@ -59,8 +59,8 @@ def report(
 
 
 def exit_code(report: Mapping[str, Any]) -> int:
-    """Return 0 for healthy, 1 where the worst finding is a warning, 2 where it is critical, 3 for
-    nothing readable; runs held against a baseline are also judged by that, see `gate_code`.
+    """Return 0 for healthy, 1 if the worst finding is a warning, 2 if it is critical, 3 if nothing
+    is readable; runs compared with a baseline are also judged by that, see `gate_code`.
     """
     runs = report["runs"]
     if not any(_is_log_with_records(source) for run in runs for source in run["sources"]):

@@ -1,4 +1,4 @@
-"""Runs held against a baseline: as data, as lines for people, and as an exit code for CI."""
+"""Runs compared with a baseline: as data, as lines for people, and as an exit code for CI."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NAMED = 5
 
 
 def against_data(held: Against) -> dict[str, Any]:
-    """Return a run held against a baseline, ready for JSON."""
+    """Return a run's comparison with a baseline, ready for JSON."""
     return {
         "baseline": list(held.baseline),
         "step": held.step,
@@ -40,8 +40,8 @@ def gate_code(against: Mapping[str, Any]) -> int:
 
 
 def gate_lines(against: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a run held against a baseline, each with the severity of what it says,
-    empty for none: a heading, then a line for each breach.
+    """Yield the lines on a run compared with a baseline, each with its severity (empty for none): a
+    heading, then a line for each breach.
     """
     code = gate_code(against)
     step = "" if against["step"] is None else f" at step {against['step']}"

@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from verl_tui.check.colours import STYLES
 from verl_tui.check.gate import gate_lines
 from verl_tui.check.opening import judging_rules, opening, verdict
-from verl_tui.check.words import STYLES
 from verl_tui.health.finding import KINDS_OF_REASONS, kind_of_reason, unjudged_rules
 from verl_tui.indicators import INDICATORS
 from verl_tui.metrics import describe
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     from verl_tui.runs.source_state import SourceState
 
 _NAMED_UNREADABLE = 3
-"""Most unreadable lines named for each line about sources."""
+"""Most unreadable lines listed for each line about sources."""
 
 
 class _NoteLine(NamedTuple):
-    """A line of the note; foreign text in it is never markup."""
+    """A line of the note; text from logs in it is never markup."""
 
     indent: int
     text: Text
 
 
-def write_text(
+def note_text(
     report: Mapping[str, Any],
     monitor: Monitor,
     now: float,
@@ -53,7 +53,7 @@ def write_text(
 
     Args:
         report: What `report` returned.
-        monitor: What it was made from; knows the unreadable lines and the pace.
+        monitor: The monitor that it was made from; knows the unreadable lines and the pace.
         now: Seconds since the epoch.
         width: Columns to wrap at, None to leave lines as long as they are, for pipes.
         colour: Whether to write colours, for terminals.
@@ -93,7 +93,7 @@ def write_text(
 
 
 def _summary(verdicts: Sequence[str]) -> Text:
-    """Return how many runs there are of each verdict."""
+    """Return the number of runs with each verdict."""
     counts = [(verdicts.count(word), word) for word in ("critical", "warning", "healthy")]
     parts = [(f"{count} {word}", STYLES[word]) for count, word in counts if count]
     if unknown := verdicts.count(""):
@@ -212,7 +212,7 @@ def _found(described: Mapping[str, Any], *, unfolded: bool) -> Iterator[_NoteLin
 def _finding(
     finding: Mapping[str, Any], indent: int, *, opened: bool = False
 ) -> Iterator[_NoteLine]:
-    """Yield a finding; of the one that the note opened with only what has not been said."""
+    """Yield a finding; of the one that the note opened with, only what has not been said yet."""
     since = finding["since_step"]
     yield _NoteLine(
         indent,
@@ -269,7 +269,7 @@ def _read(sources: Iterable[Mapping[str, Any]], run: Run, text_is: str = "") -> 
     Args:
         sources: The sources, as in the report.
         run: Their run.
-        text_is: What they are called instead of their format, empty for that.
+        text_is: The name to use in place of their format; empty for the format.
     """
     for (directory, called), group in _by_directory(sources, run, text_is).items():
         path = group[0]["path"] if len(group) == 1 else f"{len(group):,} files in {directory}"

@@ -1,4 +1,4 @@
-"""The first three lines on a run: how it is, why, and what to do next."""
+"""The first three lines about a run: how it is doing, why, and what to do next."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from verl_tui.check.words import STYLES
+from verl_tui.check.colours import STYLES
 from verl_tui.evaluation import PREFIX
 from verl_tui.indicators import INDICATORS
 from verl_tui.patterns import pattern
@@ -90,7 +90,9 @@ def _headline(described: Mapping[str, Any], run: Run, word: str, now: float) -> 
 
 
 def _at(described: Mapping[str, Any]) -> str:
-    """Return the step that the verdict holds for, nothing before the first and after the last."""
+    """Return the step that the verdict applies to; empty before the first step and after the
+    last.
+    """
     step, total, state = (described[key] for key in ("step", "total_steps", "state"))
     if step is None or _complete(described):
         return ""
@@ -106,7 +108,7 @@ def _complete(described: Mapping[str, Any]) -> bool:
 
 
 def _condition(described: Mapping[str, Any], run: Run) -> Text:
-    """Return the state, with what the verdict's step does not say."""
+    """Return the state, with details that the verdict's step does not give."""
     state, total = described["state"], described["total_steps"]
     words = Text(state, STYLES.get(state, ""))
     if _complete(described):
@@ -130,7 +132,7 @@ def _times(described: Mapping[str, Any], run: Run, now: float) -> Iterator[str]:
 
 
 def _evaluated(run: Run) -> str:
-    """Return what an evaluation found."""
+    """Describe the result of an evaluation."""
     count, score = (run.series(f"val_{PREFIX}{name}") for name in ("count", "score"))
     words = "an evaluation"
     if count is not None:
@@ -168,13 +170,13 @@ def _next(described: Mapping[str, Any], run: Run) -> str:
 
 
 def _lowered(sentence: str) -> str:
-    """Return a sentence as it goes on after a colon; names and abbreviations stay as they are."""
+    """Return a sentence as it continues after a colon; names and abbreviations stay as they are."""
     usual = sentence[:1].isupper() and (sentence[1:2].islower() or sentence[1:2] == " ")
     return sentence[0].lower() + sentence[1:] if usual else sentence
 
 
 def _checkpoint_before(finding: Mapping[str, Any], run: Run) -> str:
-    """Name the checkpoint to go back to or to resume from, where that is what to do."""
+    """Name the checkpoint to go back to or to resume from, if that is the advice."""
     paths = _complete_checkpoints(run)
     if finding["id"] == "crash":
         newest = max(paths, default=None)
@@ -197,7 +199,7 @@ def _complete_checkpoints(run: Run) -> dict[int, str]:
 
 
 def _worth_keeping(best: Mapping[str, Any] | None) -> str:
-    """Say which checkpoint is the best by the metric, nothing where none is known."""
+    """Name the best checkpoint by the metric; empty if none is known."""
     near = None if best is None else best["nearest_checkpoint"]
     if best is None or near is None:
         return ""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from verl_tui.answers.reading import Reading
+    from verl_tui.answers.run_reading import Reading
     from verl_tui.commands.arguments import CommandParser
 
 VERSION = 1
@@ -55,8 +55,8 @@ def run_paths(options: argparse.Namespace) -> Sequence[str]:
 
 @contextmanager
 def answering() -> Iterator[None]:
-    """Turn what stands in the way of an answer into a sentence and an exit code."""
-    from verl_tui.answers.reading import NothingError, RunError
+    """Turn errors that prevent an answer into a sentence and an exit code."""
+    from verl_tui.answers.run_reading import NothingError, RunError
 
     try:
         yield
@@ -67,7 +67,7 @@ def answering() -> Iterator[None]:
 
 
 def report_missing(reading: Reading) -> None:
-    """Say on standard error what was passed over or is missing; refuse a run without a record.
+    """Write to standard error what was skipped or is missing; refuse a run without a record.
 
     Raises:
         CommandError: Nothing of the run is readable.

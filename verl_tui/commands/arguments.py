@@ -24,7 +24,7 @@ DEFAULT = "watch"
 _ENDING = {"-h", "--help", "--version", "--print-completion"}
 """Options of the program that need no command."""
 _LIKE = 0.75
-"""Similarity from which on a word is taken for a mistyped command: one of 5 letters is wrong."""
+"""Similarity from which on a word counts as a mistyped command: one wrong letter in 5."""
 
 
 class CommandError(Exception):
@@ -193,7 +193,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def _ending(command: CommandModule, more: str | None) -> str:
-    """Return what stands below the options of a command: examples, more on it, exit codes."""
+    """Return the text below the options of a command: examples, further help, exit codes."""
     examples = "".join(f"\n    {line}" for line in getattr(command, "EXAMPLES", ()))
     codes = getattr(command, "EXITS", "0 done, 3 nothing readable")
     parts = (
@@ -205,7 +205,7 @@ def _ending(command: CommandModule, more: str | None) -> str:
 
 
 def add_debug_option(parser: argparse.ArgumentParser) -> None:
-    """Add the option, of every command, that writes down what it does."""
+    """Add the option of every command that logs what it does."""
     help = "write down what is read, how long it takes, and errors, for a report on verl-tui itself"
     completes_paths(parser.add_argument("--debug-log", type=Path, metavar="FILE", help=help))
 
@@ -295,7 +295,7 @@ def completes_words(action: argparse.Action, words: Callable[[], Iterable[str]])
 
     Args:
         action: The argument.
-        words: Returns the words, which must be none that a shell would take apart; called only
-            when a completion script is made.
+        words: Returns the words, none of which a shell may split; called only when a completion
+            script is made.
     """
     action.words = words  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""The option that names the run which others are held against."""
+"""The option that names the run that others are compared with."""
 
 from __future__ import annotations
 
@@ -27,16 +27,17 @@ def baseline_option(parser: CommandParser) -> None:
 def baseline_first(
     monitor: Monitor, named: str | None, now: float, purpose: str = "compare"
 ) -> Sequence[Run]:
-    """Return the runs that hold a training, the baseline first; others are left out, which is said.
+    """Return the runs that contain a training, the baseline first; others are left out with a
+    message.
 
     Args:
         monitor: Has read.
         named: The baseline, None for the first run with numbers.
         now: Seconds since the epoch.
-        purpose: The purpose that runs are needed for, for the sentence where there is none.
+        purpose: What runs are needed for, named in the error if there are none.
 
     Raises:
-        CommandError: No run has numbers, or none is called so.
+        CommandError: No run has numbers, or none has that name.
     """
     from verl_tui.runs.views.state import State, state
 
@@ -52,11 +53,11 @@ def baseline_first(
 
 def _baseline(runs: Sequence[Run], named: str | None) -> Run:
     """Return the run that the user named, else the first one with numbers."""
-    from verl_tui.comparison.naming import UnknownRunError, meant
+    from verl_tui.comparison.run_lookup import UnknownRunError, find_run
 
     if named is None:
         return next(run for run in runs if run.keys)
     try:
-        return meant(runs, named)
+        return find_run(runs, named)
     except UnknownRunError as error:
         raise CommandError(f"--baseline: {error}") from error

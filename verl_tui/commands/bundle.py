@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
         _check_target(options.output)
     if piped(options.paths):
         raise CommandError("-: standard input is kept nowhere, write it to a file first")
-    from verl_tui.bundle.archive import masked, packed, write_new
+    from verl_tui.bundle.archive import masked_files, write_private, zipped
     from verl_tui.bundle.contents import Wanted, gather
     from verl_tui.secrets import own_mask
 
@@ -74,9 +74,9 @@ def run(options: argparse.Namespace) -> int:
     wanted = Wanted(options.lines, options.stacks, options.samples)
     found = gather(monitor, _chosen(monitor, options.named), now, wanted)
     mask = own_mask(keep_names=options.keep_names)
-    files = masked(found.pieces, mask, found.words)
+    files = masked_files(found.pieces, mask, found.words)
     print_messages(map(mask.text, found.problems))
-    data = packed(files)
+    data = zipped(files)
     _print_contents(files, len(data))
     if options.list:
         return 0
@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
         print_note("nothing was written")
         return 0
     try:
-        write_new(options.output, data)
+        write_private(options.output, data)
     except OSError as error:
         raise unwritten(error, options.output) from error
     print_note(f"wrote {options.output}")
@@ -114,14 +114,14 @@ def _loaded(paths: Sequence[str], options: argparse.Namespace, now: float) -> Mo
 
 
 def _chosen(monitor: Monitor, named: str | None) -> Run:
-    """Return the run that is meant: the only one, or the one that is named."""
-    from verl_tui.comparison.naming import UnknownRunError, meant
+    """Return the requested run: the only one, or the one that was named."""
+    from verl_tui.comparison.run_lookup import UnknownRunError, find_run
 
     runs = list(monitor.runs.values())
     if not runs:
         raise CommandError("no run to gather evidence on", EXIT_NOTHING)
     try:
-        return meant(runs, named) if named is not None else _only(runs)
+        return find_run(runs, named) if named is not None else _only(runs)
     except UnknownRunError as error:
         raise CommandError(f"--run: {error}") from error
 

@@ -74,14 +74,14 @@ def options(parser: CommandParser) -> None:
     parser.add_argument("--band", metavar="FIGURE=SHARE", action="append", type=_band, help=band)
     notify = "send what was found (see `verl-tui notify --help`); with --state, what is new"
     parser.add_argument("--notify", action="store_true", help=notify)
-    told = "file that keeps what was sent, so that the next check sends only what changed"
-    completes_paths(parser.add_argument("--state", type=Path, metavar="FILE", help=told))
+    meaning = "file that keeps what was sent, so that the next check sends only what changed"
+    completes_paths(parser.add_argument("--state", type=Path, metavar="FILE", help=meaning))
     paths_argument(parser)
     config_option(parser)
 
 
 def _band(text: str) -> tuple[str, float | None]:
-    """Return a figure and the share of its band, None for a figure that is not held."""
+    """Return a figure and the share of its band; None for a figure that is not to be compared."""
     import argparse
 
     from verl_tui.comparison.bands import WIDTHS
@@ -119,10 +119,10 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         text = json.dumps(found, indent=2, allow_nan=False) + "\n"
     else:
-        from verl_tui.check.note import write_text
+        from verl_tui.check.note import note_text
 
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        text = write_text(
+        text = note_text(
             found,
             monitor,
             now,
@@ -144,47 +144,49 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _notifier(options: argparse.Namespace, config: Config) -> Notifier | None:
-    """Return what sends notifications where they were asked for, before anything is read."""
+    """Return the notifier if notifications were requested, before anything is read."""
     if not options.notify:
         if options.state is not None:
             raise CommandError("--state keeps what --notify has sent")
         return None
-    from verl_tui.notify.told import ToldError, read_told
+    from verl_tui.notify.state_file import StateFileError, read_state
 
     notifier = notifier_for(config)
     if notifier is None:
         raise CommandError(NO_ADDRESS)
     try:
         if options.state is not None:
-            read_told(options.state, notifier)
-    except ToldError as error:
+            read_state(options.state, notifier)
+    except StateFileError as error:
         raise CommandError(str(error)) from error
     return notifier
 
 
 def _notify(notifier: Notifier, monitor: Monitor, state: Path | None, now: float) -> None:
-    """Send what is to be told; problems are reported, and leave the exit code to the health."""
-    from verl_tui.notify.told import write_told
+    """Send the notifications that are due; problems are reported, and do not change the exit
+    code.
+    """
+    from verl_tui.notify.state_file import write_state
 
     notifier.look(monitor, now)
-    # With a state, the next check sums up what was held back.
+    # With a state file, the next check sums up the messages that were held back.
     print_messages(notifier.close(keeps_held=state is not None))
     if state is None:
         return
     try:
-        write_told(state, notifier)
+        write_state(state, notifier)
     except OSError as error:
         why = (error.strerror or str(error)).lower()
         print_message(f"{state}: {why}; the next check sends the same again")
 
 
 def _with_baseline(paths: Sequence[str], named: str | None) -> Sequence[str]:
-    """Return what is to be read: a baseline that is a path need not be among the others."""
+    """Return the paths to read: a baseline that is a path need not be among the others."""
     return [*paths, named] if named is not None and is_there(named) else paths
 
 
 def _held(monitor: Monitor, options: argparse.Namespace) -> Mapping[str, Against] | None:
-    """Return the runs held against the baseline, None if none was named."""
+    """Return the runs compared with the baseline; None if no baseline was named."""
     if options.against is None:
         if options.band:
             raise CommandError("--band says how far a run may lie from that of --against RUN")
@@ -205,7 +207,7 @@ def _held(monitor: Monitor, options: argparse.Namespace) -> Mapping[str, Against
 
 def _baseline(monitor: Monitor, named: str) -> Sequence[Run]:
     """Return the runs with numbers that the user means as the baseline."""
-    from verl_tui.comparison.naming import UnknownRunError, all_meant
+    from verl_tui.comparison.run_lookup import UnknownRunError, all_meant
 
     try:
         return all_meant([run for run in monitor.runs.values() if run.keys], named)
@@ -214,7 +216,7 @@ def _baseline(monitor: Monitor, named: str) -> Sequence[Run]:
 
 
 def _widths(bands: Sequence[tuple[str, float | None]]) -> Mapping[str, Width]:
-    """Return the bands of all figures: the usual ones, but for those that the user set."""
+    """Return the bands of all figures: the defaults, except those that the user set."""
     from verl_tui.comparison.bands import WIDTHS, Width
 
     widths = dict(WIDTHS)

@@ -1,4 +1,4 @@
-"""Writes down what a command does, where `--debug-log FILE` asks for it."""
+"""Logs what a command does, if `--debug-log FILE` asks for it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def debugging(path: Path | None, words: Sequence[str]) -> Iterator[None]:
-    """Write what is done meanwhile into a new file, if one is named.
+    """Log what is done meanwhile into a new file, if one is named.
 
     Args:
         path: The file, None for none.

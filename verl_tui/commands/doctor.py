@@ -32,9 +32,9 @@ def run(options: argparse.Namespace) -> int:
     import json
 
     from verl_tui.bundle.versions import installed
+    from verl_tui.doctor.as_text import doctor_text
     from verl_tui.doctor.examination import VERSION, examine, exit_of, wrong
-    from verl_tui.doctor.machine import notices, notices_folder, nvml, terminal
-    from verl_tui.doctor.text import write_text
+    from verl_tui.doctor.machine import change_notices, notices_folder, nvml, terminal
     from verl_tui.monitor import Monitor, load
 
     now = time.time()
@@ -47,19 +47,19 @@ def run(options: argparse.Namespace) -> int:
         **examine(monitor or Monitor(config), now),
         "terminal": terminal(config),
         "nvml": nvml(now),
-        "notices": notices(notices_folder(paths)),
+        "notices": change_notices(notices_folder(paths)),
         "config": about,
     }
     found["wrong"] = wrong(found)
     if options.json:
         print(json.dumps(found, indent=2, allow_nan=False, default=str))
     else:
-        print(write_text(found), end="")
+        print(doctor_text(found), end="")
     return exit_of(found, monitor, now)
 
 
 def _configuration(options: argparse.Namespace) -> tuple[Config, dict[str, Any]]:
-    """Return the configuration and what is to be said of it; of a faulty one the defaults."""
+    """Return the configuration and remarks on it; the defaults in place of a faulty one."""
     from verl_tui.doctor.examination import changes
 
     path, problem = config_path(options.config), None

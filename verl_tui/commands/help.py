@@ -46,7 +46,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _config(options: argparse.Namespace) -> Config:
-    """Return the configuration; where it is wrong the usual one, since its help is needed then."""
+    """Return the configuration; the default one in place of a faulty one, since help is needed
+    then.
+    """
     try:
         return configuration(options)
     except ConfigError as error:
@@ -76,11 +78,11 @@ def _text(words: Sequence[str], program: CommandParser, config: Config) -> str:
 def _topics(program: CommandParser) -> str:
     import textwrap
 
-    from verl_tui.commands.paging import width
+    from verl_tui.commands.paging import terminal_width
 
     wide = max(map(len, TOPICS))
     names = textwrap.fill(
-        ", ".join(program.commands), width(), initial_indent="  ", subsequent_indent="  "
+        ", ".join(program.commands), terminal_width(), initial_indent="  ", subsequent_indent="  "
     )
     topics = (f"  {name.ljust(wide)}  {topic.words}\n" for name, topic in TOPICS.items())
     return (
@@ -103,14 +105,14 @@ def _command(program: CommandParser, words: Sequence[str]) -> CommandParser | No
 
 
 def _page(markdown: str) -> str:
-    from verl_tui.commands.paging import styled, width
+    from verl_tui.commands.paging import styled, terminal_width
     from verl_tui.pages import as_text
 
-    return as_text(markdown, width(), styled=styled())
+    return as_text(markdown, terminal_width(), styled=styled())
 
 
 def _rule(id: str, config: Config) -> Iterator[str]:
-    """Return what is known of the rules with an id, as they are in force."""
+    """Return the description of the rules with an id, as they are in force."""
     from verl_tui.exporters.guide import describe
     from verl_tui.health.guide_settings import load_guide
 
@@ -121,7 +123,7 @@ def _wrapped(lines: Iterable[str]) -> str:
     """Return lines in the width of the terminal."""
     import textwrap
 
-    from verl_tui.commands.paging import width
+    from verl_tui.commands.paging import terminal_width
 
-    wide, below = width(), " " * 8
+    wide, below = terminal_width(), " " * 8
     return "".join(f"{textwrap.fill(line, wide, subsequent_indent=below)}\n" for line in lines)

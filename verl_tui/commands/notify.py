@@ -31,7 +31,7 @@ EXITS = "0 done, 3 nothing readable, 69 the test message could not be sent"
 
 def options(parser: CommandParser) -> None:
     """Add its options."""
-    from verl_tui.notify.names import PRESETS
+    from verl_tui.notify.preset_names import PRESETS
 
     parser.epilog = (
         "The address comes from the environment variable VERL_TUI_NOTIFY_URL, or from the file "

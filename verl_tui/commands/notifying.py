@@ -1,4 +1,4 @@
-"""Opens what sends notifications, for the commands that do."""
+"""Opens the notifier for the commands that send notifications."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from verl_tui.config import Config
     from verl_tui.notify.destination import Destination
     from verl_tui.notify.notifier import Notifier
-    from verl_tui.notify.settings import NotifySettings
+    from verl_tui.notify.notify_settings import NotifySettings
 
 NO_ADDRESS = (
     "no address to notify: put it into VERL_TUI_NOTIFY_URL, or into a file that nobody else may "
@@ -22,13 +22,13 @@ NO_ADDRESS = (
 
 def settings_for(config: Config) -> NotifySettings:
     """Return the user's wishes."""
-    from verl_tui.notify.settings import NotifySettings, settings_of
+    from verl_tui.notify.notify_settings import NotifySettings, parse_settings
 
     if not config.notify:
         return NotifySettings()
     from verl_tui.health.guide_settings import load_guide
 
-    return settings_of(config.notify, {rule.id for rule in load_guide(config.guide).rules})
+    return parse_settings(config.notify, {rule.id for rule in load_guide(config.guide).rules})
 
 
 def destination_for(settings: NotifySettings, preset: str | None = None) -> Destination | None:
@@ -63,11 +63,11 @@ def _need_apprise(to: Destination) -> None:
 
 
 def notifier_for(config: Config, command: str | None = None) -> Notifier | None:
-    """Return what sends notifications; None where there is no address.
+    """Return the notifier; None if there is no address.
 
     Args:
         config: The user's configuration.
-        command: A command that sends without an option, unless the user does not want that.
+        command: A command that sends without an option, unless the user has turned that off.
     """
     settings = settings_for(config)
     if command is not None and command not in settings.commands:

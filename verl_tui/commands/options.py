@@ -65,7 +65,7 @@ def paths_of(options: argparse.Namespace, example: str) -> Sequence[str]:
 
 
 def finding_ids() -> Iterable[str]:
-    """Return the ids of the findings that there may be, for shell completion."""
+    """Return the ids of all possible findings, for shell completion."""
     from verl_tui.health.guide_settings import load_guide
 
     return dict.fromkeys(rule.id for rule in load_guide().rules)
@@ -102,7 +102,7 @@ def configuration(options: argparse.Namespace) -> Config:
 
 
 def _check(config: Config, path: Path | None) -> None:
-    """Refuse changes of rules and wishes about notifications that make no sense.
+    """Refuse invalid changes of rules and invalid notification settings.
 
     Raises:
         ConfigError: One does not.

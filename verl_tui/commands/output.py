@@ -74,7 +74,9 @@ def print_messages(sentences: Iterable[str]) -> None:
 
 
 @contextmanager
-def reading(clock: Callable[[], float] = monotonic) -> Iterator[Callable[[int, int], None]]:
+def reading_progress(
+    clock: Callable[[], float] = monotonic,
+) -> Iterator[Callable[[int, int], None]]:
     """Show progress on the terminal if reading takes a while; the line is removed afterwards.
 
     Yields:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from verl_tui.commands.output import colour, print_message
 
 
-def width() -> int:
+def terminal_width() -> int:
     """Return the cells of a line of the terminal, 80 where there is none."""
     return max(20, shutil.get_terminal_size().columns)
 

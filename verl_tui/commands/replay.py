@@ -12,7 +12,7 @@ from verl_tui.commands.options import (
     piped,
     screen_options,
 )
-from verl_tui.commands.output import EXIT_NOTHING, print_messages, reading
+from verl_tui.commands.output import EXIT_NOTHING, print_messages, reading_progress
 
 if TYPE_CHECKING:
     import argparse
@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
     need_terminal()
     from verl_tui.replay import Playback, Recording, usual_speed
 
-    with reading() as show_progress:
+    with reading_progress() as show_progress:
         recording = Recording.read(paths, show_progress)
     print_messages((*recording.discovery.problems, *recording.discovery.pending))
     if recording.empty:

@@ -97,7 +97,7 @@ def _form(options: argparse.Namespace) -> str:
 
 
 def _refuse_existing(options: argparse.Namespace) -> None:
-    """Refuse, before anything is read, what could not be written afterwards."""
+    """Refuse, before anything is read, an output that could not be written afterwards."""
     if options.output == "-":
         return
     path = Path(options.output)
@@ -130,12 +130,12 @@ def _made(monitor: Monitor, options: argparse.Namespace, now: float) -> Report:
 
 def _write(report: Report, form: str, options: argparse.Namespace) -> None:
     from verl_tui.report.files import write_charts, write_new
-    from verl_tui.report.forms import drawn, written
+    from verl_tui.report.forms import drawn_charts, report_text
 
-    pictures = drawn(report)
+    pictures = drawn_charts(report)
     try:
         charts = write_charts(pictures, options.charts, replace=options.force)
-        text = written(report, pictures, form, charts, options.output)
+        text = report_text(report, pictures, form, charts, options.output)
         if options.output != "-":
             write_new(Path(options.output), text, replace=options.force)
     except BrokenPipeError:

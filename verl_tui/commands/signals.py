@@ -1,6 +1,6 @@
-"""What the signals mean that end a program: a command tidies up, and its exit code says which came.
+"""Signals that end a program: the command cleans up, and its exit code says which signal came.
 
-A signal that whoever started us had ignored (`nohup`, `&` in a script) stays ignored.
+A signal that the parent process had ignored (`nohup`, `&` in a script) stays ignored.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
 _BY_OTHERS = (signal.SIGTERM, signal.SIGHUP)
-"""Signals of others; ctrl+c has an exception of its own in Python."""
+"""The signals besides ctrl+c, which has an exception of its own in Python."""
 
 
 class EndedError(BaseException):
@@ -22,7 +22,7 @@ class EndedError(BaseException):
     def __init__(self, number: int) -> None:
         super().__init__(number)
         self.code = 128 + number
-        """What a shell calls such an end."""
+        """The exit code that a shell reports for such an end."""
 
 
 def end_tidily() -> None:
@@ -35,7 +35,7 @@ def end_tidily() -> None:
 
 
 def at_end(call: Callable[[int, FrameType | None], object]) -> None:
-    """Have the signals that end a program call this instead."""
+    """Make the signals that end a program call this function instead."""
     for number in (signal.SIGINT, *_BY_OTHERS):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, call)

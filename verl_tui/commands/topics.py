@@ -1,5 +1,5 @@
 """The topics of `verl-tui help`: pages that are installed beside the code, and pages made from the
-declarations that the program itself goes by.
+declarations that the program itself uses.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Topic(NamedTuple):
-    """Something that help can be had on."""
+    """A subject that there is help on."""
 
     words: str
     """A line for the list of topics."""
@@ -57,7 +57,7 @@ def _configuration(_config: Config) -> str:
 
 def _metrics(_config: Config) -> str:
     from verl_tui.indicators import INDICATORS
-    from verl_tui.pages import table
+    from verl_tui.pages import page_table
 
     every = INDICATORS.values()
     meanings = ((one.id, one.label, one.unit, _direction(one)) for one in every)
@@ -69,16 +69,16 @@ def _metrics(_config: Config) -> str:
     )
     parts = (
         head,
-        table(("id", "means", "unit", "direction"), meanings),
+        page_table(("id", "means", "unit", "direction"), meanings),
         "## Names in logs",
         "Of several names in one log the first of the list is taken.",
-        table(("id", "names in logs"), names),
+        page_table(("id", "names in logs"), names),
     )
     return "\n\n".join(parts) + "\n"
 
 
 def describe_indicator(id: str) -> str:
-    """Return what an indicator is, a fact a line."""
+    """Describe an indicator, one fact per line."""
     from verl_tui.health.guide_settings import load_guide
     from verl_tui.indicators import INDICATORS
 
@@ -108,7 +108,7 @@ TOPICS: Mapping[str, Topic] = {
     "keys": Topic("every key, with the ones you have set, and the signs in charts", _keys),
     "screens": Topic("the screens and what their keys do, in words", _beside("tui")),
     "formats": Topic("what is read, how it is recognised, what it gives", _beside("sources")),
-    "states": Topic("running, stalled, crashed: how they are told", _beside("runs")),
+    "states": Topic("running, stalled, crashed: how they are recognised", _beside("runs")),
     "rules": Topic("the health rules and diagnoses", _beside("health")),
     "metrics": Topic("indicators, and their names in logs", _metrics),
     "configuration": Topic("every setting with its default", _configuration),

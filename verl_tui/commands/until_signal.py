@@ -15,7 +15,7 @@ from verl_tui.commands.output import (
     unwritten,
 )
 from verl_tui.commands.signals import at_end
-from verl_tui.failures import noted
+from verl_tui.failures import note_failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,8 +34,8 @@ def write_until_stopped(
 ) -> int:
     """Follow runs and write what is new; return the exit code.
 
-    Once it has worked, a target that cannot be written for a while, such as a full disk, ends
-    nothing, nor does an error of our own: it is said, and tried again at the next writing.
+    Once it has worked, neither a target that cannot be written for a while, such as a full disk,
+    nor an error of our own ends the export: it is reported, and the next interval tries again.
 
     Args:
         paths: The paths that the user named.
@@ -69,7 +69,7 @@ class _Writing:
         """Why the last writing failed, empty if it has worked."""
 
     def __call__(self, monitor: Monitor) -> None:
-        """Write the runs as they are now; raise what is wrong if that never worked."""
+        """Write the runs as they are now; raise the error if that has never worked."""
         try:
             self._write(monitor)
         except Exception as error:
@@ -91,4 +91,4 @@ def _problem(error: Exception) -> str:
         return str(error)
     if isinstance(error, OSError):
         return str(unwritten(error, "-o"))
-    return f"nothing was exported: {noted('exporting', error)}"
+    return f"nothing was exported: {note_failure('exporting', error)}"

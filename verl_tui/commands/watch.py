@@ -82,8 +82,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _search(paths: Sequence[str]) -> Discovery:
-    """Look once at what there is behind paths; what reads it is imported behind the first frame,
-    unless a server has to be asked.
+    """Look once at what the paths lead to; the readers are imported after the first frame, unless a
+    server has to be asked.
     """
     from verl_tui.sources.discovery.finder import Finder
     from verl_tui.sources.http import addresses
@@ -96,5 +96,5 @@ def _search(paths: Sequence[str]) -> Discovery:
 
 
 def _notifier(config: Config) -> Notifier | None:
-    """Return what sends notifications; a page in a browser sends none, each would send the same."""
+    """Return the notifier; a page in a browser has none, since each page would send the same."""
     return None if os.environ.get("TEXTUAL_DRIVER") else notifier_for(config, NAME)

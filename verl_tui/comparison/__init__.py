@@ -1,1 +1,1 @@
-"""Several runs held against each other: figures, settings, groups of seeds, statistics."""
+"""Several runs compared with each other: figures, settings, groups of seeds, statistics."""

@@ -1,4 +1,4 @@
-"""A comparison for programs: JSON, and a table of a row a run."""
+"""A comparison for programs: JSON, and a table with one row per run."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from verl_tui.comparison.differences import Difference
     from verl_tui.comparison.figures import Figure
     from verl_tui.comparison.seeds import RunGroup
-    from verl_tui.comparison.settings import DifferingSetting
+    from verl_tui.comparison.setting_differences import DifferingSetting
 
 VERSION = 1
 """Version of the JSON's schema: grows when a field is removed or changes its meaning."""
 _STEPPED = frozenset(
     {"best_reward", "best_validation", "highest_policy_kl", "highest_reference_kl"}
 )
-"""Figures of one step, which a column says."""
+"""Figures of a single step, which has a column of its own."""
 
 
 def as_data(comparison: Comparison) -> dict[str, Any]:
@@ -73,8 +73,8 @@ def figure_data(figure: Figure) -> dict[str, Any] | None:
     if figure.value is None:
         return None
     return {
-        "value": finite(figure.value),
-        "sd": finite(figure.spread),
+        "value": json_number(figure.value),
+        "sd": json_number(figure.spread),
         "n": figure.size,
         "not_finite": figure.not_finite,
         "step": figure.step,
@@ -98,11 +98,11 @@ def _difference(one: Difference) -> dict[str, Any]:
     return {
         "group": one.group,
         "figure": one.figure,
-        "baseline": finite(one.baseline),
-        "value": finite(one.value),
-        "difference": finite(one.change),
-        "low": None if found is None else finite(found.low),
-        "high": None if found is None else finite(found.high),
+        "baseline": json_number(one.baseline),
+        "value": json_number(one.value),
+        "difference": json_number(one.change),
+        "low": None if found is None else json_number(found.low),
+        "high": None if found is None else json_number(found.high),
         "basis": None if one.basis is None else one.basis.value,
         "n": list(one.runs),
         "verdict": one.verdict or None,
@@ -125,17 +125,19 @@ def _correlation(one: Correlation) -> dict[str, Any]:
 def _stated(value: object) -> object:
     """Return a setting's value for JSON."""
     if isinstance(value, float):
-        return finite(value)
+        return json_number(value)
     return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 
-def finite(value: float | None) -> float | None:
+def json_number(value: float | None) -> float | None:
     """Return a number for JSON, which knows neither NaN nor infinity."""
     return value if value is not None and math.isfinite(value) else None
 
 
 def as_csv(comparison: Comparison) -> str:
-    """Return a table of a row a run: names and figures first, then the settings that differ."""
+    """Return a table with one row per run: names and figures first, then the settings that
+    differ.
+    """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     settings = comparison.settings
@@ -168,8 +170,8 @@ def _cells(one: ComparedRun) -> Iterator[Any]:
     for id, figure in one.measured.figures.items():
         if id == "steps":
             continue
-        yield finite(figure.value)
+        yield json_number(figure.value)
         if KINDS[id].is_mean:
-            yield from (finite(figure.spread), figure.size or None)
+            yield from (json_number(figure.spread), figure.size or None)
         if id in _STEPPED:
             yield figure.step

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from verl_tui.comparison.compare import Comparison
-    from verl_tui.comparison.table import TextTable
+    from verl_tui.comparison.text_table import TextTable
 
 _GAP = "  "
 _SPECIAL = pattern(r"([\\`*_{}\[\]<>|~#])")
-"""Characters that mean something in Markdown, which text of logs must not."""
+"""Characters with a meaning in Markdown, which must not take effect in text from logs."""
 _LONGEST_NOTE = 4000
 _LONGEST_NAME = 48
 """Most characters of the first column of a table; Markdown has names in full."""
@@ -74,7 +74,7 @@ def _aligned(table: TextTable, width: int | None) -> Iterator[str]:
 
 
 def _named(text: str) -> str:
-    """Return a long name with its middle left out: the start and the end of it tell most."""
+    """Return a long name with its middle left out: its start and its end say most."""
     if len(text) <= _LONGEST_NAME:
         return text
     half = _LONGEST_NAME // 2

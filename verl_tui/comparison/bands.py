@@ -1,4 +1,4 @@
-"""Bands around a baseline's figures, which a run of the same kind is expected to stay in."""
+"""Bands around a baseline's figures, within which a run of the same kind is expected to stay."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 _GREATEST = sys.float_info.max
 _RECENT, _LOOKED_AT = 10, 2000
-"""Last validations whose jumps show how far a single one is by chance, and the steps they are
-sought in: heuristic.
+"""Number of last validations whose differences show how much a single one varies by chance, and of
+steps in which they are searched for: heuristic.
 """
 
 
@@ -34,11 +34,11 @@ class Width(NamedTuple):
     """How far a figure may lie from the baseline's, on either side."""
 
     share: float
-    """Of the baseline's value."""
+    """As a share of the baseline's value."""
     least: float = 0.0
-    """In the figure's own unit: near 0 a share is nothing."""
+    """In the figure's own unit: near 0, a share would be nothing."""
     fixed: bool = False
-    """True if the user set it: it is not widened by what cannot be told from chance."""
+    """True if the user set it: then it is not widened by what may be chance."""
 
 
 WIDTHS: Mapping[str, Width] = {
@@ -55,7 +55,7 @@ WIDTHS: Mapping[str, Width] = {
 
 
 class Held(NamedTuple):
-    """One figure of a run, held against the baseline's."""
+    """One figure of a run, compared with the baseline's."""
 
     figure: str
     value: float | None
@@ -68,14 +68,14 @@ class Held(NamedTuple):
 
 
 class NotHeld(NamedTuple):
-    """A figure that is not held against the baseline's."""
+    """A figure that is not compared with the baseline's."""
 
     figure: str
     reason: str
 
 
 class Against(NamedTuple):
-    """A run held against a baseline."""
+    """A run compared with a baseline."""
 
     baseline: tuple[str, ...]
     """Names of its runs."""
@@ -98,13 +98,13 @@ def hold(
     widths: Mapping[str, Width] = WIDTHS,
     last: int | None = None,
 ) -> Against:
-    """Hold a run against a baseline, both up to the last step that all have reached.
+    """Compare a run with a baseline, both up to the last step that all have reached.
 
     Args:
         run: The run.
         baseline: One run, or several that differ only by their seed.
         guide: Knows the healthy bands.
-        widths: Figure -> how far it may lie from the baseline's; others are not held.
+        widths: Figure -> how far it may lie from the baseline's; others are not compared.
         last: Number of last logged values that means are made of; None: the usual.
 
     Raises:
@@ -177,7 +177,9 @@ def _by_chance(kind: FigureKind, mine: MeasuredRun, base: RunGroup, count: int) 
 
 
 def _single(kind: FigureKind, runs: Sequence[MeasuredRun]) -> float:
-    """Return how far two single values may lie apart by chance, by how each run's values jump."""
+    """Return how far two single values may lie apart by chance, by the differences within each
+    run.
+    """
     # In a table of all steps most have no validation: these values are not finite.
     values = [one.last_values(kind.indicator, _LOOKED_AT)[-_RECENT:] for one in runs]
     jumps = [found for found in map(jitter, values) if found is not None]

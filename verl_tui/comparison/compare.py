@@ -16,7 +16,7 @@ from verl_tui.comparison.figures import usual_last, weighty
 from verl_tui.comparison.notes import notes
 from verl_tui.comparison.outcomes import FIGURES, measure
 from verl_tui.comparison.seeds import RunGroup, grouped
-from verl_tui.comparison.settings import DifferingSetting, differing_settings
+from verl_tui.comparison.setting_differences import DifferingSetting, differing_settings
 from verl_tui.health.finding import Severity, Verdict
 from verl_tui.runs.views.alignment import Alignment, stops
 from verl_tui.runs.views.state import state
@@ -55,7 +55,7 @@ class ComparedRun:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Several runs held against one of them."""
+    """Several runs compared with one of them."""
 
     runs: tuple[ComparedRun, ...]
     """The baseline first, runs of one group beside each other."""
@@ -67,14 +67,14 @@ class Comparison:
     groups: tuple[RunGroup, ...]
     """The baseline's first."""
     differences: tuple[Difference, ...]
-    """Those of all other groups to the first one."""
+    """Differences of all other groups from the first one."""
     association: Association
     compared: Mapping[str, int]
     """Ids of the figures that mean the same in all runs that have them -> 1 where more is better,
     -1 where less is, 0 where neither is.
     """
     notes: tuple[str, ...]
-    """What is not compared, and why; what to bear in mind. A sentence each."""
+    """Sentences on what is not compared and why, and on what to bear in mind."""
 
     @property
     def has_seeds(self) -> bool:

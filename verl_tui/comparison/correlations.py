@@ -58,16 +58,16 @@ class Correlation(NamedTuple):
 
 
 class Association(NamedTuple):
-    """Which settings go with which outcomes, and what cannot be told."""
+    """Which settings go with which outcomes, and which questions stay open."""
 
     found: tuple[Correlation, ...]
     """The strongest first."""
     confounded: tuple[tuple[str, ...], ...]
-    """Settings that change together, so that their effects cannot be told apart."""
+    """Settings that change together, so that their effects cannot be separated."""
     unranked: tuple[str, ...]
     """Settings without an order, of more than two values."""
     reason: str = ""
-    """Why there is none."""
+    """Why there is no correlation."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,9 @@ class _Varying:
 
     @cached_property
     def partition(self) -> tuple[Hashable, ...]:
-        """The same for settings that tell groups apart alike; meaningless where all differ."""
+        """Equal for settings that divide the groups in the same way; meaningless where all
+        differ.
+        """
         seen: dict[str, int] = {}
         return tuple(seen.setdefault(repr(_plain(value)), len(seen)) for value in self.values)
 

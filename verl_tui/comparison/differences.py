@@ -20,16 +20,18 @@ if TYPE_CHECKING:
 
 
 DIFFERING = tuple(kind for kind in FIGURES if kind.indicator and kind.id != "best_reward")
-"""Figures that are held against the baseline's; the best reward is mostly its luckiest batch."""
+"""Figures that are compared with the baseline's; the best reward is mostly that of the luckiest
+batch.
+"""
 
 
 class Basis(Enum):
-    """What an interval rests on."""
+    """The evidence that an interval is based on."""
 
     SEEDS = "seeds"
     """Runs that differ only by their seed: it holds for further seeds."""
     WITHIN_RUN = "within run"
-    """The last values of one run each: it says nothing of other seeds."""
+    """The last values of one run each: it does not hold for other seeds."""
 
 
 class Difference(NamedTuple):
@@ -80,13 +82,13 @@ def differences(base: RunGroup, other: RunGroup, count: int) -> Iterator[Differe
             interval=found,
             basis=basis,
             runs=(len(ours), len(theirs)),
-            verdict="" if found is None else verdict(found, better),
+            verdict="" if found is None else interval_verdict(found, better),
             reason=reason,
         )
 
 
 def incomparable(kind: FigureKind, runs: Sequence[MeasuredRun]) -> str:
-    """Return why a figure of several runs does not mean the same, empty if it does."""
+    """Return why a figure does not mean the same in several runs; empty if it does."""
     having = [one for one in runs if one.figures[kind.id].value is not None]
     unlike = _UNLIKE.get(kind.indicator)
     reason = unlike(having) if unlike is not None else ""
@@ -115,7 +117,7 @@ _UNLIKE: Mapping[str, Callable[[Sequence[MeasuredRun]], str]] = {
     "validation": _unlike_metrics,
     LOSS: _unlike_algorithms,
 }
-"""Indicator -> says why runs that have it do not mean the same by it."""
+"""Indicator -> a function that says why it does not mean the same in all runs that have it."""
 
 
 def _unlike_units(kind: FigureKind, runs: Sequence[MeasuredRun]) -> str:
@@ -137,8 +139,8 @@ def _values(group: RunGroup, kind: FigureKind) -> list[float]:
     return [value for value in found if value is not None]
 
 
-def verdict(found: Interval, better: int) -> str:
-    """Return what an interval says: nothing where it holds zero."""
+def interval_verdict(found: Interval, better: int) -> str:
+    """Return the verdict of an interval: none if it contains zero."""
     if not found.excludes_zero:
         return "no clear difference"
     if not better:
@@ -149,7 +151,7 @@ def verdict(found: Interval, better: int) -> str:
 def _interval(
     kind: FigureKind, base: RunGroup, other: RunGroup, count: int
 ) -> tuple[Basis | None, Interval | None, str]:
-    """Return the interval of a difference and what it rests on, or why there is none."""
+    """Return the interval of a difference and its evidence, or why there is none."""
     ours, theirs = of_seeds(_values(base, kind)), of_seeds(_values(other, kind))
     if ours is not None and theirs is not None:
         return Basis.SEEDS, interval(ours, theirs), ""

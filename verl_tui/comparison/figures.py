@@ -1,4 +1,4 @@
-"""Figures of one run: what it reached up to a stop, the same on the screen and without one."""
+"""Figures of one run up to a stop, the same on the screen and in headless commands."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ class Figure(NamedTuple):
 
 
 _LOSSES = ("train/loss", "loss", "train_loss")
-"""Losses of supervised and preference training; beside a reward they are a policy's, of which less
-is not better.
+"""Losses of supervised and preference training; beside a reward they are policy losses, for which
+less is not better.
 """
 
 
@@ -66,8 +66,9 @@ def loss_key(run: Run) -> str | None:
 
 
 def usual_last(runs: Sequence[Run], stops: Sequence[Stop]) -> int:
-    """Return of how many of the last logged values a final value is the mean, for all runs alike: a
-    tenth of those of the median run's reward (without one, its loss), 10 at least and 100 at most.
+    """Return the number of last logged values that a final value is the mean of, the same for all
+    runs: a tenth of those of the median run's reward (without one, its loss), 10 at least and 100
+    at most.
     """
     counts = [
         logged(series_of("reward", run, loss_key(run)), stop)
@@ -117,12 +118,12 @@ def final(indicator: str, run: Run, stop: Stop, count: int, key: str | None = No
     )
 
 
-def best(indicator: str, run: Run, stop: Stop, key: str | None = None) -> Figure:
+def best_figure(indicator: str, run: Run, stop: Stop, key: str | None = None) -> Figure:
     """Return the best value, first of equals."""
     series = series_of(indicator, run, key)
     if series is None:
         return Figure()
-    # Of a negated series the lowest is the highest.
+    # The lowest value of a negated series is the highest one.
     lowest = is_better_low(indicator, series.key) is (factor(indicator, series.key) > 0)
     point = extreme(series, stop, lowest=lowest)
     if point is None:
@@ -163,15 +164,15 @@ def better_low(runs: Iterable[Run], indicator: str) -> bool:
 
 
 def one_scale(runs: Iterable[Run]) -> bool:
-    """Return whether rewards are comparable as far as the logs tell: a score from 0 to 1 is not
-    with one that goes beyond.
+    """Return whether rewards are comparable as far as the logs show: a score from 0 to 1 is not
+    comparable with one that goes beyond.
     """
     return len({_on_bounded_scale(run) for run in runs} - {None}) < 2
 
 
 @cached_by_revision
 def _on_bounded_scale(run: Run) -> bool | None:
-    """Return whether a run's rewards are scores on a bounded scale, None where nothing tells."""
+    """Return whether a run's rewards are scores on a bounded scale, None if unknown."""
     series = run.indicator("reward")
     if series is None:
         return None

@@ -31,7 +31,7 @@ def notes(
 
     Args:
         measured: All runs.
-        groups: The same by what they have in common beside the seed.
+        groups: The runs grouped by everything but the seed.
         alignment: The point up to which each run counts.
         count: Number of last logged values that means are made of.
     """
@@ -51,7 +51,7 @@ def notes(
     yield from _unknown_settings(measured)
 
 
-def names(measured: Sequence[MeasuredRun]) -> str:
+def some_names(measured: Sequence[MeasuredRun]) -> str:
     """Name runs, the first few of many."""
     found = [one.run.name for one in measured]
     more = len(found) - _NAMED
@@ -62,7 +62,7 @@ def _nothing_read(measured: Sequence[MeasuredRun], alignment: Alignment) -> Iter
     empty = [one for one in measured if one.stop.step is None]
     if empty:
         what = "time" if alignment is Alignment.TIME else "step"
-        yield f"not compared, as no {what} is known: {names(empty)}"
+        yield f"not compared, as no {what} is known: {some_names(empty)}"
 
 
 def _nothing_common(measured: Sequence[MeasuredRun]) -> Iterator[str]:
@@ -83,16 +83,17 @@ def _without_reward(measured: Sequence[MeasuredRun], count: int) -> Iterator[str
     none = [one for one in stepped if "reward" not in one.run.indicators]
     if none:
         verb = "logs" if len(none) == 1 else "log"
-        yield f"{names(none)} {verb} no reward"
+        yield f"{some_names(none)} {verb} no reward"
     yield from _not_finite(stepped, count)
 
 
 def _not_finite(stepped: Sequence[MeasuredRun], count: int) -> Iterator[str]:
-    """Say of which runs some of the last rewards are left out, or all."""
+    """Yield a note on the runs some or all of whose last rewards are left out."""
     final = [one for one in stepped if one.figures["final_reward"].not_finite]
     lost = [one for one in final if one.figures["final_reward"].value is None]
     if lost:
-        yield f"the last {count} rewards of {names(lost)} are not finite: there is no final reward"
+        of = some_names(lost)
+        yield f"the last {count} rewards of {of} are not finite: there is no final reward"
     for one in final:
         figure = one.figures["final_reward"]
         if figure.value is not None:
@@ -121,8 +122,8 @@ def _spellings(measured: Sequence[MeasuredRun]) -> Iterator[str]:
         if key is not None:
             by_key.setdefault(key, []).append(one)
     if len(by_key) > 1:
-        told = "; ".join(f"{key} of {names(found)}" for key, found in by_key.items())
-        yield f"rewards are taken from several metrics: {told}"
+        listed = "; ".join(f"{key} of {some_names(found)}" for key, found in by_key.items())
+        yield f"rewards are taken from several metrics: {listed}"
 
 
 def _lengths(measured: Sequence[MeasuredRun]) -> Iterator[str]:
@@ -163,4 +164,4 @@ def _unlike_lengths(group: RunGroup) -> Iterator[str]:
 def _unknown_settings(measured: Sequence[MeasuredRun]) -> Iterator[str]:
     unknown = [one for one in measured if not one.run.settings]
     if unknown and len(measured) > 1:
-        yield f"no settings are known of {names(unknown)}"
+        yield f"no settings are known of {some_names(unknown)}"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.comparison.figures import (
     Figure,
-    best,
+    best_figure,
     final,
     highest,
     last,
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 
 class FigureKind(NamedTuple):
-    """One figure, whatever run it is of."""
+    """One figure, independent of any run."""
 
     id: str
     """Public name."""
     label: str
     indicator: str
-    """Indicator that it is made of, empty for none."""
+    """Indicator that it is computed from, empty for none."""
     better: int = 0
     """1 where more is better, -1 where less is, 0 where neither is."""
     is_mean: bool = False
@@ -107,10 +107,10 @@ def _figures(
     reward, validation = keys.get("reward"), keys.get("validation")
     return {
         "final_reward": final("reward", run, stop, count, reward),
-        "best_reward": best("reward", run, stop, reward),
+        "best_reward": best_figure("reward", run, stop, reward),
         "final_loss": final(LOSS, run, stop, count, keys.get(LOSS)),
         "last_validation": last("validation", run, stop, validation),
-        "best_validation": best("validation", run, stop, validation),
+        "best_validation": best_figure("validation", run, stop, validation),
         "highest_policy_kl": highest("policy_kl", run, stop, guide),
         "highest_reference_kl": highest("reference_kl", run, stop, guide),
         "response_length": final("response_length", run, stop, count),
@@ -132,8 +132,8 @@ def _own_keys(run: Run) -> KeysByIndicator:
 
 
 def common_keys(runs: Sequence[Run]) -> list[KeysByIndicator]:
-    """Return under which key each run's reward and validation are measured, so that all are
-    measured alike if they can be: runs may validate on several data sets and share only one.
+    """Return the key by which each run's reward and validation are measured, the same for all runs
+    if possible: they may validate on several data sets and share only one.
     """
     found = [_own_keys(run) for run in runs]
     for indicator in ("reward", "validation"):

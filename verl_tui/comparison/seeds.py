@@ -45,7 +45,7 @@ _SPELLED = 3
 """Most runs that the name of a group spells out."""
 _SHORT = 2
 """Characters that names share by chance."""
-_LEAST_TOLD = 3
+_FEWEST_SETTINGS = 3
 """Settings below which nothing is known of how a run trains: heuristic."""
 _KEPT_PARTS = 2
 """Last parts of a path that say what it leads to: `gsm8k/train.parquet`."""
@@ -98,14 +98,14 @@ def _recipe(run: Run, at: int) -> Hashable:
     """Return what runs that differ by their seed have in common; something of the run's own where
     too little is known.
     """
-    settings = dict(_told(run))
-    if len(settings) >= _LEAST_TOLD:
+    settings = dict(_training_settings(run))
+    if len(settings) >= _FEWEST_SETTINGS:
         return frozenset(settings.items())
     stem = _WITH_SEED.sub("seed*", run.name)
     return stem if stem != run.name else at
 
 
-def _told(run: Run) -> Iterator[tuple[str, Hashable]]:
+def _training_settings(run: Run) -> Iterator[tuple[str, Hashable]]:
     """Yield the settings that say how a run trains, in a form in which equal ones are equal."""
     known = identity(run)
     own = [run.name, *(fact.value for fact in (known.experiment,) if fact is not None)]

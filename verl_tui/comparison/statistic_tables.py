@@ -1,4 +1,4 @@
-"""Tables of what a comparison's statistics say: differences to the baseline, and correlations."""
+"""Tables of a comparison's statistics: differences from the baseline, and correlations."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from verl_tui.comparison.correlations import FEW
 from verl_tui.comparison.differences import Basis
 from verl_tui.comparison.outcomes import KINDS
 from verl_tui.comparison.statistics import chance
-from verl_tui.comparison.table import LONGEST, TextTable, left_out
+from verl_tui.comparison.text_table import LONGEST, TextTable, left_out
 from verl_tui.text import one_line
 from verl_tui.words import number, rounded
 
@@ -102,14 +102,16 @@ def signed(value: float) -> str:
 
 def correlation_table(comparison: Comparison) -> TextTable:
     """Return the correlations beyond chance, else the strongest few."""
-    heading, told = "which setting goes with which outcome", comparison.association
-    clear = [one for one in told.found if one.beyond_chance][:_MOST_CORRELATIONS]
-    shown = [*clear, *(one for one in told.found if not one.beyond_chance)][
+    heading, association = "which setting goes with which outcome", comparison.association
+    clear = [one for one in association.found if one.beyond_chance][:_MOST_CORRELATIONS]
+    shown = [*clear, *(one for one in association.found if not one.beyond_chance)][
         : max(_MOST_WEAK, len(clear))
     ]
-    note = " ".join((*_on_correlations(told.found, shown), *_not_told(told, shown)))
-    if not told.found:
-        return TextTable(heading, note=f"{told.reason}. {note}" if note else told.reason)
+    note = " ".join((*_on_correlations(association.found, shown), *_undecided(association, shown)))
+    if not association.found:
+        return TextTable(
+            heading, note=f"{association.reason}. {note}" if note else association.reason
+        )
     rows = tuple(map(_correlation, shown))
     columns = ("setting", "outcome", "rank correlation", "groups", "beyond chance")
     return TextTable(heading, columns, rows, note)
@@ -145,17 +147,17 @@ def _on_correlations(found: Sequence[Correlation], shown: Sequence[Correlation])
         yield f"{more}."
 
 
-def _not_told(told: Association, shown: Sequence[Correlation]) -> Iterator[str]:
-    """Yield what cannot be told of the settings shown, and which have no order."""
+def _undecided(association: Association, shown: Sequence[Correlation]) -> Iterator[str]:
+    """Yield which of the settings shown cannot be separated, and which have no order."""
     keys = {key for one in shown for key in one.settings}
-    for together in told.confounded:
+    for together in association.confounded:
         if keys.intersection(together):
             yield (
                 f"{_listed(together, 3 * _MOST_KEYS)} change together: their effects cannot be "
                 "told apart."
             )
-    if told.unranked:
-        listed = _listed(told.unranked, 3 * _MOST_KEYS)
+    if association.unranked:
+        listed = _listed(association.unranked, 3 * _MOST_KEYS)
         yield f"Not ranked, as more than two values have no order: {listed}."
 
 

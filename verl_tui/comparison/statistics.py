@@ -1,4 +1,5 @@
-"""Statistics of a few numbers: intervals, rank correlation, and how much a run's values tell.
+"""Statistics of a few numbers: intervals, rank correlation, and how informative a run's values
+are.
 
 Everything here is textbook material, and tests hold it against SciPy; at run time neither SciPy nor
 NumPy is needed.
@@ -21,15 +22,15 @@ if TYPE_CHECKING:
 LEVEL = 0.95
 """Level of all intervals."""
 _LEAST_VALUES = 5
-"""Values of a run below which their correlation is anybody's guess."""
+"""Number of a run's values below which the correlation of neighbours cannot be estimated."""
 RARE = 0.05
-"""How often something may happen by chance that is said to be beyond chance."""
+"""How often chance alone may produce something that is called beyond chance."""
 _PRINTED = 5e-4
 """Rounding of the printed table."""
 _FEW, _ORDERS = 7, 999
-"""Most ranks of which all orders are tried; the number of orders that are tried of more."""
+"""Most ranks for which all orders are tried; number of orders tried for more."""
 _EXACT = 30
-"""Most values of which the distribution is counted out."""
+"""Most values for which the distribution is computed exactly."""
 _TINY = 1e-300
 _CLOSE = 1e-15
 _MOST_TERMS = 10_000
@@ -90,10 +91,10 @@ def of_seeds(values: Sequence[float]) -> Spread | None:
 def of_one_run(values: Sequence[float]) -> Spread | None:
     """Return the mean of consecutive values of one run; None below five.
 
-    Neighbours resemble each other, so that n values tell as little as n (1 - r) / (1 + r)
-    independent ones, with r the correlation of each with the next (Bartlett, Journal of the Royal
-    Statistical Society 98, 1935), which short series make look too small by (1 + 3 r) / n (Kendall,
-    Biometrika 41, 1954).
+    Neighbours resemble each other, so that n values are worth only n (1 - r) / (1 + r) independent
+    ones, with r the correlation of each with the next (Bartlett, Journal of the Royal Statistical
+    Society 98, 1935), which short series make look too small by (1 + 3 r) / n (Kendall, Biometrika
+    41, 1954).
     """
     count, spread = len(values), deviation(values)
     if spread is None or count < _LEAST_VALUES:
@@ -110,7 +111,7 @@ def of_one_run(values: Sequence[float]) -> Spread | None:
 
 
 def jitter(values: Sequence[float]) -> float | None:
-    """Return the standard deviation of consecutive values beside any trend, None below five: by
+    """Return the standard deviation of consecutive values apart from any trend, None below five: by
     their successive differences (von Neumann, Annals of Mathematical Statistics 12, 1941).
     """
     if len(values) < _LEAST_VALUES:
@@ -165,7 +166,7 @@ def _not_zero(value: float) -> float:
 
 
 def t_tail(t: float, freedom: float) -> float:
-    """Return how likely Student's t exceeds a value from 0 on."""
+    """Return the probability that Student's t exceeds a value of 0 or more."""
     return incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t)) / 2
 
 
@@ -258,8 +259,8 @@ def beyond_chance(xs: tuple[int, ...], ys: tuple[int, ...]) -> bool:
 
 
 def _reached_by_chance(xs: Sequence[int], ys: Sequence[int]) -> float:
-    """Return in which share of orders the correlation is as strong: of all orders of few ranks, of
-    some of many, always the same ones.
+    """Return the share of orders in which the correlation is as strong: all orders of few ranks, a
+    fixed sample of the orders of many.
     """
     count, product = len(xs), sum(xs) * sum(ys)
 

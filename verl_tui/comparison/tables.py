@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from verl_tui.comparison.outcomes import KINDS
 from verl_tui.comparison.seeds import is_own, is_seed
 from verl_tui.comparison.statistic_tables import correlation_table, difference_table
-from verl_tui.comparison.table import LONGEST, UNKNOWN, TextTable, left_out
+from verl_tui.comparison.text_table import LONGEST, UNKNOWN, TextTable, left_out
 from verl_tui.runs.views.alignment import Alignment
 from verl_tui.runs.views.facts import short
 from verl_tui.runs.views.settings_diff import ABSENT
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from verl_tui.comparison.compare import ComparedRun, Comparison
     from verl_tui.comparison.figures import Figure
-    from verl_tui.comparison.settings import DifferingSetting
+    from verl_tui.comparison.setting_differences import DifferingSetting
 
 _OUTCOME = ("final_reward", "best_reward", "final_loss", "last_validation", "best_validation")
 _COURSE = (
@@ -66,7 +66,7 @@ def tables(comparison: Comparison) -> Iterator[TextTable]:
 
 
 def telling(settings: Iterable[DifferingSetting]) -> list[DifferingSetting]:
-    """Return the settings that tell runs apart: seeds, but neither names nor places."""
+    """Return the settings that distinguish the runs: seeds, but neither names nor places."""
     return [one for one in settings if _tells_apart(one)]
 
 
@@ -113,13 +113,13 @@ def _setting(value: object) -> str:
 def _figures(
     heading: str, comparison: Comparison, ids: Sequence[str], *, ends: bool = False
 ) -> TextTable:
-    """Return a table with a row a run.
+    """Return a table with one row per run.
 
     Args:
         heading: Its title.
         comparison: The comparison.
-        ids: Figures, a column each; those of which nothing is known are left out.
-        ends: Whether to say how far each run got, and what was found.
+        ids: Figures, one column each; unknown ones are left out.
+        ends: Whether to show how far each run got, and its findings.
     """
     known = [id for id in ids if _is_known(id, comparison)]
     units = {id: _unit(id, comparison) for id in known}

@@ -68,7 +68,7 @@ class Console:
         Args:
             name: The actor's class.
             pid: Its process.
-            lines: What it says.
+            lines: The lines to print.
             repeated: How many other workers said the same within five seconds, and were left out by
                 Ray.
         """

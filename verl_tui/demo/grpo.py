@@ -1,4 +1,4 @@
-"""The simulated GRPO run: what verl 0.9 writes, with metrics computed from the very rollouts it
+"""The simulated GRPO run: the output of verl 0.9, with metrics computed from the very rollouts it
 dumps.
 """
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from verl_tui.demo import curves, rollouts, settings
+from verl_tui.demo import curves, grpo_config, rollouts
 from verl_tui.demo.console import Console, validation_text
 from verl_tui.demo.filelogger import FileLogger
 
@@ -49,11 +49,11 @@ class GrpoRun:
     def start(self, time: float) -> None:
         """Write everything that comes before the first step, the validation of step 0 included."""
         self.directory.mkdir(parents=True, exist_ok=True)
-        text = yaml.safe_dump(settings.resolved(), sort_keys=True)
+        text = yaml.safe_dump(grpo_config.resolved(), sort_keys=True)
         (self.directory / "config.yaml").write_text(text, encoding="utf-8")
         self._console = Console(self.directory / "train.log", self.total)
         self._metrics = FileLogger(
-            self.directory / settings.PROJECT / f"{settings.EXPERIMENT}.jsonl"
+            self.directory / grpo_config.PROJECT / f"{grpo_config.EXPERIMENT}.jsonl"
         )
         self._introduce(time)
         self._validate(0)
@@ -71,10 +71,10 @@ class GrpoRun:
         batch = rollouts.training(tick, self._seed)
         now = curves.grpo(tick, self._seed)
         self._noise(tick, time, len(batch))
-        saves = tick % settings.SAVE_FREQ == 0 or tick == self.total
+        saves = tick % grpo_config.SAVE_FREQ == 0 or tick == self.total
         if saves:
             self._save(tick, time)
-        tests = tick % settings.TEST_FREQ == 0 or tick == self.total
+        tests = tick % grpo_config.TEST_FREQ == 0 or tick == self.total
         if tests:
             self._validate(tick)
         self._dump(f"rollouts/{tick}.jsonl", batch, tick)
@@ -91,7 +91,7 @@ class GrpoRun:
     def _introduce(self, time: float) -> None:
         console = self._console
         console.ray(time)
-        console.structure(settings.resolved())
+        console.structure(grpo_config.resolved())
         console.info(
             time,
             f"train and validate dataloader initialized, train dataset size: {rollouts.TRAIN_SIZE},"
@@ -100,9 +100,8 @@ class GrpoRun:
         console.info(time, f"Total training steps: {self.total}")
         console.worker("WorkerDict", 20871, [_CACHE])
         console.worker("WorkerDict", 20877, [_CACHE], repeated=7)
-        console.driver(
-            f"Creating file logger at /workspace/{settings.PROJECT}/{settings.EXPERIMENT}.jsonl"
-        )
+        file = f"{grpo_config.PROJECT}/{grpo_config.EXPERIMENT}.jsonl"
+        console.driver(f"Creating file logger at /workspace/{file}")
         console.info(time, "all initialize finished, ready to fit")
         console.driver(
             "Checkpoint tracker file does not exist: checkpoints/latest_checkpointed_iteration.txt"
@@ -178,17 +177,17 @@ def trainer_metrics(
         "actor/pg_clipfrac": now.pg_clipfrac,
         "actor/ppo_kl": now.ppo_kl,
         "actor/pg_clipfrac_lower": 0.0,
-        "actor/kl_coef": settings.KL_LOSS_COEF,
-        "actor/loss": now.pg_loss + settings.KL_LOSS_COEF * now.kl_loss,
+        "actor/kl_coef": grpo_config.KL_LOSS_COEF,
+        "actor/loss": now.pg_loss + grpo_config.KL_LOSS_COEF * now.kl_loss,
         "actor/grad_norm": now.grad_norm,
-        "actor/lr": settings.LEARNING_RATE,
+        "actor/lr": grpo_config.LEARNING_RATE,
         "actor/perf/max_memory_allocated_gb": now.memory_allocated_gb,
         "actor/perf/max_memory_reserved_gb": now.memory_reserved_gb,
         "actor/perf/cpu_memory_used_gb": now.host_memory_gb,
         "perf/mfu/actor": 6
         * _PARAMETERS
         * _tokens(batch)
-        / (now.update_actor_s * settings.GPUS * _FLOPS),
+        / (now.update_actor_s * grpo_config.GPUS * _FLOPS),
     }
     epoch = (step - 1) * rollouts.PROMPTS // rollouts.TRAIN_SIZE
     place = {"training/global_step": step, "training/epoch": epoch}
@@ -226,7 +225,7 @@ def phase_metrics(
         "timing_per_token_ms/update_actor": now.update_actor_s * 1000 / tokens,
         "perf/total_num_tokens": tokens,
         "perf/time_per_step": step_s,
-        "perf/throughput": tokens / (step_s * settings.GPUS),
+        "perf/throughput": tokens / (step_s * grpo_config.GPUS),
     }
 
 
@@ -236,16 +235,16 @@ def _tokens(batch: Sequence[Rollout]) -> int:
 
 def _balance(batch: Sequence[Rollout]) -> dict[str, float]:
     """Return the tokens of each rank before and after the batch was balanced."""
-    share = len(batch) // settings.GPUS
+    share = len(batch) // grpo_config.GPUS
     ranks = [_tokens(batch[place : place + share]) for place in range(0, len(batch), share)]
     total = sum(ranks)
     return {
         "global_seqlen/min": min(ranks),
         "global_seqlen/max": max(ranks),
         "global_seqlen/minmax_diff": max(ranks) - min(ranks),
-        "global_seqlen/balanced_min": total // settings.GPUS - 3,
-        "global_seqlen/balanced_max": total // settings.GPUS + 4,
-        "global_seqlen/mean": total / settings.GPUS,
+        "global_seqlen/balanced_min": total // grpo_config.GPUS - 3,
+        "global_seqlen/balanced_max": total // grpo_config.GPUS + 4,
+        "global_seqlen/mean": total / grpo_config.GPUS,
     }
 
 

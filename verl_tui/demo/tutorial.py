@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import yaml
 
-from verl_tui.demo import curves, texts
+from verl_tui.demo import curves, sample_texts
 
 if TYPE_CHECKING:
     import random
@@ -151,7 +151,9 @@ class TutorialRun:
                 decay = curves.clipped((step - curves.COLLAPSE_STEP + 250) / 400, 0, 1)
             else:
                 decay = 0.0
-            prompt, response = texts.gibberish(rng, decay) if decay > 0 else texts.conversation(rng)
+            prompt, response = (
+                sample_texts.gibberish(rng, decay) if decay > 0 else sample_texts.conversation(rng)
+            )
             records.append(
                 ("sample", {"step": step, "prompt": prompt, "response": response, "reward": reward})
             )

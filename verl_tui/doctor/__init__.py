@@ -1,1 +1,1 @@
-"""Examines what verl-tui makes of some paths, and of the machine and the terminal it runs on."""
+"""Examines how verl-tui reads some paths, and the machine and the terminal it runs on."""

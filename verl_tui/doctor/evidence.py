@@ -1,7 +1,7 @@
 """The evidence by which the format of a file was recognised, down to the line that decided.
 
-The formats' own tests are asked again with less and less of the file, so that nothing is said here
-that they do not go by.
+The formats' own tests are run again on less and less of the file, so that the evidence shown is
+what they really use.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from verl_tui.secrets import hide
 from verl_tui.sources.discovery.beginning import beginning
 from verl_tui.sources.discovery.probing import DEEPEST
 from verl_tui.sources.files.binary import is_binary
-from verl_tui.sources.files.compressed import head, plain
+from verl_tui.sources.files.compressed import head, uncompressed_name
 from verl_tui.sources.formats.catalog import FORMATS
-from verl_tui.sources.formats.console import decoder as console
 from verl_tui.sources.formats.console import first_signs
+from verl_tui.sources.formats.console import reader as console
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _BYTES = 8
 """First bytes shown of a binary file."""
 
 
-def evidence(path: Path, named: str) -> str:
+def format_evidence(path: Path, named: str) -> str:
     """Return why a file is read as a format.
 
     Args:
@@ -43,8 +43,8 @@ def evidence(path: Path, named: str) -> str:
     if format is None or path.is_dir():
         return "its name, and the names of the files in it" if path.is_dir() else "its name"
     begin = beginning(path).data
-    if format.matches(plain(path), begin):
-        return _by_beginning(plain(path), begin, format)
+    if format.matches(uncompressed_name(path), begin):
+        return _by_beginning(uncompressed_name(path), begin, format)
     return _by_rest(path, begin) if format is console else _NAMED.format(named)
 
 

@@ -1,4 +1,6 @@
-"""What was found at some paths, how it was recognised, how much was read, and what is wrong."""
+"""Examines some paths: the files found, how they were recognised, how much was read, and what is
+wrong.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.check import NOTHING_READABLE, exit_code, report
 from verl_tui.config import Config
-from verl_tui.doctor.evidence import evidence
+from verl_tui.doctor.evidence import format_evidence
 from verl_tui.runs.views.state import state
 from verl_tui.sources.discovery import passed_over
 from verl_tui.text import one_line
@@ -25,7 +27,7 @@ VERSION = 1
 """Version of the report's schema: grows when a field is removed or changes its meaning."""
 FINE, WRONG = 0, 1
 _MOST_LINES = 3
-"""Unreadable lines named of each source, the last ones."""
+"""Number of unreadable lines listed for each source, the last ones."""
 _USUAL = frozenset(
     {
         passed_over.NO_LOG,
@@ -119,14 +121,18 @@ def _source(source: SourceState) -> dict[str, Any]:
 
 
 def _evidence(path: str, format: str) -> str:
-    """Return why a source is read so; of an address, that it answers so."""
+    """Return why a source is read as its format; for an address, that it answers in it."""
     file = Path(path)
     if "*" in file.name:
         return "the names of these files, and their lines"
     try:
-        return evidence(file, format) if file.exists() else "what it answers, or what was piped in"
+        return (
+            format_evidence(file, format)
+            if file.exists()
+            else "what it answers, or what was piped in"
+        )
     except (OSError, ValueError) as error:
-        return f"cannot be told any more: {one_line(str(error))}"
+        return f"can no longer be determined: {one_line(str(error))}"
 
 
 def _plain(value: Any) -> Any:

@@ -97,8 +97,8 @@ def _driver() -> str | None:
 
 
 def notices_folder(paths: Sequence[str]) -> Path:
-    """Return the directory in which notices are tried: the first of the paths that is one, or its
-    parent.
+    """Return the directory in which change notices are tested: the first of the paths that is one,
+    or its parent.
     """
     for path in map(Path, paths):
         if is_there(path):
@@ -106,7 +106,7 @@ def notices_folder(paths: Sequence[str]) -> Path:
     return Path()
 
 
-def notices(folder: Path) -> dict[str, Any]:
+def change_notices(folder: Path) -> dict[str, Any]:
     """Return whether the file system tells of changes in a directory, and the limits on that."""
     import watchfiles
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from verl_tui.exporters.file_names import unique_names
 from verl_tui.exporters.whole_file import replacing
-from verl_tui.failures import noted
+from verl_tui.failures import note_failure
 from verl_tui.given_files import is_there
 from verl_tui.sources.files.paths import is_folder
 from verl_tui.text import cell
@@ -97,10 +97,10 @@ def write_csv(run: Run, file: TextIO) -> None:
     keys = [key for key in run.keys if key != "step"]
     columns = [series for key in keys if (series := run.series(key)) is not None]
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerows(table(columns))
+    writer.writerows(csv_rows(columns))
 
 
-def table(columns: Sequence[CsvColumn | Series]) -> Iterator[list[str]]:
+def csv_rows(columns: Sequence[CsvColumn | Series]) -> Iterator[list[str]]:
     """Yield the header, then a row for each step; only one row is held in memory."""
     yield ["step", *(cell(column.key) for column in columns)]
     at = [0] * len(columns)
@@ -145,7 +145,7 @@ def _problem(run: Run, path: Path) -> str:
     except OSError:
         raise
     except Exception as error:  # noqa: BLE001 - one run's failure is no other's
-        return f"{path}: not written: {noted(f'exporting {run.name}', error)}"
+        return f"{path}: not written: {note_failure(f'exporting {run.name}', error)}"
     finally:
         run.forget_series()
     return ""

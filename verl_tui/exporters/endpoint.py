@@ -1,4 +1,4 @@
-"""Serves metrics over HTTP, as they were handed over: a request reads and computes nothing.
+"""Serves metrics over HTTP as they were published: a request reads and computes nothing.
 
 An endpoint that other machines can reach must ask for a password or encrypt; `verl_tui.commands`
 enforces that.
@@ -124,7 +124,7 @@ class _Server(ThreadingMixIn, TCPServer):
         return hmac.compare_digest(_digest(given), self._login) and kind.lower() == "basic"
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Ignore a connection that broke: that is the client's affair."""
+        """Ignore a broken connection: that is the client's concern."""
 
 
 def _digest(login: bytes) -> bytes:

@@ -69,7 +69,7 @@ class WrittenEvents:
         self.last = {tag: min(step, first - 1) for tag, step in self.last.items()}
 
 
-def read(directory: Path) -> WrittenEvents:
+def read_event_files(directory: Path) -> WrittenEvents:
     """Return the content of a directory's event files, oldest first, without a truncated record.
 
     Raises:

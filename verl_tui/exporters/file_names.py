@@ -13,8 +13,8 @@ _LONGEST = 200
 
 
 def unique_names(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
-    """Return a file name for each name, none of them among those taken, none that a program could
-    take for an option.
+    """Return a file name for each name: none that is taken, none that a program could mistake for
+    an option.
     """
     known = {name.casefold() for name in taken}
     unique = []

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from verl_tui.config import Config
 
 _BETWEEN = 0.5
-"""Seconds between two looks at new records; also the longest delay after a signal."""
+"""Seconds between two checks for new records; also the longest delay after a signal."""
 _SOONEST = 1.0
-"""Least seconds between two writings of the newest values: no scrape comes more often."""
+"""Minimum seconds between two writings of the newest values: no scrape comes more often."""
 _SHARE = 0.1
 """Largest share of the time spent on such writings."""
 

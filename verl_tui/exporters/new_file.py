@@ -1,4 +1,4 @@
-"""New files of the app, under telling names; an existing file is never overwritten."""
+"""New files of the app, under descriptive names; an existing file is never overwritten."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LONGEST = 60
 
 
 def named(*words: str) -> str:
-    """Return a file name of these words, without its ending; discovery skips files so named."""
+    """Return a file name made of these words, without its suffix; discovery skips such files."""
     return "-".join(
         re.sub(r"[^A-Za-z0-9._-]+", "-", word).strip("-.")[:_LONGEST] or "run"
         for word in ("verl-tui", *words)
@@ -22,7 +22,7 @@ def named(*words: str) -> str:
 
 
 def create(folder: Path, name: str, *endings: str) -> tuple[Path, ...]:
-    """Create empty files of one name with several endings; numbered if one of them exists.
+    """Create empty files of one name with several suffixes; numbered if one of them exists.
 
     Raises:
         OSError: They cannot be made.

@@ -89,7 +89,7 @@ class Exposition(NamedTuple):
 
     families: Sequence[Metric] = ()
     left_out: tuple[str, ...] = ()
-    """One sentence for each limit that left something out, and each run of which something is
+    """One sentence for each limit that left something out, and for each run with something
     missing.
     """
 
@@ -104,7 +104,7 @@ class ExpositionBuilder:
     def __init__(self, limits: ExportLimits = _LIMITS) -> None:
         self._limits = limits
         self._generations: dict[str, tuple[int, _GenerationTimes]] = {}
-        """By run, with the revision of the run that it is of."""
+        """By run, with the run's revision at that time."""
         self._newest: tuple[object, Exposition] = (None, Exposition())
         """All that the newest exposition depends on, and the exposition."""
 
@@ -226,7 +226,7 @@ def _memory(monitor: Monitor) -> list[tuple[str, float | None]]:
 
 
 def _labelled(runs: Sequence[Run]) -> Iterator[tuple[str, Run]]:
-    """Yield each run with a label that no other has."""
+    """Yield each run with a unique label."""
     taken: set[str] = set()
     for run in sorted(runs, key=lambda run: run.name):
         name = label = one_line(run.name) or "run"
@@ -327,8 +327,8 @@ def _devices(out: _Families, run: Run, label: str, most: int) -> None:
 
 
 def _sources(out: _Families, run: Run, label: str) -> None:
-    """Add how the sources do, those of a format together: W&B writes a file a table, and each would
-    be a series.
+    """Add the state of the sources, combined by format: W&B writes one file per table, and each
+    would be a series.
     """
     formats: defaultdict[str, list[SourceStatus]] = defaultdict(list)
     for source in run.sources.values():

@@ -21,7 +21,7 @@ from verl_tui.distributions import of_values
 from verl_tui.exporters import event_files
 from verl_tui.exporters.event_files import EventFile, floats
 from verl_tui.exporters.file_names import unique_names
-from verl_tui.failures import noted
+from verl_tui.failures import note_failure
 from verl_tui.records import Sample
 from verl_tui.runs.clock import moment
 from verl_tui.runs.time.step_clocks import clocks
@@ -83,7 +83,7 @@ class RunLogDirectory:
         self._samples = samples
         self._own()
         try:
-            self._written = event_files.read(directory)
+            self._written = event_files.read_event_files(directory)
         except ValueError as error:
             raise TakenError(f"{error} is of another program") from error
         self._file: EventFile | None = None
@@ -132,7 +132,9 @@ class RunLogDirectory:
         return self._file
 
     def _changed(self, run: Run, tag: str) -> int | None:
-        """Return the first step at which the points written of a metric are not the run's now."""
+        """Return the first step at which a metric's written points differ from the run's present
+        ones.
+        """
         series, written = run.series(tag), self._written.scalars.get(tag)
         if series is None or written is None:
             return None
@@ -247,7 +249,7 @@ class LogDirectories:
                 raise
             except Exception as error:  # noqa: BLE001 - one run's failure is no other's
                 self._runs[run.name], self.failed = None, True
-                why = noted(f"exporting {run.name}", error)
+                why = note_failure(f"exporting {run.name}", error)
                 yield f"{self._path(run)}: cannot be exported any further: {why}"
 
     def _path(self, run: Run) -> Path:
@@ -270,7 +272,7 @@ class LogDirectories:
         try:
             return directory.write(run, now)
         except OSError:
-            # It begins anew when it is tried again: its files tell what has come through.
+            # The next attempt starts over: the files show what was written.
             del self._runs[run.name]
             raise
 
@@ -311,7 +313,7 @@ class _StepTimes:
         return len(self._without)
 
     def note(self, step: int, time: float) -> None:
-        """Note the time that a record of a step states; of several the latest counts."""
+        """Note the time that a record of a step states; the latest of several counts."""
         if not math.isnan(time) and time > self._stated.get(step, -math.inf):
             self._stated[step] = time
 
@@ -387,7 +389,7 @@ def _markdown(sample: Sample) -> str:
 
 
 def _fenced(text: str) -> str:
-    """Return a text as a block of code; a very long one is cut, and says so."""
+    """Return a text as a block of code; a very long one is cut, with a note."""
     cut = f"\n… {len(text) - _LONGEST:,} more characters" if len(text) > _LONGEST else ""
     longest = max(map(len, re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)

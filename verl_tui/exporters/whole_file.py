@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 _SHOWN = 60
-"""Characters of the target's name that stand in that of the temporary file."""
+"""Characters of the target's name that the temporary file's name contains."""
 
 
 @contextmanager
@@ -55,7 +55,7 @@ def replacing(path: Path) -> Iterator[TextIO]:
 
 
 def usual_rights() -> int:
-    """Return the rights that this process gives to new files."""
+    """Return the permissions that this process gives to new files."""
     mask = os.umask(0)
     os.umask(mask)
     return 0o666 & ~mask

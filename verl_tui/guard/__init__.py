@@ -2,6 +2,15 @@
 before.
 """
 
-from verl_tui.guard.watcher import BREAKERS, QUIET, TRIPPED, Guard, Orders, facts, follow, limited
+from verl_tui.guard.watcher import (
+    BREAKERS,
+    QUIET,
+    TRIPPED,
+    Guard,
+    Orders,
+    finding_facts,
+    follow,
+    limited,
+)
 
-__all__ = ["BREAKERS", "QUIET", "TRIPPED", "Guard", "Orders", "facts", "follow", "limited"]
+__all__ = ["BREAKERS", "QUIET", "TRIPPED", "Guard", "Orders", "finding_facts", "follow", "limited"]

@@ -33,7 +33,7 @@ class BestKeeper:
 
         Args:
             by: The metric, and whether less of it is better.
-            command: Program and arguments, empty to only tell.
+            command: Program and arguments; empty to only report.
             start: Starts a command with additional environment variables.
             dry_run: Whether to say what would be run, and run nothing.
         """
@@ -87,7 +87,7 @@ class BestKeeper:
         if self._dry_run:
             return event("command", now, run, argv=argv, pid=None, dry_run=True)
         try:
-            process = self._start(argv, facts(run, found))
+            process = self._start(argv, best_facts(run, found))
         except OSError as error:
             return event(
                 "problem", now, run, message=f"{argv[0]}: {(error.strerror or '').lower()}"
@@ -96,7 +96,7 @@ class BestKeeper:
         return event("command", now, run, argv=argv, pid=process.pid, dry_run=False)
 
 
-def facts(run: Run, found: Best) -> dict[str, str]:
+def best_facts(run: Run, found: Best) -> dict[str, str]:
     """Return the facts on a new best for a command, as environment variables."""
     exact, nearest = found.checkpoint, found.nearest
     return variables(

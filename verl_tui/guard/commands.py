@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
 
 EventLine = dict[str, Any]
-"""One line of output: `event` says of what kind, `time` when, `run` whose."""
+"""One line of output: `event` is its kind, `time` its time, `run` the run's name."""
 
 
 class Process(Protocol):

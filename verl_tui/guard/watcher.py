@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from verl_tui.runs.views.best import BestBy
 
 BREAKERS = ("circuit-breaker-kl", "circuit-breaker-reward")
-"""Findings that trip without being named."""
+"""Findings that trip by default."""
 QUIET, TRIPPED = 0, 2
 """Exit codes: nothing tripped; something did, `critical` as `check` has it."""
 _BETWEEN = 0.5
@@ -66,7 +66,7 @@ def limited(
 
     Args:
         config: The user's configuration.
-        kl: What policy KL must exceed.
+        kl: The value that policy KL must exceed.
         reward_drop: Share of the value before that a reward must lose.
         count: Breaches in a row that trip either.
     """
@@ -195,7 +195,7 @@ class Guard:
             advice=finding.advice,
             ended=ended,
         )
-        # What has ended needs no stopping: an archive must not set anything off.
+        # A run that has ended needs no stopping: an archived log must not set anything off.
         if ended or run.name in self._acted or not self.orders.command or self._bests is not None:
             return
         self._acted.add(run.name)
@@ -203,7 +203,7 @@ class Guard:
             yield event("command", now, run, argv=list(self.orders.command), pid=None, dry_run=True)
             return
         try:
-            process = self._start(self.orders.command, facts(run, finding, current))
+            process = self._start(self.orders.command, finding_facts(run, finding, current))
         except OSError as error:
             yield event(
                 "problem",
@@ -230,7 +230,7 @@ class Guard:
                 yield event("ended", now, run, state="stopped", step=run.step)
 
 
-def facts(run: Run, finding: Finding, current: State) -> dict[str, str]:
+def finding_facts(run: Run, finding: Finding, current: State) -> dict[str, str]:
     """Return the facts on a finding for a command, as environment variables."""
     return variables(
         {

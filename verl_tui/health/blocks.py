@@ -143,7 +143,9 @@ class Blocks:
             errors = tuple(map(error, values)) if self._errors else ()
             self._next += self._size
             blocks.append(
-                Block(first, last, tuple(map(level, values)), driver.steps[self._next], errors)
+                Block(
+                    first, last, tuple(map(trimmed_mean, values)), driver.steps[self._next], errors
+                )
             )
         return over, blocks
 
@@ -168,7 +170,7 @@ class Blocks:
         return series.values[start:stop]
 
 
-def level(values: Sequence[float]) -> float:
+def trimmed_mean(values: Sequence[float]) -> float:
     """Return the mean of the finite values, without the least and the greatest where there are
     several.
     """

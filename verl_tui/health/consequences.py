@@ -70,14 +70,14 @@ def _follows(
 
 
 def _first(direct: dict[int, Finding], found: Sequence[Finding], at: int) -> Finding:
-    """Return the cause at the beginning of a chain; rules explain one another in no circle."""
+    """Return the cause at the beginning of a chain; rules never explain one another in a circle."""
     cause = direct[at]
     while (above := direct.get(found.index(cause))) is not None:
         cause = above
     return cause
 
 
-def beginning(run: Run, finding: Finding, points: int) -> int | None:
+def step_before(run: Run, finding: Finding, points: int) -> int | None:
     """Return the step so many logged points before a finding began, by the metric that it
     judged.
     """

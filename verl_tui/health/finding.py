@@ -80,7 +80,7 @@ _FAILED, _NEEDS = "failed: ", "needs "
 
 
 TOO_LARGE = "its values are too large to be reckoned with"
-"""Reason of a rule whose squares and sums no number holds, from about 1e150 on."""
+"""Reason of a rule whose squares and sums overflow, from about 1e150 on."""
 
 
 def failure(error: Exception) -> str:
@@ -107,7 +107,7 @@ def kind_of_reason(reason: str) -> str:
 
 def unjudged(reasons: Sequence[str]) -> tuple[str, ...]:
     """Count the rules that gave no verdict, from their reasons: `1 failed`, `17 not applicable` to
-    this run, `4 not judged yet` for want of steps; without those that are none.
+    this run, `4 not judged yet` for want of steps; kinds without any are left out.
     """
     counts = Counter(map(kind_of_reason, reasons))
     return tuple(f"{counts[kind]} {kind}" for kind in KINDS_OF_REASONS if counts[kind])
@@ -121,8 +121,8 @@ def unjudged_rules(reasons: Sequence[str]) -> tuple[str, ...]:
 
 
 class Episode(NamedTuple):
-    """A finding from when it was raised to when it was cleared: what history is made of. Its clock
-    is steps.
+    """A finding from the step where it was raised to the one where it was cleared; the history is a
+    list of these.
     """
 
     id: str
@@ -159,7 +159,7 @@ class Verdict(NamedTuple):
         if cause.consequence_of is not None:
             return ()
         first = next((one for one in self.findings if one.id == cause.id), None)
-        # Of several findings of one rule the first one carries them.
+        # If a rule has several findings, the first one carries them.
         if first == cause:
             return tuple(one for one in self.findings if one.consequence_of == cause.id)
         return ()

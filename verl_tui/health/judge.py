@@ -8,7 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from verl_tui import debug_log
-from verl_tui.health.consequences import beginning, with_causes
+from verl_tui.health.consequences import step_before, with_causes
 from verl_tui.health.diagnoses import DIAGNOSES
 from verl_tui.health.finding import TOO_LARGE, Finding, NotJudged, Verdict, failed, failure
 from verl_tui.health.rule import RuleOnRun
@@ -83,7 +83,7 @@ class Judge:
         findings = sorted([one for one in judged if isinstance(one, Finding)], key=_weight)
         history = sorted([*self._episodes, *episodes], key=lambda one: one.raised_step or 0)
         return Verdict(
-            with_causes(findings, self.guide, partial(beginning, self.run)),
+            with_causes(findings, self.guide, partial(step_before, self.run)),
             tuple([one for one in judged if isinstance(one, NotJudged)]),
             tuple(history),
         )
@@ -96,7 +96,7 @@ class Judge:
         return not self._by_numbers and self._revision != self.run.revision
 
     def catch_up(self, now: float) -> Iterator[None]:
-        """Have one rule after the other read the run so far, and yield in between; then a verdict
+        """Make one rule after the other read the run so far, and yield in between; then a verdict
         costs little.
 
         Args:
@@ -111,8 +111,8 @@ class Judge:
                 yield
 
     def rest(self) -> None:
-        """Forget all but the verdict, for a run that will hardly go on: should it, then it is read
-        from its beginning.
+        """Forget all but the verdict, for a run that will hardly go on; if it does, it is read
+        again from its beginning.
         """
         if self._by_numbers:
             self._by_numbers = ()
@@ -156,7 +156,7 @@ class Judge:
 
 
 def _by_numbers(guide: Guide) -> Sequence[_RuleJudge]:
-    """Return the rules and diagnoses that depend on the numbers alone, which have read nothing."""
+    """Return fresh rules and diagnoses, of those that depend on the numbers alone."""
     rules = [RuleOnRun(rule) for rule in guide.rules if rule.condition != "diagnosis"]
     return [*rules, *(one for one in _diagnoses(guide) if not one.alive)]
 
@@ -181,7 +181,7 @@ def _weight(finding: Finding) -> tuple[int, bool, bool, int]:
 def _merge(id: str, variants: list[_RuleResult]) -> Sequence[Finding | NotJudged]:
     """Merge the variants of a rule: it was judged if one of them was, and none failed.
 
-    Of several findings on one metric the worst counts, of equally bad ones the first.
+    The worst of several findings on one metric counts, the first among equals.
     """
     reasons = dict.fromkeys(one.reason for one in variants if isinstance(one, NotJudged))
     if all(isinstance(one, NotJudged) for one in variants):

@@ -1,4 +1,4 @@
-"""Judges several runs by one guide, and tells what it takes for healthy."""
+"""Judges several runs by one guide, and knows its healthy bands."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Judging:
         self.guide = load_guide(overrides)
 
     def judge(self, run: Run) -> Judge:
-        """Return who judges a run from now on."""
+        """Return a judge for a run."""
         return Judge(self.guide, run)
 
     def verdict_on_end(self, end: Run, now: float) -> Verdict:

@@ -1,8 +1,8 @@
 """The health that the end of a run's logs shows before they have been read whole.
 
-Only rules are asked that the guide marks as `of_the_end`: those that look at nothing but their
-window. One that compares with the run's past could find in a part of a log what the whole log
-denies. A finding may be older than the part, so that none says since when.
+Only rules that the guide marks as `of_the_end` are judged: those that look at nothing but their
+window. A rule that compares with the run's past could find something in a part of a log that the
+whole log refutes. A finding may be older than the part, so none says since when.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ _NEAR = 0.25
 
 
 class TradeOff(NamedTuple):
-    """A figure at the cost of which the reward rises."""
+    """A figure that pays for the rise of the reward."""
 
     column: int
     since: int

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 LONGEST_KEY = 400
-"""Longer text is foreign and not worth a pattern's time: no real key comes near."""
+"""Longer text is not a key and not worth a pattern's time: no real key comes near."""
 
 RENAMED = {
     "mfu/actor": "perf/mfu/actor",
@@ -119,7 +119,7 @@ def modern(key: str) -> str:
     return name
 
 
-def shown(keys: Iterable[str]) -> tuple[str, ...]:
+def without_repeats(keys: Iterable[str]) -> tuple[str, ...]:
     """Return keys without those that V1 logs again under verl's present name."""
     known = tuple(keys)
     there = {slashed(key) for key in known}

@@ -1,1 +1,1 @@
-"""Messages to a chat, a phone or a program: what is told, when, and how it gets there."""
+"""Messages to a chat, a phone or a program: what is sent, when, and how it gets there."""

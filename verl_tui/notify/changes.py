@@ -1,5 +1,5 @@
-"""Follows findings and states of runs, and tells of each once: the one subscriber behind the app,
-the guard and the check.
+"""Follows findings and states of runs, and reports each once, for the app, the guard and the check
+alike.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ if TYPE_CHECKING:
 
     from verl_tui.health.finding import Finding
     from verl_tui.monitor import Monitor
-    from verl_tui.notify.settings import Choice, NotifySettings
+    from verl_tui.notify.notify_settings import Choice, NotifySettings
     from verl_tui.runs.run import Run
 
 _Name = tuple[str, str | None]
 """Rule and metric, which identify a finding of a run while its numbers change."""
 
 _SAME = {"crash": State.CRASHED, "hang": State.STALLED}
-"""Finding -> the state that says the same: one of the two is told."""
+"""Finding -> the state that says the same: one of the two is sent."""
 _SEVERITIES = {State.CRASHED: Severity.CRITICAL, State.STALLED: Severity.WARNING}
 """Severity of a state; of the others it is info."""
 
 
 @dataclass(slots=True)
-class _Told:
+class _LastMessage:
     """The last notification about a finding."""
 
     since: int | None
     severity: Severity
     at: float
     silent: bool
-    """True if it was there before anything was to be told."""
+    """True if it was there before anything was to be sent."""
 
     def is_other(self, finding: Finding) -> bool:
         """Return whether a finding of this name is another one, or a worse one."""
@@ -48,15 +48,15 @@ class _Told:
 
 
 class Changes:
-    """Remembers what was told of runs, so that only what changed is told again.
+    """Remembers the messages on runs, so that only changes are reported again.
 
     A finding that comes again at another step, or gets worse, counts as new.
     """
 
     def __init__(self, settings: NotifySettings) -> None:
         self._settings = settings
-        self._told: dict[str, dict[_Name, _Told]] = {}
-        """Run -> what was told of its findings."""
+        self._sent: dict[str, dict[_Name, _LastMessage]] = {}
+        """Run -> the last messages about its findings."""
         self._states: dict[str, tuple[str, int | None]] = {}
         """Run -> its state at the last look, and the step."""
 
@@ -67,14 +67,14 @@ class Changes:
         is_news: Callable[[str], bool] = lambda _run: True,
         is_seen: Callable[[str, Finding], bool] = lambda _run, _finding: False,
     ) -> Sequence[Message]:
-        """Return what is to be told of runs as they were judged last.
+        """Return the messages that are due on runs as they were judged last.
 
         Args:
             monitor: Has read and judged.
             now: Seconds since the epoch.
-            is_news: Whether that which is found in a run now is to be told; if not, it is
-                remembered as known.
-            is_seen: Whether the user has acknowledged a finding of a run: it is not told.
+            is_news: Whether the present findings of a run are news; if not, they are remembered as
+                known.
+            is_seen: Whether the user has acknowledged a finding of a run: it is not sent.
         """
         messages: list[Message] = []
         for run in monitor.runs.values():
@@ -87,10 +87,10 @@ class Changes:
         return messages
 
     def forget(self, message: Message) -> None:
-        """Take back that a message was told: it could not be sent."""
-        for run, told in self._told.items():
-            for name in [name for name in told if _is_of(message, run, name)]:
-                del told[name]
+        """Forget that a message was sent: it could not be."""
+        for run, sent in self._sent.items():
+            for name in [name for name in sent if _is_of(message, run, name)]:
+                del sent[name]
         if message.event == "state":
             for run in [run for run in self._states if safe_name(run) == message.run]:
                 del self._states[run]
@@ -109,18 +109,18 @@ class Changes:
     def _of_finding(
         self, run: str, finding: Finding, current: State, now: float
     ) -> Iterator[Message]:
-        told, name = self._told.setdefault(run, {}), (finding.id, finding.key)
-        known = told.get(name)
+        sent, name = self._sent.setdefault(run, {}), (finding.id, finding.key)
+        known = sent.get(name)
         is_new = known is None or known.is_other(finding)
         is_due = known is not None and known.is_due(now, self._settings.repeat_after)
         if not is_new and not is_due:
             return
-        told[name] = _Told(finding.since_step, finding.severity, now, silent=False)
-        by_state = _SAME.get(finding.id) is current and self._was_told(run, current)
+        sent[name] = _LastMessage(finding.since_step, finding.severity, now, silent=False)
+        by_state = _SAME.get(finding.id) is current and self._was_sent(run, current)
         if is_due or not by_state:
             yield of_finding(run, finding, now, repeated=not is_new)
 
-    def _was_told(self, run: str, current: State) -> bool:
+    def _was_sent(self, run: str, current: State) -> bool:
         known = self._states.get(run)
         choice = self._settings.choice_for(run)
         return known is not None and known[0] == current.value and known[0] in choice.states
@@ -128,12 +128,12 @@ class Changes:
     def _cleared(
         self, run: Run, findings: Sequence[Finding], choice: Choice, now: float
     ) -> Iterator[Message]:
-        told = self._told.get(run.name, {})
+        sent = self._sent.get(run.name, {})
         present = {(one.id, one.key) for one in findings}
-        for name in [one for one in told if one not in present]:
-            known = told[name]
+        for name in [one for one in sent if one not in present]:
+            known = sent[name]
             if known.since is None or choice.cleared:
-                del told[name]  # a step tells other findings from those that blink
+                del sent[name]  # a step distinguishes other findings from those that blink
             if choice.cleared and not known.silent:
                 yield _over(run, name, known.since, now)
 
@@ -144,7 +144,7 @@ class Changes:
         self._states[run.name] = (current.value, run.step)
         if current.value not in choice.states:
             return
-        if any(_SAME.get(id) is current for id, _ in self._told.get(run.name, ())):
+        if any(_SAME.get(id) is current for id, _ in self._sent.get(run.name, ())):
             return
         yield Message(
             "state",
@@ -157,17 +157,17 @@ class Changes:
         )
 
     def _silence(self, run: str) -> None:
-        for told in self._told.get(run, {}).values():
-            told.silent = True
+        for sent in self._sent.get(run, {}).values():
+            sent.silent = True
 
     def as_data(self) -> dict[str, Any]:
-        """Return what was told, for a file."""
-        told = [
+        """Return what was sent, for a file."""
+        sent = [
             [run, *name, one.since, int(one.severity), one.at, one.silent]
-            for run, findings in self._told.items()
+            for run, findings in self._sent.items()
             for name, one in findings.items()
         ]
-        return {"findings": told, "states": {run: list(one) for run, one in self._states.items()}}
+        return {"findings": sent, "states": {run: list(one) for run, one in self._states.items()}}
 
     def take(self, data: Mapping[str, Any]) -> None:
         """Continue from an earlier state, as `as_data` returned it.
@@ -178,8 +178,8 @@ class Changes:
         for run, id, key, since, severity, at, silent in data["findings"]:
             name = (str(id), None if key is None else str(key))
             first = None if since is None else int(since)
-            known = _Told(first, Severity(severity), float(at), bool(silent))
-            self._told.setdefault(str(run), {})[name] = known
+            known = _LastMessage(first, Severity(severity), float(at), bool(silent))
+            self._sent.setdefault(str(run), {})[name] = known
         for run, (value, step) in data["states"].items():
             self._states[run] = (State(value).value, None if step is None else int(step))
 

@@ -1,4 +1,4 @@
-"""Where messages go: an address and what gives access, which nobody is ever shown.
+"""Where messages go: an address and its secrets, which are never shown.
 
 They come from the environment, or from a file that nobody else may read.
 """
@@ -85,7 +85,7 @@ class Destination:
 def destination(
     environment: Mapping[str, str], file: Path | None = None, preset: str | None = None
 ) -> Destination | None:
-    """Return where messages go, None where the user has named no address.
+    """Return the destination of messages, None if the user has named no address.
 
     Args:
         environment: Environment variables.

@@ -1,4 +1,4 @@
-"""Messages: what is told of a run, as data for programs and as a few lines for people."""
+"""Messages about a run, as data for programs and as a few lines for people."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Message:
     since_step: int | None = None
     advice: str | None = None
     repeated: bool = False
-    """True if it was told before and still lasts."""
+    """True if it was reported before and still lasts."""
     held_back: int = 0
     """Messages that a summary stands for."""
     note: str | None = None
@@ -72,7 +72,7 @@ class Message:
 
     @property
     def body(self) -> str:
-        """All that is told below the title."""
+        """The text below the title."""
         advice = f"next: {self.advice}" if self.advice else None
         return "\n".join(part for part in (self.message, advice, self.note) if part)
 
@@ -107,7 +107,7 @@ class Message:
 
 
 def safe_message(text: str) -> str:
-    """Return a sentence of foreign origin for a message."""
+    """Return a sentence with text from a log, made safe for a message."""
     return one_line(hide(one_line(text, 2 * _LONGEST)), _LONGEST)
 
 
@@ -138,17 +138,17 @@ def trial(now: float) -> Message:
     return Message("test", now, "this is a test: messages from here arrive")
 
 
-def noted(message: Message, note: str) -> Message:
+def with_note(message: Message, note: str) -> Message:
     """Return a message with a note at its end."""
     return replace(message, note=note)
 
 
-def summary(held: list[Message], more: int, now: float) -> Message:
-    """Return one message for all that were held back.
+def summary_message(held: list[Message], more: int, now: float) -> Message:
+    """Return one message in place of all that were held back.
 
     Args:
         held: The messages, in order.
-        more: Further ones of which only the number is known.
+        more: Number of further ones.
         now: Seconds since the epoch.
     """
     lines: dict[str, int] = {}

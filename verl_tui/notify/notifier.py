@@ -1,4 +1,4 @@
-"""Ties it together: what changed goes through the limits to the sender."""
+"""The entry to notifications: changes go through the limits to the sender."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from verl_tui.health.finding import Finding
     from verl_tui.monitor import Monitor
     from verl_tui.notify.destination import Destination
-    from verl_tui.notify.settings import NotifySettings
+    from verl_tui.notify.notify_settings import NotifySettings
 
 PATIENCE = 15.0
 """Seconds at the end for what has not been sent: one attempt, and a short wait."""
 
 
 class Notifier:
-    """Tells of what happens to runs; never waits for a server but at its end."""
+    """Reports what happens to runs; never waits for a server except when it closes."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class Notifier:
         clock: Callable[[], float],
         sender: Sender | None = None,
     ) -> None:
-        """Tell of nothing yet.
+        """Send nothing yet.
 
         Args:
             settings: The user's wishes.
@@ -49,8 +49,8 @@ class Notifier:
         self.limits = limits_of(settings)
         self.sender = sender if sender is not None else Sender(partial(deliver, to, clock=clock))
         self._guard = settings.guard
-        self._failure = self._told = ""
-        """The last error of ours, and the last that was told."""
+        self._failure = self._reported = ""
+        """The last error of ours, and the last one that was reported."""
         self._said = 0
         """Unsent messages that were reported."""
 
@@ -66,8 +66,8 @@ class Notifier:
         is_news: Callable[[str], bool] = lambda _run: True,
         is_seen: Callable[[str, Finding], bool] = lambda _run, _finding: False,
     ) -> None:
-        """Send what changed since the last look, see `Changes.look`; an error of ours is told as
-        one.
+        """Send what changed since the last look, see `Changes.look`; an error of ours is reported
+        as such.
         """
         try:
             self._send(self.changes.look(monitor, now, is_news, is_seen), now)
@@ -82,7 +82,7 @@ class Notifier:
 
     def news(self) -> str:
         """Return a sentence on messages that could not be sent since the last call, else ''."""
-        if failure := self._untold():
+        if failure := self._unreported():
             return failure
         unsent = len(self.sender.unsent)
         if unsent == self._said:
@@ -92,7 +92,7 @@ class Notifier:
 
     @property
     def failing(self) -> str:
-        """Few words on what could not be told so far, empty where all could."""
+        """A few words on messages that could not be sent so far; empty if all could."""
         unsent = len(self.sender.unsent)
         return f"{unsent} unsent" if unsent else "notifications fail" * bool(self._failure)
 
@@ -101,7 +101,7 @@ class Notifier:
 
         Args:
             patience: Seconds that it may take.
-            keeps_held: Whether somebody sums up later what is held back.
+            keeps_held: Whether messages that are held back will be summed up later.
         """
         self.sender.close(patience)
         for message in self.sender.unsent:
@@ -111,11 +111,11 @@ class Notifier:
         why = f"{_messages(held)} held back by quiet hours or the hourly limit, and not sent"
         self._said = unsent = len(self.sender.unsent)
         failed = _unsent(unsent, self.sender.problem) if unsent else ""
-        return [one for one in (self._untold(), failed, why if held else "") if one]
+        return [one for one in (self._unreported(), failed, why if held else "") if one]
 
-    def _untold(self) -> str:
-        """Return the last error of ours if it has not been told, else ''."""
-        known, self._told = self._told, self._failure
+    def _unreported(self) -> str:
+        """Return the last error of ours if it has not been reported, else ''."""
+        known, self._reported = self._reported, self._failure
         return "" if known == self._failure else self._failure
 
     def _send(self, messages: Sequence[Message], now: float) -> None:

@@ -1,7 +1,7 @@
 """Posts one request to a server that may be slow, wrong, huge or hostile.
 
 No post lasts longer than its deadline, no answer is larger than its limit, and no redirect is
-followed: what gives access goes only where the user pointed.
+followed: secrets go only where the user pointed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from verl_tui import __version__
-from verl_tui.sources.http.client import sentence, trust
+from verl_tui.sources.http.client import failure_reason, trust
 
 if TYPE_CHECKING:
     from verl_tui.notify.presets import Request
@@ -45,7 +45,7 @@ class NotSentError(Exception):
         self.passing = passing
         """True if another attempt may succeed."""
         self.wait = wait
-        """Seconds until the server wants to see one, None where it does not say."""
+        """Seconds until the server wants another attempt, None if it does not state them."""
 
 
 class Reply(NamedTuple):
@@ -112,7 +112,7 @@ class _Attempt:
             return f"gives no complete answer within {self._deadline:g} s"
         if isinstance(error, _TooLargeError):
             return f"answers with more than {_LIMIT // 1024} KiB"
-        return sentence(error)
+        return failure_reason(error)
 
     def _body(self, response: http.client.HTTPResponse) -> bytes:
         parts, size = [], 0

@@ -1,4 +1,4 @@
-"""The request that each service expects, and how its answer says that it accepted a message.
+"""The request that each service expects, and the answer by which it accepts a message.
 
 Sources of the forms:
 

@@ -1,6 +1,6 @@
 """Decides when messages go: at most so many an hour, and in quiet hours only critical ones.
 
-What is held back is not lost: one message sums it up as soon as it may go.
+Messages that are held back are not lost: one message sums them up as soon as it may go.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.health.finding import Severity
-from verl_tui.notify.message import noted, summary
+from verl_tui.notify.message import summary_message, with_note
 from verl_tui.notify.quiet import minute_of_day
 
 if TYPE_CHECKING:
@@ -19,11 +19,13 @@ if TYPE_CHECKING:
 
 _HOUR = 3600.0
 _KEPT = 200
-"""Messages that are kept for a summary; of further ones the number."""
+"""Most messages that are kept for a summary; further ones are only counted."""
 
 
 class RateLimiter:
-    """Lets messages go, or holds them back. A value of its messages and of the times handed in."""
+    """Lets messages pass, or holds them back, depending only on the messages and the times handed
+    in.
+    """
 
     def __init__(
         self,
@@ -49,7 +51,7 @@ class RateLimiter:
         """Times of the messages sent within the last hour."""
         self.held: list[Message] = []
         self.more = 0
-        """Further messages held back, of which only the number is kept."""
+        """Number of further messages held back."""
         self._summed: tuple[str, list[Message], int] = ("", [], 0)
         """Id of the last summary, and what it stands for."""
 
@@ -70,7 +72,7 @@ class RateLimiter:
         is_quiet = self._quiet is not None and self._quiet.hold(self._minute(now))
         out: list[Message] = []
         if self.held and not is_quiet and self._room > 0:
-            summed = summary(self.held, self.more, now)
+            summed = summary_message(self.held, self.more, now)
             self._summed = (summed.id, self.held, self.more)
             self.held, self.more = [], 0
             out.append(self._last(summed, now))
@@ -102,7 +104,7 @@ class RateLimiter:
         self.sent.append(now)
         if self._room > 0:
             return message
-        return noted(
+        return with_note(
             message,
             f"{self._per_hour} messages within an hour is the limit: others are summed up later",
         )

@@ -1,4 +1,4 @@
-"""Sends messages in a thread of its own, so that nobody waits for a server."""
+"""Sends messages in a thread of its own, so that nothing waits for a server."""
 
 from __future__ import annotations
 

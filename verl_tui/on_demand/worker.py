@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 PAUSE = 0.05
 """Seconds between two notices."""
 IDLE = 10.0
-"""Seconds without anything to read after which the thread ends."""
+"""Seconds of having nothing to read after which the thread ends."""
 
 
 class Job(Protocol):

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.comparison.figures import (
-    best,
+    best_figure,
     better_low,
     final,
     highest,
@@ -16,7 +16,7 @@ from verl_tui.comparison.figures import (
     usual_last,
     weighty,
 )
-from verl_tui.comparison.settings import differing_settings
+from verl_tui.comparison.setting_differences import differing_settings
 from verl_tui.indicators import INDICATORS
 from verl_tui.rendering.session.shown_state import shown_state
 from verl_tui.rendering.text.numbers import compact, exact_step
@@ -60,7 +60,7 @@ class ComparisonRow(NamedTuple):
     is_count: bool = False
     """True for small counts, for which percentages mean nothing."""
     is_setting: bool = False
-    """True for settings, of which those unlike the baseline's are marked."""
+    """True for settings; those unlike the baseline's are marked."""
 
 
 class ComparisonSection(NamedTuple):
@@ -113,7 +113,7 @@ def _figures(
     Args:
         view: The state of the app.
         found: The runs in sight, each with the point up to which it counts.
-        now: What labels of values that hold at each run's end are followed by.
+        now: Words that follow the labels of values at each run's end.
         count: Number of last logged values that means are made of.
     """
 
@@ -135,7 +135,7 @@ def _figures(
         if indicator == "reward" and not one_scale(runs):
             better = 0
         yield line(f"{indicator}, last", _cells(partial(last, indicator)), better)
-        yield line(f"{indicator}, best", _cells(partial(best, indicator)), better)
+        yield line(f"{indicator}, best", _cells(partial(best_figure, indicator)), better)
         yield line(f"{indicator}, best at step", partial(_best_step, indicator))
     for indicator in ("policy_kl", "reference_kl"):
         label = f"highest {INDICATORS[indicator].label}"
@@ -168,7 +168,7 @@ def _steps(run: Run, stop: Stop) -> ComparedCell:
 
 
 def _best_step(indicator: str, run: Run, stop: Stop) -> ComparedCell:
-    step = best(indicator, run, stop).step
+    step = best_figure(indicator, run, stop).step
     return ComparedCell() if step is None else ComparedCell(exact_step(step))
 
 

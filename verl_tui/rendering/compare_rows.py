@@ -121,7 +121,7 @@ def heading_rows(
     return [row, below]
 
 
-def spark_row(
+def reward_row(
     view: View, runs: Sequence[Run], columns: ComparisonColumns, alignment: Alignment
 ) -> Pieces:
     """Return a row with a sparkline of each run's reward, each on its own scale, up to the step
@@ -194,7 +194,7 @@ def _unit(line: ComparisonRow) -> str:
 def _row(line: ComparisonRow, columns: ComparisonColumns, *, ascii_only: bool) -> Pieces:
     unit = _unit(line)
     label = printable(line.label, ascii_only=ascii_only)
-    if line.is_setting:  # the end of a dotted name says most
+    if line.is_setting:  # the end of a dotted name is the most informative part
         label = fit_left(label, columns.label, ellipsis(ascii_only=ascii_only))
     if unit and cell_len(label) + len(unit) + 2 <= columns.label:
         label = f"{label}, {unit}"
@@ -278,7 +278,7 @@ def _change_words(change: _Change, room: int, *, is_count: bool, ascii_only: boo
     if room >= _USUAL and (is_count or room >= _FULL):
         words.append(signed(change.absolute))
     if room >= _USUAL and not is_count:
-        words.append(share(change.absolute, change.base))
+        words.append(percentage(change.absolute, change.base))
     return " ".join(words)
 
 
@@ -287,7 +287,7 @@ def signed(change: float) -> str:
     return ("+" if change > 0 else "") + compact(change)
 
 
-def share(change: float, base: float) -> str:
+def percentage(change: float, base: float) -> str:
     """Write a difference as a percentage of the baseline's value, in at most six characters."""
     percent = 100 * change / abs(base) if base else math.nan
     if not math.isfinite(percent):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.cells import cell_len
 
-from verl_tui.comparison.settings import differing_facts
+from verl_tui.comparison.setting_differences import differing_facts
 from verl_tui.rendering.session.hint_keys import HINT_KEYS
 from verl_tui.rendering.text.printable import middle, printable, wrapped
 from verl_tui.rendering.text.wrap import ellipsis, fit, fit_left
@@ -328,7 +328,7 @@ def _value_role(entry: SettingEntry, at: int) -> str:
     return "value" if not at and entry.role == "differs" else entry.role
 
 
-def detail_rows(
+def full_entry(
     page: SettingsPage, entry: SettingEntry | None, width: int, height: int, *, ascii_only: bool
 ) -> list[Pieces]:
     """Return an entry in full, as far as there is room."""

@@ -1,5 +1,5 @@
-"""How many rows each panel of the dashboard gets: as many as it has something to say in, up to a
-share of the screen; the charts get what the others leave.
+"""Number of rows of each panel of the dashboard: as many as its content needs, up to a share of the
+screen; the charts get the rest.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ class Division(NamedTuple):
 class PanelNeeds:
     """The most rows that each panel has needed for one run, at one size of the screen.
 
-    Panels of a run only grow: the screen must not jump with every finding that comes and goes.
+    Panels of a run only grow, so that the screen does not jump with every finding that comes and
+    goes.
     """
 
     def __init__(self) -> None:

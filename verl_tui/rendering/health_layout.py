@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
-from verl_tui.rendering.health_rows import FindingWriter, counts, found_at_the_end, name_of, symbols
+from verl_tui.rendering.health_rows import (
+    FindingWriter,
+    finding_counts,
+    found_at_the_end,
+    name_of,
+    symbols,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -119,7 +125,8 @@ class FindingList:
             view: The state to show.
             width: Cells of a row.
             height: Rows of the panel.
-            counted: Whether a caption counts the rules that were not judged: no row says so again.
+            counted: Whether a caption counts the rules that were not judged: no row repeats the
+                count.
         """
         written = _WrittenFindings(self, view, width, counted=counted)
         if height > 1 or written.findings:
@@ -234,7 +241,7 @@ class _WrittenFindings:
 
 
 def caption(view: View, width: int, *, reasons: bool = False) -> str:
-    """Count the findings in at most `width` cells, or say that they are of the log's end alone;
+    """Count the findings in at most `width` cells, or say that they cover the log's end alone;
     empty where there is too little room.
 
     Args:
@@ -258,7 +265,7 @@ def _captions(view: View, *, reasons: bool) -> Sequence[str]:
         return found_at_the_end(view) if view.run.preview and view.verdict.findings else ()
     active = [one for one in view.verdict.primary if not _acknowledged(view, one)]
     verdict = view.verdict._replace(not_judged=()) if reasons else view.verdict
-    return counts(verdict, active, symbols(ascii_only=view.ascii_only))
+    return finding_counts(verdict, active, symbols(ascii_only=view.ascii_only))
 
 
 def _acknowledged(view: View, finding: Finding) -> bool:

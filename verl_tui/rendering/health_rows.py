@@ -266,7 +266,7 @@ def name_of(finding: Finding) -> tuple[str, str | None]:
 
 
 def found_at_the_end(view: View) -> Sequence[str]:
-    """Return that the findings are of a preview, from long to short."""
+    """Return words that the findings are from a preview, from long to short."""
     words = f"reading {int(view.monitor.loaded() * 100)}%"
     return f"found at the end of its log; {words}", f"at the end; {words}", words
 
@@ -287,7 +287,9 @@ def _judged(view: View) -> int | None:
     return len({rule.id for rule in guide.rules} - skipped - guide.silenced)
 
 
-def counts(verdict: Verdict, open_: Sequence[Finding], symbols: FindingSymbols) -> list[str]:
+def finding_counts(
+    verdict: Verdict, open_: Sequence[Finding], symbols: FindingSymbols
+) -> list[str]:
     """Count findings by severity, acknowledged ones and rules without a verdict, from long to
     short.
 

@@ -19,7 +19,7 @@ from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.printable import middle
 from verl_tui.rendering.text.short_names import short_names
 from verl_tui.runs.time.rates import steps_per_minute
-from verl_tui.runs.views.kl import told_kl
+from verl_tui.runs.views.kl import shown_kl
 from verl_tui.runs.views.state import State, is_evaluation, remaining, silence
 from verl_tui.text import one_line
 from verl_tui.times import age, duration
@@ -171,15 +171,15 @@ def _figures(view: View, run: Run) -> Iterator[RowPart]:
         _text(priority, words)
         for priority, words in zip((28, 29, 53), newest_and_best(run), strict=False)
     ]
-    yield _metric(view, run, run.indicators.get(told_kl(run)), "KL", "KL", (60, 52, 46))
+    yield _metric(view, run, run.indicators.get(shown_kl(run)), "KL", "KL", (60, 52, 46))
     yield _finding(view, run)
     yield _devices(view)
     yield _samples(run)
 
 
 def _learned(run: Run) -> tuple[str | None, str, str]:
-    """Return the metric that says most of what a run has learned, with its name, long and short:
-    of a run without rewards its loss, else what its first chart shows.
+    """Return the metric that shows best what a run has learned, with its name, long and short: the
+    loss of a run without rewards, else the metric of its first chart.
     """
     if run.loss_alone is not None:
         return run.loss_alone, "loss", "loss"

@@ -23,7 +23,7 @@ from verl_tui.records import (
     Settings,
     SourceStatus,
 )
-from verl_tui.replay.timing import source_pass, stated
+from verl_tui.replay.timing import is_valid_time, source_pass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -39,7 +39,7 @@ AFTERMATH = 3600.0
 
 _WITH_STEP = Histogram | Sample | Dump | Progress | Event
 _BEFORE_END = Dump | Progress | MetricRows | Settings
-"""Records that do not belong to the end of a source, whatever follows them."""
+"""Records that never count as the end of a source, even if nothing follows them."""
 
 
 class TimedRecord(NamedTuple):
@@ -255,7 +255,7 @@ class TimedSource:
         reached = math.nan
         times = rows.times or [math.nan] * len(rows.steps)
         for row, (step, time) in enumerate(zip(rows.steps, times, strict=True)):
-            moment = time if stated(time) else min(self._timing.at(clock, step), over)
+            moment = time if is_valid_time(time) else min(self._timing.at(clock, step), over)
             reached = _later(reached, moment)
             yield TimedRecord(reached, index, row)
         if rows.progress:
@@ -302,7 +302,7 @@ def _first(records: Sequence[Record]) -> float:
     times = (
         record.times[0] for record in records if isinstance(record, MetricRows) and record.times
     )
-    return min(filter(stated, times), default=math.nan)
+    return min(filter(is_valid_time, times), default=math.nan)
 
 
 def _is_restart(record: Record) -> bool:

@@ -32,7 +32,7 @@ _EARLIEST = 1e8
 """Seconds since the epoch; earlier times are invalid, as in `verl_tui.times.parse_time`."""
 
 
-def stated(time: float) -> bool:
+def is_valid_time(time: float) -> bool:
     """True if the time stated by a row is valid."""
     return _EARLIEST < time < LATEST
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.comparison.as_data import as_data as comparison_data
-from verl_tui.comparison.as_data import finite
+from verl_tui.comparison.as_data import json_number
 
 if TYPE_CHECKING:
     from verl_tui.rendering.charts.chart_data import Points
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 VERSION = 1
 """Version of the schema: grows when a field is removed or changes its meaning."""
 _MOST_POINTS, _MOST_OF_GREY = 200, 50
-"""Stretches of steps that a curve is told in; of runs without a colour."""
+"""Most stretches of steps that a curve is summed up in, for runs with a colour and without."""
 
 
 def as_data(report: Report) -> dict[str, Any]:
@@ -56,7 +56,7 @@ def _best(one: BestStep) -> dict[str, Any]:
         "metric": found.metric,
         "key": found.key,
         "step": found.step,
-        "value": finite(found.value),
+        "value": json_number(found.value),
         "checkpoint": None if found.checkpoint is None else found.checkpoint._asdict(),
         "nearest_checkpoint": None if found.nearest is None else found.nearest._asdict(),
         "latest_checkpoint": None if found.latest is None else found.latest._asdict(),
@@ -71,7 +71,7 @@ def _samples(found: ReportedSamples) -> dict[str, Any]:
         "shown": [
             {
                 "why": one.why,
-                "score": finite(one.score),
+                "score": json_number(one.score),
                 "prompt": one.prompt,
                 "response": one.response,
                 "ground_truth": one.ground_truth,

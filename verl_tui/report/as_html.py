@@ -1,4 +1,4 @@
-"""A report as one page of HTML: no script, no request, and all foreign text is text."""
+"""A report as one page of HTML: no script, no request, and text from logs is never markup."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.session.selection import LETTERS
-from verl_tui.report.stylesheet import PAGE_STYLE, policy
-from verl_tui.report.svg import svg
-from verl_tui.report.words import (
+from verl_tui.report.sentences import (
     NO_CURVES,
     best_table,
     capital,
@@ -20,21 +18,23 @@ from verl_tui.report.words import (
     line,
     made_by,
     more_findings,
-    samples_of,
+    sample_origin,
     sources_table,
     verdict_word,
 )
+from verl_tui.report.stylesheet import PAGE_STYLE, policy
+from verl_tui.report.svg import svg
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from verl_tui.comparison.table import TextTable
+    from verl_tui.comparison.text_table import TextTable
     from verl_tui.report.drawing import ChartDrawing
     from verl_tui.report.record import Report, ReportedRun
     from verl_tui.report.reported_samples import ReportedSample
     from verl_tui.report.run_charts import ReportChart
-    from verl_tui.report.words import WrittenFinding
+    from verl_tui.report.sentences import WrittenFinding
 
 _KEY = (
     "Shaded: the healthy band. ▲ a finding begins, and its stretch of the curve has its colour. "
@@ -212,7 +212,7 @@ def _samples(report: Report) -> Iterator[str]:
         if run.excerpts is None:
             continue
         yield f"<h3>{_name(run, alone=report.alone)}</h3>"
-        yield f'<p class="note">{escape(line(capital(samples_of(run.excerpts))))}</p>'
+        yield f'<p class="note">{escape(line(capital(sample_origin(run.excerpts))))}</p>'
         for one in run.excerpts.shown:
             yield from _excerpt(one)
 

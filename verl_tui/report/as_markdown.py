@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from verl_tui.comparison.as_text import escaped, markdown_table
-from verl_tui.comparison.table import TextTable
+from verl_tui.comparison.text_table import TextTable
 from verl_tui.patterns import pattern
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.session.selection import LETTERS
 from verl_tui.rendering.text.piece import text_of
 from verl_tui.report.masked import masked
-from verl_tui.report.words import (
+from verl_tui.report.sentences import (
     NO_CURVES,
     best_table,
     capital,
@@ -25,7 +25,7 @@ from verl_tui.report.words import (
     line,
     made_by,
     more_findings,
-    samples_of,
+    sample_origin,
     sources_table,
     verdict_word,
 )
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from verl_tui.report.record import Report, ReportedRun
     from verl_tui.report.reported_samples import ReportedSample
     from verl_tui.report.run_charts import ReportChart
-from verl_tui.report.words import WrittenFinding
+from verl_tui.report.sentences import WrittenFinding
 
 _SIZE = (76, 12)
 """Cells of a curve that is drawn in text."""
@@ -179,7 +179,7 @@ def _samples(report: Report) -> Iterator[str]:
         if run.excerpts is None:
             continue
         yield f"### {escaped(_name(run, alone=report.alone))}"
-        yield escaped(line(capital(samples_of(run.excerpts))))
+        yield escaped(line(capital(sample_origin(run.excerpts))))
         for one in run.excerpts.shown:
             yield from _excerpt(one)
 

@@ -98,7 +98,7 @@ class ChartDrawing:
     ends: tuple[LineEnd, ...]
     best: tuple[float, float] | None
     odds: tuple[float, ...]
-    """Columns in which a value is no number."""
+    """Columns with a value that is not a number."""
     marks: tuple[PlacedMark, ...]
     smoothing: float
     has_values: bool
@@ -126,7 +126,7 @@ def picture_of(chart: ReportChart) -> ChartDrawing | None:
 
 
 def _only_averages(chart: ReportChart, smoothing: float) -> bool:
-    """Return whether the values behind the averages of so many runs would hide these."""
+    """Return whether the values behind the averages of so many runs would hide the averages."""
     return 0 < smoothing < 1 and len(chart.curves) > _MOST_WITH_VALUES
 
 

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from verl_tui.report.run_charts import ReportChart
 
 
-def drawn(report: Report) -> list[tuple[ReportChart, ChartDrawing | None]]:
+def drawn_charts(report: Report) -> list[tuple[ReportChart, ChartDrawing | None]]:
     """Return the charts of a report with their drawings."""
     return [(chart, picture_of(chart)) for chart in report.charts]
 
 
-def written(
+def report_text(
     report: Report,
     pictures: Sequence[tuple[ReportChart, ChartDrawing | None]],
     form: str,

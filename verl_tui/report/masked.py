@@ -1,4 +1,4 @@
-"""Text of a report without what gives access and without home directories: others will read it."""
+"""Text of a report without secrets and home directories, since others will read it."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Origin:
     made: str
     """Date and time with its zone."""
     sentences: tuple[str, ...]
-    """What was not read, and why."""
+    """Files that were not read, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class ReportedRun:
     """Step, state and age, as `check` says them."""
     why: str
     next: str
-    """What to do."""
+    """The advice."""
     described: Mapping[str, Any]
     """Everything else, as `check --json` has it."""
     bests: tuple[BestStep, ...]
@@ -86,7 +86,7 @@ class Report:
     charts: tuple[ReportChart, ...]
     drawn: DrawnRuns
     left_out: tuple[str, ...]
-    """What is left out to keep it short, a sentence each."""
+    """Sentences on parts that are left out to keep the report short."""
     origin: Origin
 
     @property
@@ -142,7 +142,7 @@ def make_report(
 
 
 def _without_training(monitor: Monitor, runs: Sequence[Run]) -> Iterator[str]:
-    """Yield a sentence on what holds no training."""
+    """Yield a sentence on files that hold no training."""
     known = {run.name for run in runs}
     if left := [one_line(name) for name in monitor.runs if name not in known]:
         yield f"There is no training in {', '.join(left)}."

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.failures import noted
+from verl_tui.failures import note_failure
 from verl_tui.records import Sample
 from verl_tui.report.masked import masked
 from verl_tui.sources.folders.dump_file import DumpFile
@@ -62,8 +62,8 @@ class _Candidates(NamedTuple):
 def excerpts_of(run: Run) -> ReportedSamples:
     """Return the excerpts of a run; a dump of samples is read for them.
 
-    Of several steps the newest one since a restart is taken, and its samples of training before
-    those of a validation.
+    The newest step since a restart is taken, and samples of training are preferred to those of a
+    validation.
     """
     places = run.samples.up_to(run.end)
     if not places:
@@ -79,7 +79,7 @@ def excerpts_of(run: Run) -> ReportedSamples:
         reason = os.strerror(error.errno).lower() if error.errno else str(error)
         return ReportedSamples(step, place.validation, note=f"its samples cannot be read: {reason}")
     except Exception as error:  # noqa: BLE001 - a report without samples is better than none
-        reason = noted(f"samples of {run.name}", error)
+        reason = note_failure(f"samples of {run.name}", error)
         return ReportedSamples(
             step, place.validation, note=f"its samples cannot be shown: {reason}"
         )

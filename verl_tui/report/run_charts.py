@@ -37,7 +37,7 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
 }
 """The indicators of each family, in the order of showing."""
 OF_FINDINGS, OTHERS = "named by findings", "metrics"
-"""Families of what findings are about beyond these, and of runs without any of these."""
+"""Families for findings about other metrics, and for runs without any of these."""
 COLOURED = len(LETTERS)
 """Runs that have a letter and a colour of their own."""
 MOST_GREY = 54
@@ -105,7 +105,7 @@ class DrawnRuns:
     coloured: tuple[Run, ...]
     grey: tuple[Run, ...]
     left_out: int
-    """How many are not drawn."""
+    """Number of runs that are not drawn."""
 
     @property
     def all(self) -> tuple[Run, ...]:

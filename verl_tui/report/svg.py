@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from verl_tui.rendering.session.selection import LETTERS
 from verl_tui.rendering.text.family_colours import FAMILIES
+from verl_tui.report.sentences import chart_in_words, line
 from verl_tui.report.stylesheet import CHART_STYLE
-from verl_tui.report.words import described, line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -49,7 +49,7 @@ def svg(chart: ReportChart, picture: ChartDrawing, name: str, *, alone: bool = F
         f'<svg{space}{size} class="chart" viewBox="0 0 {WIDTH} {height}" role="img"'
         f' aria-labelledby="{name}-title {name}-desc">',
         f'<title id="{name}-title">{escape(line(chart.title))}</title>',
-        f'<desc id="{name}-desc">{escape(described(chart, picture))}</desc>',
+        f'<desc id="{name}-desc">{escape(chart_in_words(chart, picture))}</desc>',
     ]
     if alone:
         parts.append(f"<style>{CHART_STYLE}</style>")

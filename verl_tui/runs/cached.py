@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 def cached_by_revision(function: Callable[[R], T]) -> Callable[[R], T]:
-    """Have a function answer from memory until its argument's revision is another.
+    """Make a function answer from memory until its argument's revision changes.
 
     A screen with two hundred runs asks each of them for its pace many times between two records.
     """
@@ -44,7 +44,7 @@ def cached_by_revision(function: Callable[[R], T]) -> Callable[[R], T]:
 
 
 def cached_by_keys(function: Callable[[K], T]) -> Callable[[K], T]:
-    """Have a function answer from memory until its argument has another metric: keys hardly ever
+    """Make a function answer from memory until its argument has a new metric: keys hardly ever
     change.
     """
     return _cached(function, attrgetter("keys_revision"))

@@ -16,14 +16,14 @@ _NAN = float("nan")
 
 
 class Clock:
-    """Moments of steps, ascending in both; between two of them time runs evenly.
+    """The moments of steps, both ascending; between two of them time is interpolated evenly.
 
     A run that was resumed passes some steps twice: the later pass holds.
     """
 
     def __init__(self, origin: str, *, estimated: bool = False) -> None:
         self.origin = origin
-        """Where the moments come from, for people."""
+        """The origin of the moments, in words."""
         self.estimated = estimated
         """True if the moments were not noted but counted back from another."""
         self.steps = array("q")
@@ -34,8 +34,8 @@ class Clock:
         return len(self.steps)
 
     def note(self, steps: Sequence[int], times: Sequence[float]) -> None:
-        """Take in moments, in the order in which they were written; those that no calendar has say
-        nothing.
+        """Take in moments, in the order in which they were written; those beyond any calendar are
+        ignored.
         """
         if self.steps and not self._is_new(steps[-1], times[-1]):
             return  # most metrics of a step have the same time
@@ -60,13 +60,15 @@ class Clock:
         return step != self.steps[-1] or time > self.times[-1]
 
     def _knows(self, steps: Sequence[int], times: Sequence[float]) -> bool:
-        """Return whether none of several moments can tell anything new."""
+        """Return whether none of several moments can add anything new."""
         if not self.steps or not steps:
             return False
         return max(steps) <= self.steps[-1] and max(times) <= self.times[-1]
 
     def _begin_pass(self, step: int, time: float) -> bool:
-        """Forget the steps from an earlier one on if it is passed again; return whether it is."""
+        """Forget the steps from an earlier one on if the run passes it again; return whether it
+        does.
+        """
         at = bisect_left(self.steps, step)
         again = step == self.steps[-1] and len(self.steps) == at + 1
         if again or not time > self.times[-1]:
@@ -87,8 +89,8 @@ class Clock:
 
 
 def moment(stated: float, step: int, clocks: Sequence[Clock]) -> float:
-    """Return when a step was: what its record states, else what the first clock tells that knows
-    it, else nan.
+    """Return the time of a step: as its record states it, else by the first clock that knows it,
+    else nan.
     """
     known = (clock.at(step) for clock in clocks)
     return next((time for time in (stated, *known) if not math.isnan(time)), _NAN)

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from typing import Literal
 
 _BLOCK = 256
-"""Numbers packed together: of fewer the blocks' own bytes weigh more, more hold longer what must
-be unpacked for a single number.
+"""Numbers packed together: with fewer, the blocks' own bytes weigh more; with more, more must be
+unpacked for a single number.
 """
 _BYTES = 8
 """Bytes of a number."""
 _TOP = _BYTES - 1 if sys.byteorder == "little" else 0
-"""Place of the byte of a number that has its sign."""
+"""Position of the byte that holds a number's sign."""
 
 Number = TypeVar("Number", int, float)
 
@@ -27,10 +27,11 @@ Number = TypeVar("Number", int, float)
 class Column(Sequence[Number]):
     """Numbers of 8 bytes, in the order in which they came.
 
-    The newest stand as they are. Of every 256 before them first all first bytes are kept, then all
-    second ones, and so on ("byte shuffle", as HDF5 calls it); where all of them are alike, one is.
-    So a metric that never changes costs next to nothing, places in a file cost 1 to 2 bytes,
-    numbers of single precision 4 to 5, and others 7 to 8. All come back exactly as they were.
+    The newest are kept as they are. Of every 256 before them, first all first bytes are kept, then
+    all second ones, and so on ("byte shuffle", as HDF5 calls it); where all of them are alike, only
+    one is kept. So a metric that never changes costs next to nothing, places in a file cost 1 to 2
+    bytes, numbers of single precision 4 to 5, and others 7 to 8. All come back exactly as they
+    were.
     """
 
     __slots__ = ("_newest", "_packed")
@@ -75,14 +76,14 @@ class Column(Sequence[Number]):
             del self._newest[:whole]
 
     def first(self, count: int) -> Column[Number]:
-        """Return the first so many numbers as a column, which shares what is packed."""
+        """Return the first so many numbers as a column, which shares the packed blocks."""
         found: Column[Number] = copy(self)
         found._packed = self._packed[: count // _BLOCK]
         found._newest = self[len(found._packed) * _BLOCK : count]
         return found
 
     def cut(self, at: int) -> None:
-        """Take away the numbers from a place on."""
+        """Remove the numbers from an index on."""
         block = at // _BLOCK
         if block < len(self._packed):
             self._newest = self._unpacked(block)
@@ -90,7 +91,7 @@ class Column(Sequence[Number]):
         del self._newest[at - len(self._packed) * _BLOCK :]
 
     def _between(self, start: int, stop: int) -> array[Number]:
-        """Return the numbers from one place up to another."""
+        """Return the numbers from one index up to another."""
         packed = len(self._packed) * _BLOCK
         if start >= packed:
             return self._newest[start - packed : max(start, stop) - packed]
@@ -108,18 +109,20 @@ class Column(Sequence[Number]):
 
 
 def may_be_odd(columns: Iterable[Sequence[float]]) -> bool:
-    """Return False if all numbers of some columns are finite, as can be told at a glance: without
-    looking at one after the other.
+    """Return False if all numbers of some columns are seen to be finite by a quick test that does
+    not look at each of them.
 
-    Of a number that is not finite all bits of the exponent are set, so that the byte with its sign
-    is 7f or ff (IEEE 754); of others only where they are beyond 10^231.
+    All bits of the exponent of a number that is not finite are set, so that the byte with its sign
+    is 7f or ff (IEEE 754); the same is true of finite numbers only beyond 10^231.
     """
     tops = b"".join([array("d", column) for column in columns])[_TOP::_BYTES]
     return b"\x7f" in tops or b"\xff" in tops
 
 
 def _pack(numbers: bytes) -> bytes:
-    """Return a block: a byte that tells in which places bytes differ, then those of each place."""
+    """Return a block: a byte that marks the positions where bytes differ, then the bytes of each
+    position.
+    """
     differ, places = 0, []
     for place in range(_BYTES):
         found = numbers[place::_BYTES]

@@ -39,8 +39,9 @@ class Histograms:
         """Keep a histogram, unless its step has one of a higher precedence.
 
         Args:
-            found: What a source says.
-            precedence: Of that source and segment, see `verl_tui.runs.table.precedence`.
+            found: The histogram from a source.
+            precedence: The precedence of that source and segment, see
+                `verl_tui.runs.table.precedence`.
         """
         columns = self._columns.get(found.key)
         if columns is None:
@@ -76,7 +77,7 @@ class _BinColumns:
         return len(self._steps)
 
     def add(self, found: Histogram, precedence: int) -> int:
-        """Put a histogram in its place; return how many more there are now."""
+        """Insert a histogram at its step; return how many more there are now."""
         order, bins = precedence + found.order, Bins(found.low, found.high, found.counts)
         at = bisect_left(self._steps, found.step)
         if at == len(self._steps) or self._steps[at] != found.step:
@@ -103,7 +104,7 @@ class _BinColumns:
             yield BinsAt(self._steps[at], self._bins(at))
 
     def thin_out(self) -> None:
-        """Give up every second one, but never the newest."""
+        """Drop every second one, but never the newest."""
         kept = [*range(len(self._steps) - 1, -1, -2)][::-1]
         self._counts = array(
             "f", [count for at in kept for count in self._counts[BINS * at : BINS * (at + 1)]]

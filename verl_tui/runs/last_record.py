@@ -1,8 +1,8 @@
 """The time of a run's newest record of training: by arrival, by its own statement, or by its file.
 
-A copy of a log has a new file time. So where records state times that count from the epoch (event
-files, W&B, trackio), these hold against the times of files that tell of no further step: such a
-file has a new time when it is copied, and whenever anything else is printed into it.
+A copy of a log has a new file time. So if records state times that count from the epoch (event
+files, W&B, trackio), these take precedence over the times of files that show no further step: such
+a file has a new time when it is copied, and whenever anything else is printed into it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def last_record(sources: Iterable[SourceState], sampled: int | None) -> LastReco
 
     Args:
         sources: All sources of a run.
-        sampled: The newest step of which there are samples: their files tell no other.
+        sampled: The newest step with samples: their files show no other.
     """
     dated = [(time, one) for one in sources if (time := one.last) is not None]
     reached = max([_step(one, None) for _, one in dated if one.life.absolute], default=-1)
@@ -43,7 +43,9 @@ def last_record(sources: Iterable[SourceState], sampled: int | None) -> LastReco
 
 
 def _holds(source: SourceState, sampled: int | None, reached: int) -> bool:
-    """Return whether a time holds beside stated ones up to a step: a file's only beyond it."""
+    """Return whether a time counts beside stated ones up to a step: a file's time only beyond
+    it.
+    """
     return not _by_file(source) or _step(source, sampled) > reached
 
 

@@ -29,17 +29,17 @@ class Life:
     arrived: float | None = None
     """When progress arrived while we watched."""
     read: float | None = None
-    """When progress was written that was there before we watched, by its file's time or its own."""
+    """When the progress from before we watched was written, by its file's time or its own."""
     stamp: float | None = None
-    """The newest time that the source states, of whatever."""
+    """The newest time of any kind that the source states."""
     since: float | None = None
-    """The first time that it states for or after the last progress."""
+    """The first time that it states with or after the last progress."""
     grew: float | None = None
     """When it last grew while we watched."""
     counters: str = ""
     """Counters of the last heartbeat since the last progress."""
     stood: float | None = None
-    """Since when they stand still, as the log states it."""
+    """When they stopped changing, as the log states it."""
     beats: int = 0
     """Heartbeats with these counters."""
     absolute: bool = False
@@ -83,7 +83,7 @@ class Life:
             self.stamp = stated
 
     def figures(self, stated: float | None) -> None:
-        """Note the time of figures that are taken whether anything is trained or not."""
+        """Note the time of figures that are logged whether anything is trained or not."""
         self.note(stated)
         self.idle = self.stamp
 
@@ -99,8 +99,8 @@ class Life:
             self.counters, self.stood, self.beats = pulse.counters, pulse.time, 1
 
     def last(self, modified: float | None) -> float | None:
-        """Return the time of the newest record of training, None where there is none or nothing
-        tells.
+        """Return the time of the newest record of training, None if there is none or it is
+        unknown.
         """
         if self.arrived is not None or self.read is None:
             return self.arrived
@@ -118,7 +118,7 @@ class Life:
         )
 
     def explained(self) -> bool:
-        """Return whether the source only grows by what goes on without training."""
+        """Return whether the source grows only by output that goes on without training."""
         return self.idle is not None and self.stamp is not None and self.stamp - self.idle <= AGREE
 
     @property

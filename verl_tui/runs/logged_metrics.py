@@ -32,7 +32,7 @@ class LoggedMetrics:
         self._asked: set[str] = set()
         """Keys of the series that were asked for since those that were not were forgotten."""
         self._revisions: dict[str, int] = {}
-        """Of series that were forgotten: where those begin that are made in their place."""
+        """By key of a forgotten series: the revision at which its replacement begins."""
         self._one_value = OneValue()
         self._logged_once = LoggedOnce()
         self.keys_revision = 0
@@ -43,7 +43,7 @@ class LoggedMetrics:
 
         Args:
             rows: The first that it will hold.
-            beside: All keys of their records.
+            beside: All keys of the records that they are in.
             path: Of their source.
         """
         table = Table(rows.keys, mean=rows.mean, estimated=rows.estimated)
@@ -58,8 +58,8 @@ class LoggedMetrics:
     @property
     @cached_by_keys
     def keys(self) -> tuple[str, ...]:
-        """The log's own metric keys, in the order of first appearance; of two spellings of one
-        metric the first.
+        """The log's own metric keys, in the order of first appearance; for two spellings of one
+        metric, the first.
         """
         return tuple(self._tables)
 
@@ -72,9 +72,7 @@ class LoggedMetrics:
     @property
     @cached_by_keys
     def metrics(self) -> Sequence[str]:
-        """The keys of which each is a metric of its own: of a distribution that of its line
-        alone.
-        """
+        """The keys that are metrics of their own: of a distribution, only the key of its line."""
         return tuple(one_each(self._tables))
 
     @property

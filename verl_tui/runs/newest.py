@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 def newest(
     tables: Sequence[tuple[Table, int]], count: int, end: int | None = None
 ) -> list[float] | None:
-    """Return the values of the last `count` steps, the oldest first; None where only the whole
-    series can tell.
+    """Return the values of the last `count` steps, the oldest first; None if that takes the whole
+    series.
 
     Args:
         tables: Each table with the index of the metric's column.
@@ -37,8 +37,7 @@ def newest(
 
 
 def since(tables: Sequence[tuple[Table, int]], first: int) -> dict[int, float] | None:
-    """Return the values from a step on, by step, ascending; None where only the whole series can
-    tell.
+    """Return the values from a step on, by step, ascending; None if that takes the whole series.
 
     Args:
         tables: Each table with the index of the metric's column.
@@ -53,7 +52,7 @@ def since(tables: Sequence[tuple[Table, int]], first: int) -> dict[int, float] |
 
 
 class _Merged:
-    """Values of several tables: of each step the one that was logged last."""
+    """Values of several tables: for each step, the one that was logged last."""
 
     def __init__(self) -> None:
         self._found: dict[int, tuple[int, float]] = {}

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from verl_tui.runs.table import Table
 
 _ENOUGH = 8
-"""Rows from which on a value may be called constant: of fewer it is not known."""
+"""Rows from which on a value may be called constant: with fewer it is unknown."""
 _SINGLE = 2.0**-23
 """Logs of one run may differ by so much of a value: event files round to 24 bits."""
 
@@ -60,7 +60,9 @@ class OneValue:
 
 
 def _is_one(columns: Sequence[Sequence[float]], seen: Sequence[int]) -> bool:
-    """Return whether columns have one value in all rows; so many of each have been looked at."""
+    """Return whether columns have one value in all rows; so many rows of each have been checked
+    before.
+    """
     starts = [pair for pair in zip(columns, chain(seen, repeat(0)), strict=False) if pair[0]]
     values = [column[max(0, start - 1)] for column, start in starts]
     if not all(isclose(one, values[0], rel_tol=_SINGLE) for one in values):
@@ -72,5 +74,5 @@ def _is_one(columns: Sequence[Sequence[float]], seen: Sequence[int]) -> bool:
 
 
 def _goes_on(column: Sequence[float], start: int, value: float) -> bool:
-    """Return whether a value is all there is in a column from a row on."""
+    """Return whether a column holds only this value from a row on."""
     return column[-1] == value and column[start:].count(value) == len(column) - start

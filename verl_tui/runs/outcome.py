@@ -40,7 +40,7 @@ def _is_reason(ending: Event) -> bool:
 def _holds(
     states: Collection[SourceState], state: SourceState, ending: Event, step: int | None
 ) -> bool:
-    """Return whether nothing shows that the run went on after a source's ending."""
+    """Return whether there is no sign that the run went on after a source's ending."""
     modified = state.status.modified or 0.0
     if starts(states, modified):
         return False

@@ -56,9 +56,9 @@ class Pyramid:
     """Minimum and maximum over the two columns of a series, which it refers to and never copies.
 
     Steps must ascend; gaps and repetitions are fine. A value that is not finite never counts as
-    minimum or maximum, it only makes its bucket odd. What the owner of the columns does to them it
-    says here: `catch_up` after appending, `update` after replacing one value, `rebuild` after
-    anything else.
+    minimum or maximum, it only makes its bucket odd. The owner of the columns reports each change
+    here: `catch_up` after appending, `update` after replacing one value, `rebuild` after anything
+    else.
     """
 
     __slots__ = ("_any_odd", "_levels", "_offset", "revision", "seen", "steps", "values")
@@ -79,7 +79,7 @@ class Pyramid:
         self.catch_up()
 
     def catch_up(self) -> None:
-        """Take in what was appended to the columns since the last call; columns that got shorter
+        """Take in the values appended to the columns since the last call; columns that got shorter
         are read anew.
         """
         count = min(len(self.steps), len(self.values))

@@ -25,13 +25,13 @@ class RestartMark(NamedTuple):
 
 
 def continued(states: Iterable[SourceState]) -> list[tuple[SourceState, SourceState]]:
-    """Return pairs of sources of which the second goes on with what the first has logged, from an
-    earlier step.
+    """Return pairs of sources in which the second continues the first one's log from an earlier
+    step.
 
     A writer of TensorBoard events and W&B begin another file when a run is resumed: of the same
     format, with the same metrics, and a first step that the file before it had passed or reached.
-    Files that begin at the same step stand beside each other (training and validation), neither is
-    a resumption, unless one was begun when the other had ended.
+    Files that begin at the same step belong side by side (training and validation): neither resumes
+    the other, unless one was begun after the other had ended.
     """
     pairs = []
     for _, alike in groupby(sorted(states, key=_age), key=_kind):
@@ -95,8 +95,8 @@ def marks(
 
 
 def _groups(ordered: Iterable[RestartMark]) -> Iterator[list[RestartMark]]:
-    """Yield marks that are of the same restarts: of the same step, or of the next one where a
-    source has none there.
+    """Yield groups of marks of the same restart: of the same step, or of the next one if a source
+    has none there.
     """
     group: list[RestartMark] = []
     for mark in ordered:

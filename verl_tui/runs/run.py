@@ -1,4 +1,6 @@
-"""One training job: everything its sources have said so far. Only `verl_tui.monitor` changes it."""
+"""One training job: everything its sources have yielded so far. Only `verl_tui.monitor` changes
+it.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +91,7 @@ class Run(LoggedMetrics):
         self.step: int | None = None
         """Step the run has reached: the highest of its newest segment; None before the first."""
         self.outcome: Event | None = None
-        """The event that says how the run ended, None where some source shows that it went on."""
+        """The event that ended the run, None if some source shows that it went on."""
         self.last_record: float | None = None
         """Time of the newest record of training in seconds since the epoch."""
         self.dated_by_file = False
@@ -131,7 +133,7 @@ class Run(LoggedMetrics):
     @property
     @cached_by_revision
     def end(self) -> int | None:
-        """The last step of the present segment, None without a restart: those beyond are old."""
+        """The last step of the present segment, None without a restart: steps beyond it are old."""
         return self.step if self.restarts else None
 
     @property
@@ -202,7 +204,7 @@ class Run(LoggedMetrics):
         self.revision += 1
 
     def _sum_up(self) -> None:
-        """Bring what all sources say together up to date."""
+        """Update the facts that follow from all sources together."""
         states = self.sources.values()
         if len(states) > 1:
             self._continued = continued(states)
@@ -215,7 +217,9 @@ class Run(LoggedMetrics):
         self.last_record, self.dated_by_file = newest
 
     def _reached(self) -> int | None:
-        """Return the highest step of the newest segment, of sources that no other goes on from."""
+        """Return the highest step of the newest segment, among sources that no other one
+        continues.
+        """
         passed = {id(before) for before, _ in self._continued}
         reached = [
             (state.segment, state.step)
@@ -380,7 +384,7 @@ def _precedence(state: SourceState, *, estimated: bool = False) -> int:
 def _arrivals(
     state: SourceState, rows: MetricRows, arrival: float | None, newest: int | None
 ) -> array[float]:
-    """Return when rows without times arrived, nan where that says nothing of their steps."""
+    """Return when rows without times arrived, nan if that does not date their steps."""
     arrived = arrival if arrival is not None else _NAN
     # Lines far behind the progress bar were kept in a buffer for long.
     least = newest if newest is None or state.step is None else max(newest, state.step - 1)

@@ -2,9 +2,9 @@
 stay on disk.
 
 Trainers write the same samples in several ways: TRL prints them, cut to the width of a table, and
-writes them into Parquet files and a table of W&B. What two formats say of a step is taken for the
-same samples: those of the one that has most are shown, or of equally many those of the format of
-the higher rank, which does not round scores. Files of one format are parts.
+writes them into Parquet files and a table of W&B. Samples of one step in two formats are taken to
+be the same ones: the format with the most samples is shown or, if they have equally many, the one
+of the higher rank, which does not round scores. Files of one format complement each other.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _Version:
 
 
 class Samples:
-    """Samples grouped by place, newest step last; of those in memory the oldest give way when the
+    """Samples grouped by place, newest step last; the oldest ones in memory are dropped when the
     budget is spent.
     """
 
@@ -119,7 +119,7 @@ class Samples:
         self._drop(oldest)
 
     def add_dump(self, dump: Dump) -> None:
-        """Take note of a dump, that it has changed, or that it is gone."""
+        """Note that a dump has come, has changed, or is gone."""
         place = Place(dump.step, dump.validation)
         known = self._dumps.get(place)
         if dump.removed:
@@ -133,7 +133,7 @@ class Samples:
         self.revision += 1
 
     def kept(self, place: Place) -> Sequence[Sample]:
-        """Return the samples of a place that are in memory, in the order of the log. Where several
+        """Return the samples of a place that are in memory, in the order of the log. If several
         formats have some, the one with the most counts, then the one of the highest rank.
         """
         versions = self._kept.get(place)

@@ -34,8 +34,7 @@ class Series:
     """Values of one metric, ascending in step, one value a step; catches up with its tables when
     asked.
 
-    Only metrics that are shown or judged become a series: all other columns cost their bytes
-    and nothing else.
+    Only metrics that are shown or judged become a series: all other columns cost only their bytes.
     """
 
     def __init__(self, key: str, revision: int = 0) -> None:
@@ -56,8 +55,8 @@ class Series:
         self._highest = (-1, 0, -math.inf)
         """Revision, number of settled points, and the greatest of them."""
         self._beyond: dict[tuple[float, bool], tuple[int, int, Point | None]] = {}
-        """Value and way -> revision, number of settled points looked at, and the first of them
-        beyond.
+        """Value and direction -> revision, number of settled points checked, and the first of them
+        beyond the value.
         """
         self._cut: tuple[int, int, Series | None] = (-1, 0, None)
         """Revision, number of points, and the series of these that `until` returned last."""
@@ -80,8 +79,8 @@ class Series:
 
     @property
     def highest(self) -> float:
-        """The greatest value that is a number, `-inf` where there is none; asking again costs what
-        is new.
+        """The greatest value that is a number, `-inf` if there is none; asking again costs only the
+        new points.
         """
         revision, count, highest = self._highest
         settled = max(0, len(self.values) - 1)  # the newest point may still be replaced
@@ -92,8 +91,8 @@ class Series:
         return max([highest, *filter(math.isfinite, self.values[settled:])])
 
     def first_beyond(self, value: float, *, down: bool = False) -> Point | None:
-        """Return the first point at or above a value (`down`: at or below); asking again costs what
-        is new.
+        """Return the first point at or above a value (`down`: at or below); asking again costs only
+        the new points.
         """
         revision, count, found = self._beyond.get((value, down), (-1, 0, None))
         settled = max(0, len(self.values) - 1)  # the newest point may still be replaced
@@ -161,7 +160,7 @@ class Series:
         return self.values[-count:] if count > 0 else self.values[:0]
 
     def catch_up(self, tables: Sequence[tuple[Table, int]]) -> None:
-        """Take over what is new in the tables that hold this metric.
+        """Take over the new rows of the tables that hold this metric.
 
         Args:
             tables: Each table with the index of this metric's column; the order and identity of
@@ -201,7 +200,7 @@ class Series:
         return True
 
     def _begin_with(self, table: Table, column: int) -> None:
-        """Take over a table as a whole, and share what it has packed."""
+        """Take over a table as a whole, and share its packed columns."""
         self.steps.extend(table.steps)
         self.values.extend(table.columns[column][:])
         self._orders = table.orders.first(len(table))
@@ -214,7 +213,7 @@ class Series:
         values: Iterable[float],
         times: Iterable[float],
     ) -> None:
-        """Put points behind the last one."""
+        """Append points."""
         self.steps.extend(steps)
         self._orders.extend(orders)
         self.values.extend(values)
@@ -287,7 +286,7 @@ class Series:
             self._pyramid.rebuild()
 
     def _note_changes(self, at: int, steps: array[int], values: array[float]) -> None:
-        """Have readers start over if points from index `at` on have changed.
+        """Make readers start over if points from index `at` on have changed.
 
         Args:
             at: Index of the first point that may have changed.
@@ -323,7 +322,7 @@ def _rows(
 
 
 class _CommonRows(NamedTuple):
-    """Rows of several tables in one, of one step the one that holds."""
+    """Rows of several tables merged into one: for each step, the row that takes precedence."""
 
     steps: array[int]
     orders: array[int]
@@ -359,7 +358,7 @@ def _common_rows(tables: tuple[tuple[Table, int, int], ...]) -> _CommonRows:
 
 
 def _thin_out(column: Column[Number], start: int, stays: Sequence[bool]) -> None:
-    """Take away those of a stretch of numbers that do not stay."""
+    """Remove the numbers of a range that are not to stay."""
     known = column[start:]
     column.cut(start)
     column.extend(compress(known, stays))

@@ -47,7 +47,7 @@ class SettingsLayer(IntEnum):
 
 
 def layer_of(origin: str) -> SettingsLayer:
-    """Return what kind of source settings came from, as its path tells."""
+    """Return the kind of source that settings came from, by its path."""
     path = PurePath(origin)
     if origin == CONSOLE or path.name == "trainer_state.json":
         return SettingsLayer.TRAINER
@@ -59,7 +59,7 @@ def layer_of(origin: str) -> SettingsLayer:
 
 
 class RunSettings:
-    """All that a run's sources say of its settings, and what holds."""
+    """All settings that a run's sources state, and those in force."""
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
@@ -69,16 +69,16 @@ class RunSettings:
         self.revision = 0
         """Grows with every change."""
         self._by_origin: dict[str, dict[str, Any]] = {}
-        """Origin -> what it says, the source that spoke last at the end."""
+        """Origin -> its settings, the source that was read last at the end."""
         self._by_last: dict[str, list[str]] = {}
         """Last part of a dotted name -> the names that end so."""
         self._found: dict[tuple[str, ...], tuple[str, Any] | None] = {}
         """The answers of `find` since the last change."""
 
     def apply(self, settings: Settings) -> None:
-        """Take in what a source says; of two sources of one kind the one that speaks last holds.
+        """Take in the settings of a source; of two sources of one kind, the one read last holds.
 
-        What gives access is hidden here, before anything is shown of it.
+        Secrets are hidden here, before anything is shown.
         """
         known = self._by_origin.pop(settings.origin, {})
         shown = {key: hide_setting(key, value) for key, value in settings.values.items()}
@@ -91,7 +91,7 @@ class RunSettings:
         return self.origins.get(key, "")
 
     def statements(self, key: str) -> Iterator[tuple[str, Any]]:
-        """Yield what each source says of a setting, the most trusted first."""
+        """Yield the value of a setting in each source, the most trusted first."""
         for origin in self._trusted():
             if key in self._by_origin[origin]:
                 yield origin, self._by_origin[origin][key]
@@ -133,7 +133,7 @@ class RunSettings:
                 self.values[key] = self._resolved(value)
 
     def _resolved(self, value: Any) -> Any:
-        """Return what a reference stands for, the reference itself where that is not known."""
+        """Return the value that a reference stands for, the reference itself if that is unknown."""
         found = value
         for _ in range(_DEEPEST):
             named = _REFERENCE.fullmatch(found) if isinstance(found, str) else None
@@ -168,7 +168,7 @@ def number(value: object) -> float | None:
         return math.inf if isinstance(value, int) and value > 0 else -math.inf
 
 
-def whole(value: object) -> int | None:
+def as_whole_number(value: object) -> int | None:
     """Return a whole number above 0, however it was written; None for anything else."""
     found = number(value)
     if found is None or not math.isfinite(found) or not found > 0 or found != int(found):

@@ -63,7 +63,7 @@ class SourceState:
     errors: ReportedErrors = field(default_factory=ReportedErrors)
     """Errors and warnings that the run went on with."""
     restarted: str | None = None
-    """Why the source started anew, until the first row of the new segment tells at which step."""
+    """Why the source started anew, until the first row of the new segment shows at which step."""
     tables: dict[tuple[tuple[str, ...], bool, bool], Table] = field(default_factory=dict)
     """Tables of the current segment."""
     grouping: KeyGrouping = field(default_factory=KeyGrouping)
@@ -90,7 +90,7 @@ class SourceState:
         return self.stage is not None and self.stage.text.startswith(("(Pdb)", "ipdb>"))
 
     def note_steps(self, rows: MetricRows) -> None:
-        """Note the steps of rows that show how far training is."""
+        """Note the steps of rows that show progress."""
         top = max(rows.steps)
         # After its last step verl validates once more, and logs that as a step of its own.
         closes = (
@@ -118,8 +118,8 @@ class SourceState:
         return self._reach(progress.step)
 
     def end(self, event: Event) -> None:
-        """Note an event that may tell how the run ended; of two that tell as much the newer
-        holds.
+        """Note an event that may have ended the run; of two that are equally informative, the newer
+        counts.
         """
         if event.kind is EventKind.STAGE:
             self.stage = event
@@ -153,8 +153,8 @@ class SourceState:
         return not self.bar_steps or (step > self.bar_steps[-1] and elapsed >= self.bar_elapsed[-1])
 
     def _reach(self, step: int, *, still: bool = False) -> bool:
-        """Note a step; return whether it is a further one, which no ending survives unless it
-        belongs to it.
+        """Note a step; return whether it is a further one, which cancels any ending that does not
+        belong to it.
         """
         if self.step is not None and step <= self.step:
             return False
@@ -178,7 +178,7 @@ def _may_be_caught(event: Event) -> bool:
 
 
 def surest(endings: Iterable[Event]) -> Event | None:
-    """Return what tells most about how a run ended, None where nothing does; of equals the
-    first.
+    """Return the event that says most about how a run ended, None without any; the first among
+    equals.
     """
     return min(endings, key=lambda event: _WEIGHT.index(event.kind), default=None)

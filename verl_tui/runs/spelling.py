@@ -22,7 +22,7 @@ class Spellings:
         self.names: dict[str, str] = {}
         """Spelling -> the name of its metric."""
         self._own: set[str] = set()
-        """Spellings of a trainer's own records, which all tell their epoch."""
+        """Spellings in a trainer's own records, which all state their epoch."""
         self._path: dict[str, str] = {}
         """The source in which each spelling came first."""
 
@@ -56,7 +56,9 @@ class Spellings:
 
 
 def _own(key: str) -> str | None:
-    """Return how a trainer spells what it reports as this, None where it reports nothing so."""
+    """Return the trainer's own spelling of a key that it reports, None if it reports no such
+    key.
+    """
     split, slash, rest = key.partition("/")
     if not slash or not rest:
         return None

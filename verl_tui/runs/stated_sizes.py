@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.runs.settings import is_open, whole
+from verl_tui.runs.settings import as_whole_number, is_open
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +23,7 @@ GPUS = ("trainer.n_gpus_per_node", "n_gpus_per_node", "cluster.gpus_per_node")
 NODES = ("trainer.nnodes", "nnodes", "cluster.num_nodes")
 
 
-def stated(settings: RunSettings, names: Sequence[str]) -> tuple[str, Any] | None:
+def stated_setting(settings: RunSettings, names: Sequence[str]) -> tuple[str, Any] | None:
     """Return a setting that has a value: neither empty nor a reference that was not looked up;
     earlier names first.
     """
@@ -36,13 +36,19 @@ def stated(settings: RunSettings, names: Sequence[str]) -> tuple[str, Any] | Non
 
 def batch_size(settings: RunSettings) -> int | None:
     """Return how many responses a step works on, None where the settings do not state it."""
-    prompts, each = stated(settings, PROMPTS), stated(settings, EACH)
-    count, times = whole(prompts[1]) if prompts else None, whole(each[1]) if each else None
+    prompts, each = stated_setting(settings, PROMPTS), stated_setting(settings, EACH)
+    count, times = (
+        as_whole_number(prompts[1]) if prompts else None,
+        as_whole_number(each[1]) if each else None,
+    )
     return count * times if count is not None and times is not None else None
 
 
 def gpu_count(settings: RunSettings) -> int | None:
     """Return how many GPUs the trainer has, None where the settings do not state it."""
-    each, nodes = stated(settings, GPUS), stated(settings, NODES)
-    count, times = whole(each[1]) if each else None, whole(nodes[1]) if nodes else 1
+    each, nodes = stated_setting(settings, GPUS), stated_setting(settings, NODES)
+    count, times = (
+        as_whole_number(each[1]) if each else None,
+        as_whole_number(nodes[1]) if nodes else 1,
+    )
     return count * times if count is not None and times is not None else None

@@ -1,4 +1,4 @@
-"""Numbers as they arrived: one table for the keys that arrive together, with one step column for
+"""Metrics as they arrived: one table for the keys that arrive together, with one step column for
 all of them.
 """
 
@@ -29,10 +29,10 @@ def precedence(rank: int, ordinal: int, segment: int, *, estimated: bool = False
 
     A step that is stated beats one that was estimated from what stands around a row, whatever the
     sources are. A better source beats a lossier one, a later file an earlier one, a later segment
-    (the run was restarted) an earlier one. The rank comes first, since segments of different files
-    cannot be told to be the same: verl's file logger begins its file anew at each start, a console
-    goes on. It depends on what was written only, never on how it was read, so that every way of
-    reading a log gives the same series.
+    (the run was restarted) an earlier one. The rank comes first, since it is unknown which segments
+    of different files are the same: verl's file logger begins its file anew at each start, a
+    console goes on. It depends on what was written only, never on how it was read, so that every
+    way of reading a log gives the same series.
 
     Args:
         rank: Quality of the source's format, 0..15.
@@ -118,7 +118,7 @@ class Table:
 
 
 def superseded(tables: Iterable[Table]) -> list[tuple[float, float]]:
-    """Return the first and last steps of spans in which rows at estimated steps say nothing new.
+    """Return the first and last steps of spans in which rows at estimated steps add nothing new.
 
     There another log states the steps of at least as many records. Where it has as many from the
     very beginning, the estimated steps below its first are wrong ones of the same records.

@@ -6,7 +6,7 @@ import math
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
-from verl_tui.runs.settings import number, whole
+from verl_tui.runs.settings import as_whole_number, number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +30,7 @@ _BATCHES = (
     "rollout_batch_size",
     "num_prompts_per_step",
 )
-"""Prompts of a step. A bare `batch_size` may be of each device, so it tells nothing."""
+"""Prompts of a step. A bare `batch_size` may be that of each device, so it is not used."""
 _TRIED = 4
 """Newest shares of epochs that are looked at."""
 
@@ -38,15 +38,15 @@ _TRIED = 4
 def planned_steps(
     settings: RunSettings, series: Callable[[str], Series | None], per_epoch: int | None = None
 ) -> int | None:
-    """Return how many steps the settings let the whole run take, None where they do not tell.
+    """Return the total number of steps by the settings, None if they do not show it.
 
     Args:
         settings: Of the run.
         series: Returns the run's series of a metric, None where it has none.
-        per_epoch: Steps of one pass over the data, where the trainer says so.
+        per_epoch: Steps of one pass over the data, if the trainer states them.
     """
     for key in _TOTALS:
-        if (stated := whole(settings.values.get(key))) is not None:
+        if (stated := as_whole_number(settings.values.get(key))) is not None:
             return stated
     epochs = next(
         (found for key in _EPOCHS if (found := number(settings.values.get(key))) is not None), None
@@ -62,7 +62,10 @@ def _by_data(settings: RunSettings) -> int | None:
     verl does.
     """
     size, batch = settings.find(_SIZES), settings.find(_BATCHES)
-    prompts, each = whole(size[1]) if size else None, whole(batch[1]) if batch else None
+    prompts, each = (
+        as_whole_number(size[1]) if size else None,
+        as_whole_number(batch[1]) if batch else None,
+    )
     return prompts // each if prompts is not None and each is not None and prompts >= each else None
 
 

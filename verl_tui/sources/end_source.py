@@ -1,7 +1,8 @@
-"""The end of a long log: its newest steps without reading those before.
+"""The end of a long log: its newest steps, without reading the earlier ones.
 
-Read are its beginning, for settings and the length of the run, and a number of bytes at its end.
-Only logs whose records state their steps can be read so; the others say so once they were read.
+It reads the beginning, for settings and the length of the run, and a number of bytes at the end.
+Only logs whose records state their steps can be read in this way; for others, `counts_steps` is
+true after reading.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class EndSource(FileSource):
-    """The beginning of a log, for what holds for the whole run, and its end."""
+    """The beginning of a log, for facts about the whole run, and its end."""
 
     def __init__(self, path: Path, format: PartedFormat, ordinal: int, wanted: int) -> None:
         """Read nothing yet.
@@ -50,9 +51,7 @@ class EndSource(FileSource):
 
     @property
     def complete_from(self) -> int | None:
-        """The first step of which nothing lies before the part that is read, None where that is
-        not known.
-        """
+        """The first step that is complete in the part that is read, None if unknown."""
         return self._steps.complete_from
 
     @property

@@ -70,7 +70,7 @@ class Feed:
             scrape_engines: Whether to ask the engines that consoles name for their figures.
             workers: Processes that may read large logs, None for as many as suit the machine.
             shown: Returns the name of the run that is shown, to be read before all others.
-            source_of: Makes the source of a file, given its place among the run's sources.
+            source_of: Makes the source of a file, given its index among the run's sources.
         """
         self._source_of = source_of
         self._workers = workers
@@ -89,7 +89,7 @@ class Feed:
         self.discovery = Discovery((), (), ())
         """Result of the last search."""
         self.reread: list[Reread] = []
-        """The runs that the last search found to be others than they seemed; to be told before
+        """The runs whose files the last search found to have other formats; to be announced before
         anything that is read of them.
         """
 

@@ -1,10 +1,10 @@
-"""Which run each file belongs to: the one that it was first found to be of."""
+"""The run that each file belongs to: the one that it was first assigned to."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.sources.discovery.found import is_events, log_of
+from verl_tui.sources.discovery.found import is_events, log_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -54,7 +54,7 @@ class FileOwners:
             count: How many sources it has already.
         """
         return (
-            self._shared.setdefault((run, log_of(file)), count) if is_events(file.path) else count
+            self._shared.setdefault((run, log_name(file)), count) if is_events(file.path) else count
         )
 
     def forget(self, files: Iterable[Path]) -> list[str]:

@@ -1,13 +1,13 @@
 """Parts of a long log, read without all that lies before them.
 
-A format says by its `parts` where a record begins and how to read on from there
+A format's `parts` know where a record begins and how to read on from there
 (`verl_tui.sources.formats.format.Parts`). To read a block of bytes somewhere in a log:
 
     log = LogParts(path, format)
     start = log.begin(offset, offset + size)  # the first record that begins there, None: none does
     part = log.part(start, offset + size)  # the records that lie whole between the two places
 
-Of a part the steps before `complete_from` may lack something, and the last one, too, where the part
+The steps of a part before `complete_from` may be incomplete, and so may the last one if the part
 does not end with the file. The orders of rows and the numbers of lines count from its beginning,
 unless a format orders them by time.
 """
@@ -22,7 +22,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 from verl_tui.records import MetricRows, Progress, Restart, Settings
-from verl_tui.sources.files.compressed import plain
+from verl_tui.sources.files.compressed import uncompressed_name
 from verl_tui.sources.files.tail import opened
 from verl_tui.sources.formats import HEAD
 from verl_tui.sources.formats.format import PartedFormat
@@ -48,16 +48,16 @@ class LogPart(NamedTuple):
     """The place behind the last byte that was read."""
     records: tuple[Record, ...]
     complete_from: int | None
-    """The first step of which nothing lies before the part, None where that is not known."""
+    """The first step that is complete in the part, None if unknown."""
     needs_beginning: bool
     """True if its steps depend on records before the part: they are not to be shown."""
 
 
 def has_parts(format: Format | None, path: Path) -> TypeGuard[PartedFormat]:
-    """Return whether parts of a file can be read: its format tells how, and it is not
+    """Return whether parts of a file can be read: its format supports it, and it is not
     compressed.
     """
-    return isinstance(format, PartedFormat) and plain(path) == path
+    return isinstance(format, PartedFormat) and uncompressed_name(path) == path
 
 
 class LogParts:
@@ -105,14 +105,14 @@ class LogParts:
 
     @property
     def beginning(self) -> Sequence[Record]:
-        """What the beginning of the log says of the whole run: settings, and its length.
+        """The facts about the whole run at the beginning of the log: settings, and its length.
 
         Raises OSError where it cannot be read.
         """
         return self._opening[1]
 
     def part(self, start: int, stop: int) -> LogPart:
-        """Return the records that lie whole between two places.
+        """Return the records that lie completely between two positions.
 
         Args:
             start: Where a record begins: what `begin` returned.
@@ -132,7 +132,7 @@ class LogParts:
 
     @cached_property
     def _opening(self) -> tuple[PartReader, Sequence[Record]]:
-        """The reader of the beginning, and what that says of the whole run."""
+        """The reader of the beginning, and its facts about the whole run."""
         parts = self._format.parts
         reader: PartReader = parts.opening(self.path)
         records: list[Record] = []
@@ -192,7 +192,7 @@ class PartSteps:
 
     @property
     def complete_from(self) -> int | None:
-        """The first step of which nothing lies before the part, None where that is not known.
+        """The first step that is complete in the part, None if unknown.
 
         A log that goes back to an earlier step within the part is complete from that step on.
         """

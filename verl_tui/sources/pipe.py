@@ -1,5 +1,5 @@
-"""Standard input as a log: `some-training 2>&1 | verl-tui -`. What has been read is kept
-nowhere.
+"""Standard input as a log: `some-training 2>&1 | verl-tui -`. Nothing that has been read is
+kept.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from verl_tui.sources.files.tail import CHUNK, Chunk
 from verl_tui.sources.formats import HEAD
 from verl_tui.sources.formats.catalog import FORMATS
-from verl_tui.sources.formats.console import decoder as console
+from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.source import FileSource
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def reader(path: Path) -> LateReader:
 
 
 class LateReader:
-    """Holds the first lines back until they tell the format, then reads them as that."""
+    """Holds the first lines back until they show the format, then reads them as that."""
 
     def __init__(self) -> None:
         self.format: Format | None = None
@@ -99,7 +99,7 @@ class LateReader:
         return self._reader.note if self._reader is not None else None
 
     def feed(self, data: bytes) -> Sequence[Record]:
-        """Return what these bytes say, once the format is known."""
+        """Return the records of these bytes, once the format is known."""
         if self._reader is not None:
             return self._reader.feed(data)
         self._held += data
@@ -181,7 +181,7 @@ class PipeSource(FileSource):
         return self._reader.format if isinstance(self._reader, LateReader) else None
 
     def finish(self) -> tuple[Record, ...]:
-        """Return what only waits for its end; while it is not known what this is, a silence tells
+        """Return what only waits for its end; while the format is unknown, silence means
         nothing.
         """
         return super().finish() if self._pipe.ended or self._found is not None else ()

@@ -1,9 +1,9 @@
 """A preview of a run with long logs, long before they have been read whole.
 
-Of each long log its beginning is read and half a megabyte at its end, and shown: the state and the
-last steps are there after the same time for a gigabyte as for a megabyte. Then blocks at strides
-over all of it show the shape of the curves, of the first few runs. The exact reading goes on
-behind it and takes nothing from it, so that a run that was previewed comes out as any other.
+The beginning of each long log and half a megabyte at its end are read and shown: the state and the
+last steps are there as soon for a gigabyte as for a megabyte. Then, for the first few runs, blocks
+at regular strides show the shape of the curves. The exact reading goes on behind it and uses
+nothing of it, so that a run that was previewed ends up like any other.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from verl_tui import debug_log
 from verl_tui.records import Batch, MetricRows, Preview
 from verl_tui.sources.end_source import EndSource
-from verl_tui.sources.files.paths import bytes_of
+from verl_tui.sources.files.paths import file_size
 from verl_tui.sources.parts import has_parts
 from verl_tui.sources.source_reader import source_of
 
@@ -33,7 +33,7 @@ LONG = 8 * 2**20
 _END = 2**19
 """Bytes read at the end of a long log: some hundred steps, a dozen of a wordy one."""
 _SHAPED = 4
-"""Runs of which blocks at strides are read: the exact reading of all runs waits for them."""
+"""Number of runs whose blocks at strides are read: the exact reading of all runs waits for them."""
 _BLOCKS = 200
 """Most blocks read at strides: about the columns of dots in a chart of the dashboard."""
 _BLOCK_BYTES = 3 * 2**20
@@ -83,9 +83,9 @@ def _attempted(run: str, files: Sequence[PreviewedFile]) -> Iterator[Preview]:
 
 
 def previews(run: str, files: Sequence[PreviewedFile]) -> Iterator[Preview]:
-    """Yield a preview of a run's ends, and one with what lies between; none where the ends of its
-    logs do not tell its steps, or where all rows between tell which of several event files holds at
-    a step.
+    """Yield a preview of a run's ends, and one with what lies between; none if the ends of its logs
+    do not show its steps, or if it takes all rows between to decide which of several event files
+    holds at a step.
 
     The status of each source says how much of it has been read.
 
@@ -108,7 +108,7 @@ def previews(run: str, files: Sequence[PreviewedFile]) -> Iterator[Preview]:
                 later.append((source, end))
                 end = _in_place(end, source)
             ends.append(end)
-        elif bytes_of(file.path) <= _END:
+        elif file_size(file.path) <= _END:
             ends.append(_read(run, source_of(file, one.ordinal)))
     yield Preview(run, tuple(ends))
     yield Preview(run, tuple(ends), tuple([_between(end, source) for source, end in later]))
@@ -174,7 +174,7 @@ class _Blocks:
 
 
 def _training_rows(records: Iterable[Record]) -> Iterator[MetricRows]:
-    """Yield the rows of which each states its step, and tells all of it."""
+    """Yield the rows that state their step and are complete in themselves."""
     for record in records:
         if not isinstance(record, MetricRows) or record.mean or record.estimated:
             continue
@@ -249,7 +249,7 @@ def _ordered_from(record: Record, start: int) -> Record:
 
 def _is_long(file: FoundFile) -> bool:
     """Return whether a file is previewed: it has many bytes, and can be read from its end."""
-    return has_parts(file.format, file.path) and bytes_of(file.path) > LONG
+    return has_parts(file.format, file.path) and file_size(file.path) > LONG
 
 
 def _is_long_by_time(one: PreviewedFile) -> bool:
@@ -257,7 +257,7 @@ def _is_long_by_time(one: PreviewedFile) -> bool:
     return (
         has_parts(file.format, file.path)
         and file.format.parts.by_time
-        and bytes_of(file.path) > _END
+        and file_size(file.path) > _END
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from verl_tui.records import Histogram, Record, SourceStatus, Unreadable
 from verl_tui.sources.fields.row_batcher import joined_notes
 from verl_tui.sources.fields.sample_figures import SampleFigures
-from verl_tui.sources.files.compressed import CompressedTail, plain
+from verl_tui.sources.files.compressed import CompressedTail, uncompressed_name
 from verl_tui.sources.files.rotated import RotatedTail
 from verl_tui.sources.files.tail import CHUNK, NEWEST, NewestTail, Tail
 from verl_tui.sources.formats.format import SeparableReader
@@ -27,7 +27,7 @@ _SMALL = 4 * 2**20
 """Bytes up to which all files are read as much at a time: of a metric that several small logs of a
 run name differently, the turns decide which name comes first.
 """
-_TOLD_UNREADABLE = 1000
+_REPORTED_UNREADABLE = 1000
 """Unreadable lines handed on one by one; further ones are only counted, a binary file has
 millions.
 """
@@ -93,7 +93,7 @@ class FileSource:
         self.chunk: int = chunk if chunk is not None else getattr(format, "chunk", CHUNK)
         """Bytes that are read at once, of a large file."""
         self._tail = tail or follower(path)
-        self._reader = format.reader(plain(path))
+        self._reader = format.reader(uncompressed_name(path))
         self._figures = SampleFigures()
         self._records = 0
         self._unreadable = 0
@@ -188,7 +188,7 @@ class FileSource:
         for record in records:
             if isinstance(record, Unreadable):
                 self._unreadable += 1
-                if self._unreadable > _TOLD_UNREADABLE:
+                if self._unreadable > _REPORTED_UNREADABLE:
                     continue
             elif not isinstance(record, Histogram):  # its quantiles are counted
                 self._records += len(getattr(record, "steps", (0,)))
@@ -198,7 +198,7 @@ class FileSource:
 
 def follower(path: Path) -> Follower:
     """Return what follows a file."""
-    if plain(path) != path:
+    if uncompressed_name(path) != path:
         return CompressedTail(path)
     if path.parent.name == NEWEST:
         return NewestTail(path)

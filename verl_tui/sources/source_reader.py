@@ -1,4 +1,4 @@
-"""Read one source of one run, and choose what reads a file."""
+"""Read one source of one run, and choose the reader of a file."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from verl_tui.records import Batch, SourceStatus
 from verl_tui.sources import pipe
 from verl_tui.sources.discovery.page_runs import is_page
 from verl_tui.sources.discovery.trackio_runs import is_trackio
-from verl_tui.sources.files.compressed import plain
+from verl_tui.sources.files.compressed import uncompressed_name
 from verl_tui.sources.files.paths import is_folder
 from verl_tui.sources.folders.completion_tables import TableFolder
 from verl_tui.sources.folders.dumps import DumpSource
 from verl_tui.sources.folders.setting_files import SettingsSource
 from verl_tui.sources.formats import filelogger, parquet, rollouts
-from verl_tui.sources.formats.console import decoder as console
+from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.prometheus_text import reader as exposition
 from verl_tui.sources.formats.trackio.run_follower import TrackioSource
 from verl_tui.sources.formats.wandb import reader as wandb
@@ -138,7 +138,7 @@ def source_of(file: FoundFile, ordinal: int) -> Source:
     """Return the source that reads a file or a directory of dumps."""
     if file.format is None:
         return SettingsSource(file.path, ordinal)
-    if file.format is rollouts and plain(file.path) == file.path:
+    if file.format is rollouts and uncompressed_name(file.path) == file.path:
         return DumpSource(file.path, ordinal)
     if file.format is parquet and is_folder(file.path):
         return TableFolder(file.path, ordinal)

@@ -3,13 +3,13 @@
 A file of which each line, or other record, means the same by itself is cut into stretches of some
 megabytes. Workers take them by turns and read each apart: with what the beginning of the file says,
 and knowing nothing of what lies between. Here the file's source goes through them in their order.
-What lies between two stretches it reads itself, then it looks whether the next one means the same
-behind all that has been read: whether no step comes again or in other company, and whether the file
-still is what it was. If so, it goes on behind the stretch as if it had read it itself; if not, it
-reads it itself. So what comes out never depends on how a file was cut, nor on workers.
+It reads the bytes between two stretches itself, then checks whether the next stretch means the same
+after all that has been read: whether no step is repeated or has other keys, and whether the file is
+unchanged. If so, it goes on behind the stretch as if it had read it itself; if not, it reads it
+itself. So the result depends neither on how a file was cut nor on workers.
 
-A stretch begins with a record that has another step than the one before: what is written of a step
-is often told by several records, which belong together.
+A stretch begins with a record that has another step than the one before: one step is often written
+in several records, which belong together.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ class Cuts(NamedTuple):
     path: Path
     format: PartedFormat
     head: SeparableReader
-    """What has read the first bytes of the file."""
+    """The reader of the file's first bytes."""
     end: int
     """Bytes that are cut: those of the file when it was looked at."""
     first: int = CHUNK
     """Bytes at its beginning that are no part of a stretch."""
     size: int = 4 * 2**20
-    """Bytes of a stretch, but for what is left of its last record."""
+    """Bytes of a stretch, without the rest of its last record."""
     piece: int = CHUNK
-    """Bytes of which the records are handed on at once."""
+    """Bytes whose records are handed on at once."""
 
     @property
     def stretches(self) -> int:
@@ -100,7 +100,7 @@ def cuts_of(source: Source, size: int) -> Cuts | None:
 
 
 class LogStretch(NamedTuple):
-    """What a stretch says, and what has read it."""
+    """The records of a stretch, and their reader."""
 
     start: int
     stop: int
@@ -198,11 +198,11 @@ class StretchedSource:
         self._stretch: LogStretch | None = None
         """The stretch that comes next."""
         self._pieces: deque[tuple[int, bytes]] = deque()
-        """What the source has passed over and is still to be handed on."""
+        """Records that the source has skipped and that are still to be handed on."""
         self._placed: Placed | None = None
         """Puts these in their place."""
-        self._told = 0
-        """The place up to which they have been handed on."""
+        self._handed_on = 0
+        """The position up to which they have been handed on."""
 
     def read(self) -> tuple[tuple[Record, ...], bool]:
         """Return the next records, and whether more wait."""
@@ -216,7 +216,7 @@ class StretchedSource:
             else:
                 self._reader.source = self._source
                 return self._source.read()
-        self._told, data = self._pieces.popleft()
+        self._handed_on, data = self._pieces.popleft()
         assert self._placed is not None
         return self._source.counted(map(self._placed.of, unpacked(data))), True
 
@@ -227,7 +227,7 @@ class StretchedSource:
     def status(self) -> SourceStatus:
         """Return how the source was doing when it gave what was taken last."""
         status = self._source.status()
-        return replace(status, bytes_read=self._told) if self._pieces else status
+        return replace(status, bytes_read=self._handed_on) if self._pieces else status
 
     def _read_here(self) -> tuple[tuple[Record, ...], bool]:
         """Return the next records that the source reads itself; where it gets no further, or has to

@@ -1,6 +1,6 @@
 """Read many sources, a little of each in turn; first of all those of the run that is shown.
 
-With two hundred runs, what is looked at is there at once, and not when the last of them is.
+With two hundred runs, the one on the screen is there at once, not only after the last of them.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import count
 from typing import TYPE_CHECKING
 
-from verl_tui.sources.files.paths import bytes_of
+from verl_tui.sources.files.paths import file_size
 from verl_tui.sources.preview import LONG
 from verl_tui.sources.workers import away, is_away
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from verl_tui.sources.source_reader import SourceReader
 
 _ROUNDS = 8
-"""Rounds of which one is everybody's: a log that grows faster than it is read must not hold up all
-others.
+"""One in so many rounds belongs to all sources: a log that grows faster than it is read must not
+hold up all others.
 """
 
 Turn = tuple["SourceReader", "Batch | None", bool]
-"""A source, what it gave in its turn, and whether more of it waits."""
+"""A source, its batch from this turn, and whether more of it waits."""
 
 
 def nobody() -> None:
-    """Say that no run is shown."""
+    """Return None: no run is shown."""
 
 
 def in_turn(
@@ -64,14 +64,14 @@ def _stays(reader: SourceReader, shown: str | None) -> bool:
     """Return whether a source is to be read before all others, which needs it here: a long log is
     seen as a preview meanwhile.
     """
-    return reader.run == shown and (reader.file is None or bytes_of(reader.file) < LONG)
+    return reader.run == shown and (reader.file is None or file_size(reader.file) < LONG)
 
 
 def _round(waiting: Sequence[SourceReader], shown: str | None) -> Sequence[SourceReader]:
     """Return the sources of the next round: those of the shown run as long as there are some.
 
-    What a worker sends meanwhile of other sources would have to be kept, so that those that are
-    away wait for their turn.
+    Batches that workers send meanwhile from other sources would have to be kept, so sources in
+    workers wait for their turn.
     """
     own = [one for one in waiting if one.run == shown and not is_away(one)]
     return own or waiting

@@ -1,9 +1,10 @@
-"""A worker: a process of our own that reads sources, which travel there, and answers over a pipe.
+"""A worker: a process of our own to which sources are sent, and which reads them and answers over a
+pipe.
 
-It is a program of its own that knows nothing of a screen. It stands behind other programs, outside
-the terminal's group, so that Ctrl+C does not reach it, and ends with its pipe, on Linux also with
-the thread that started it, whatever ended the app. It is as far ahead as its pipe holds: who is
-slow to take records in slows the reading down, and memory stays small.
+It is a program of its own without a screen. It runs at a lower priority than other programs and
+outside the terminal's group, so that Ctrl+C does not reach it, and ends with its pipe, on Linux
+also with the thread that started it, whatever ended the app. It reads ahead only as far as its pipe
+holds: a slow consumer slows the reading down, and memory stays small.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _PIPE = 2**20
 (pipe(7)).
 """
 _NICE = 10
-"""How far behind other programs, and behind the app, a worker stands."""
+"""How much lower the priority of a worker is than that of other programs and of the app."""
 _PATIENCE = 1.0
 """Seconds that the end of a worker is waited for."""
 _ON_PARENTS_DEATH = 1
@@ -45,7 +46,7 @@ hold anything.
 
 
 class Traveller(Protocol):
-    """What reads in a worker: a source, or a part of one."""
+    """A reader that travels to a worker: a source, or a part of one."""
 
     def read(self) -> tuple[tuple[Any, ...], bool]:
         """Return what it gives in its turn, and whether it has more to give."""
@@ -57,7 +58,7 @@ class Traveller(Protocol):
 
 
 class WorkerAnswer(NamedTuple):
-    """What a traveller gave in its turn."""
+    """The batch of a traveller from one turn."""
 
     found: tuple[Any, ...]
     status: SourceStatus

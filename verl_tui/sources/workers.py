@@ -1,14 +1,14 @@
-"""Reads large logs on all cores: in workers, which sources travel to and come home from.
+"""Reads large logs on all cores: sources are sent to worker processes and come back.
 
 A source (its place in a file, its decoder, and what both remember) that has much to read is sent to
-a worker before it begins, and read there to the present end of its file. It gives the same records
-in the same turns as if it were read here, and in the end comes back itself: the file is followed
-from there as if the source had never been away.
+a worker before it begins, and read there to the present end of its file. It yields the same records
+in the same turns as if it were read here, and finally comes back itself, so that the file is
+followed as if the source had never been away.
 
 - A file that is more than a worker's share, and can be cut, is read by several of them, in
   stretches (`verl_tui.sources.stretches`).
 - A worker that dies, or a source that cannot travel, costs time and nothing else: the source as it
-  was before it left passes over the turns that have been taken, and goes on here.
+  was before it left skips the turns that have been taken, and goes on here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui import debug_log
-from verl_tui.sources.files.compressed import plain
+from verl_tui.sources.files.compressed import uncompressed_name
 from verl_tui.sources.host.cores import usable_cores
 from verl_tui.sources.packing import packed
 from verl_tui.sources.source import FileSource
@@ -92,7 +92,7 @@ def _send(readers: Sequence[SourceReader], most: int | None, workers: list[Worke
 
 
 class _Plan(NamedTuple):
-    """Who reads what."""
+    """The distribution of sources over workers."""
 
     cut: Mapping[SourceReader, Cuts]
     """Files that are read in stretches, by as many workers."""
@@ -105,7 +105,7 @@ class _Plan(NamedTuple):
 def _plan(sizes: Mapping[SourceReader, int], workers: int) -> _Plan:
     """Return which sources are read in stretches, and which travel.
 
-    What little lies beside the former is read here.
+    The few sources beside the former are read here.
     """
     total = sum(sizes.values())
     large = {one: size for one, size in sizes.items() if size * workers > total}
@@ -140,7 +140,7 @@ def _size(reader: SourceReader) -> int:
         size = path.stat().st_size
     except OSError:
         return 0
-    return size if plain(path) == path else size * _PACKED
+    return size if uncompressed_name(path) == path else size * _PACKED
 
 
 def _send_stretches(

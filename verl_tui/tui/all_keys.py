@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.pages import table
+from verl_tui.pages import page_table
 from verl_tui.rendering.charts.legend import legend
 from verl_tui.tui.app import VerlApp
+from verl_tui.tui.keys.key_names import key_name
 from verl_tui.tui.keys.keymap import keymap
-from verl_tui.tui.keys.kinds import names
-from verl_tui.tui.keys.names import key_name
+from verl_tui.tui.keys.kinds import action_names
 from verl_tui.tui.keys.tasks import MOVE
 from verl_tui.tui.replay_app import ReplayApp
-from verl_tui.tui.screens.help.rows import FIRST_RUN, PALETTE_ROW, RUNS_ROW, described
+from verl_tui.tui.screens.help.help_rows import FIRST_RUN, PALETTE_ROW, RUNS_ROW, described
 from verl_tui.tui.screens.help.sections import KeySection, all_sections
 
 if TYPE_CHECKING:
@@ -32,15 +32,15 @@ def all_keys(wanted: Mapping[str, str], *, ascii_only: bool = False) -> str:
         wanted: Action's name -> keys, as the configuration has them.
         ascii_only: True for a terminal that shows only ASCII.
     """
-    user = keymap(wanted, names())
+    user = keymap(wanted, action_names())
     parts = ["# Keys", "Names are for `[keys]` in the configuration.", *user.refused]
     for section in all_sections(VerlApp):
         parts += _section(section, user.keys, ascii_only=ascii_only)
     own = [one for one in described(ReplayApp) if one not in VerlApp.BINDINGS]
     rows = _rows(own, user.keys, ascii_only=ascii_only)
-    parts += ["## In a replay", table(("key", "does", "name"), rows)]
+    parts += ["## In a replay", page_table(("key", "does", "name"), rows)]
     signs = ((entry.sign, entry.means) for entry in legend(ascii_only=ascii_only))
-    parts += ["## Signs in charts", table(("sign", "means"), signs)]
+    parts += ["## Signs in charts", page_table(("sign", "means"), signs)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -54,7 +54,7 @@ def _section(section: KeySection, user: Mapping[str, str], *, ascii_only: bool) 
         return
     task = declared.task.description
     yield f"## {task[0].upper()}{task[1:]}: {declared.title}"
-    yield table(("key", "does", "name"), rows)
+    yield page_table(("key", "does", "name"), rows)
     other = declared.ascii_notes if ascii_only else None
     if notes := declared.notes if other is None else other:
         yield "\n".join(("```", *notes, "```"))

@@ -16,7 +16,7 @@ from verl_tui.text import one_line
 from verl_tui.tui.export import copy_text
 from verl_tui.tui.keys.bindings import bindings, keys_to
 from verl_tui.tui.keys.keymap import keymap
-from verl_tui.tui.keys.kinds import names
+from verl_tui.tui.keys.kinds import action_names
 from verl_tui.tui.terminal import themes
 from verl_tui.tui.terminal.key_queue import KeyQueue
 from verl_tui.tui.terminal.net import ContainedPart
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _TEXTUALS = {"Theme": "other colours"}
 """Textual's own commands that are offered: help, zoom, pictures and quitting are ours."""
 _AGAIN = 60.0
-"""Seconds after which the same error is said again: some come with every drawing."""
+"""Seconds after which the same error is reported again: some come with every drawing."""
 SETTLED = 0.3
 """Seconds of focus after which all is painted anew: passing by on alt-tab costs nothing."""
 
@@ -90,7 +90,7 @@ class TerminalApp(KeyQueue[int]):
         self._known_theme = ""
         self._repaint: Timer | None = None
         self._has_screen = False
-        self._told: dict[str, float] = {}
+        self._reported_at: dict[str, float] = {}
         """Monotonic seconds at which an error outside of all parts was said last."""
         self._failed_elsewhere = False
         """True if one came outside of all parts since a report was copied."""
@@ -125,7 +125,7 @@ class TerminalApp(KeyQueue[int]):
         )  # the shell had the terminal
         if self.config.keys:
             usual = {binding.id: binding.key for binding in bindings(type(self)) if binding.id}
-            found = keymap(self.config.keys, names(), usual)
+            found = keymap(self.config.keys, action_names(), usual)
             self.user_keys = found.keys
             self.set_keymap(found.keys)
             for sentence in found.refused:
@@ -153,7 +153,7 @@ class TerminalApp(KeyQueue[int]):
         if self.theme != self._known_theme:
             self._known_theme = self.theme
             problem = self.state_file.change(
-                partial(themes.chosen, name=self.theme, configured=self.config.theme)
+                partial(themes.with_chosen_theme, name=self.theme, configured=self.config.theme)
             )
             if problem:
                 self.notify(problem, markup=False)
@@ -179,8 +179,8 @@ class TerminalApp(KeyQueue[int]):
             self._failed_elsewhere = True
             self._show_soon()
         now = monotonic()
-        if now - self._told.get(failure.words, -_AGAIN) >= _AGAIN:
-            self._told[failure.words] = now
+        if now - self._reported_at.get(failure.words, -_AGAIN) >= _AGAIN:
+            self._reported_at[failure.words] = now
             toast(self, f"failed: {failure.words}; {self._report_key} copies a report", rows=2)
 
     @property
@@ -204,7 +204,7 @@ class TerminalApp(KeyQueue[int]):
         self._show_soon()
 
     def _show_soon(self) -> None:
-        """Have the first line say what has failed, once the part is blank."""
+        """Make the first line name the failed part, once that is blank."""
         self.call_later(self.call_later, self.show_troubles)
 
     def show_troubles(self) -> None:
@@ -251,8 +251,8 @@ class TerminalApp(KeyQueue[int]):
         """Forget what stands in the terminal; paint anew where the screen has this size already, as
         Textual sees no change.
 
-        The terminal has lost the cells beyond the smallest of its sizes, of which not all are heard
-        of, or painted.
+        The terminal has lost the cells beyond the smallest of its sizes, and not all of these sizes
+        are reported or painted.
         """
         self.forget_cells()
         shown = self.screen_stack[-1:] if self._has_screen else ()  # there is none as the app ends

@@ -9,7 +9,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from verl_tui.exporters.csv import table
+from verl_tui.exporters.csv import csv_rows
 from verl_tui.exporters.new_file import create, named
 from verl_tui.rendering.text.printable import middle, printable
 from verl_tui.rendering.text.wrap import fit
@@ -42,7 +42,7 @@ class Clipping(NamedTuple):
 
 
 def clipping(text: str) -> Clipping:
-    """Return as much of a text as a terminal takes."""
+    """Return as much of a text as a terminal accepts."""
     data = text.encode("utf-8", "replace")
     copied = data[:_MOST].decode("utf-8", "ignore")
     whole = "" if len(data) <= _MOST else f" of {len(text):,}, terminals take no more"
@@ -55,7 +55,7 @@ def clipping(text: str) -> Clipping:
 
 
 def copy_text(app: App[Any], text: str) -> None:
-    """Copy a text to the clipboard of the terminal, and say so."""
+    """Copy a text to the clipboard of the terminal, and confirm it."""
     clip = clipping(text)
     app.copy_to_clipboard(clip.text)
     _say(app, clip.says)
@@ -118,7 +118,7 @@ async def write_table(app: App[Any], name: str, columns: Sequence[CsvColumn]) ->
         paths = create(Path.cwd(), name, ".csv")
         with paths[0].open("w", encoding="utf-8", newline="") as file:
             writer, until = csv.writer(file), monotonic() + BUDGET
-            for row in table(columns):
+            for row in csv_rows(columns):
                 writer.writerow(row)
                 count += 1
                 if monotonic() > until:

@@ -1,4 +1,4 @@
-"""The one cursor that all charts, samples and logs are read at."""
+"""The message of the shared cursor, at which all charts, samples and logs are read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from textual.message import Message
 
 
 class MoveCursor(Message):
-    """Everything is to be looked at as it was at another step."""
+    """All parts of the screen are to show another step."""
 
     def __init__(self, step: int | None) -> None:
         """Make the message.

@@ -29,7 +29,7 @@ def notices(
     *,
     ascii_only: bool = False,
 ) -> str:
-    """Return the sequences that notify of news; empty where the user wants none of it.
+    """Return the escape sequences that notify of news; empty if the user wants none.
 
     Args:
         news: Findings from the severity that the user wants on are notified, and every finished

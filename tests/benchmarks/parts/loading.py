@@ -19,7 +19,7 @@ from verl_tui.monitor import load
 from verl_tui.records import Batch
 from verl_tui.runs.run import Run
 from verl_tui.sources.formats import filelogger
-from verl_tui.sources.formats.console import decoder
+from verl_tui.sources.formats.console import reader as console_format
 from verl_tui.sources.source import FileSource
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def console(folder: Path, effort: Effort) -> Iterator[Row]:
         effort.tries(5),
         *(
             lambda log=log, format=format: in_process(lambda: applied(log, format))
-            for log, format in zip(logs, (filelogger, decoder, decoder), strict=True)
+            for log, format in zip(logs, (filelogger, console_format, console_format), strict=True)
         ),
     )
     beside, *rates = (megabytes / cost.cpu for cost in costs)

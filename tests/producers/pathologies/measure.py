@@ -107,11 +107,11 @@ def _runs(judged: dict[str, list[Judged]]) -> Iterator[str]:
 
 
 def _verdict(one: Judged) -> str:
-    told = f": {_at(one.named)}" if one.named else ""
+    reported = f": {_at(one.named)}" if one.named else ""
     if one.named is None and one.others:
-        told = ": " + ", ".join(dict.fromkeys(map(_at, one.others[:3])))
+        reported = ": " + ", ".join(dict.fromkeys(map(_at, one.others[:3])))
     early = f"; early {', '.join(map(_at, one.early[:3]))}" if one.early else ""
-    return f"{one.outcome.value}{told}{early}"
+    return f"{one.outcome.value}{reported}{early}"
 
 
 def _at(episode: object) -> str:

@@ -92,15 +92,15 @@ def halves() -> dict[Half, tuple[Training, ...]]:
 
 
 def _listed(path: Path) -> list[Training]:
-    told = tomllib.loads(path.read_text(encoding="utf-8"))["training"]
+    entry = tomllib.loads(path.read_text(encoding="utf-8"))["training"]
     return [
         Training(**{**one, "fault": _fault(one.get("fault")), "true": tuple(one.get("true", ()))})
-        for one in told
+        for one in entry
     ]
 
 
-def _fault(told: dict[str, Any] | None) -> Fault | None:
-    if told is None:
+def _fault(entry: dict[str, Any] | None) -> Fault | None:
+    if entry is None:
         return None
-    named = (id for word in told["named"] for id in FAMILIES.get(word, (word,)))
-    return Fault(told["onset"], told["by"], tuple(dict.fromkeys(named)))
+    named = (id for word in entry["named"] for id in FAMILIES.get(word, (word,)))
+    return Fault(entry["onset"], entry["by"], tuple(dict.fromkeys(named)))

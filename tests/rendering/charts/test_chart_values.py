@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from verl_tui.config import Config
-from verl_tui.exporters.csv import table
+from verl_tui.exporters.csv import csv_rows
 from verl_tui.monitor import load
 from verl_tui.rendering.charts.labels import title_row
 from verl_tui.rendering.charts.plan import ChartLook, PlannedChart, plan_charts
@@ -104,7 +104,7 @@ def test_the_newest_values_are_copied_without_a_cursor(monitor: Monitor) -> None
 
 
 @pytest.mark.parametrize("axis", ["step", "time", "relative"])
-def test_after_a_restart_the_newest_segments_values_are_copied_and_told(
+def test_after_a_restart_the_newest_segments_values_are_copied_and_labelled(
     tmp_path: Path, axis: str
 ) -> None:
     write(tmp_path / "run_a", 40, 0.0)
@@ -230,7 +230,7 @@ def test_what_is_written_can_be_read_again(monitor: Monitor, tmp_path: Path) -> 
 
 def _read(path: Path, found: Sequence[CsvColumn]) -> Monitor:
     with path.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows(table(found))
+        csv.writer(file).writerows(csv_rows(found))
     assert b"\r\n" in path.read_bytes(), "RFC 4180"
     return load([str(path)], Config(), NOW)
 

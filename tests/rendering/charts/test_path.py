@@ -232,8 +232,8 @@ def test_other_runs_have_paths_of_their_own_over_their_own_kl() -> None:
     assert data.notes == (f"KL: {KL}, none of c",)
     rows = drawn(replace(data, label="r"))
     assert sum(row.count("○") for row in rows[1:]) == 1, "both begin at the same place"
-    told = [str(one) for one in cursor_values(data, 12, ASCII, ChartCache())]
-    assert [one.split(" step")[0] for one in told[:2]] == ["A a", "B b"]
+    readings = [str(one) for one in cursor_values(data, 12, ASCII, ChartCache())]
+    assert [one.split(" step")[0] for one in readings[:2]] == ["A a", "B b"]
 
 
 def test_the_kl_of_a_path_is_in_the_table_as_it_was_logged() -> None:

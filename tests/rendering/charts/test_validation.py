@@ -69,7 +69,7 @@ def scored(values: list[float], **more: list[float]) -> object:
     return make_run(steps=len(values), columns={SCORE: values, **more})
 
 
-def test_newest_and_best_are_told_with_the_best_ones_step() -> None:
+def test_newest_and_best_are_reported_with_the_best_ones_step() -> None:
     assert list(newest_and_best(scored([0.2, 0.706, 0.697]))) == [
         "val 0.697, best 0.706 @2",
         "val 0.697, best 0.706",

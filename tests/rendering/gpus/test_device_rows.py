@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from verl_tui.records import Gpu
-from verl_tui.rendering.gpus.device_rows import Segment, gpu_rows, short_name
-from verl_tui.rendering.gpus.sections import detail_rows
+from verl_tui.rendering.gpus.device_rows import Segment, device_rows, gpu_model
+from verl_tui.rendering.gpus.place_rows import detail_rows
 from verl_tui.runs.views.devices import Device
 from verl_tui.text import one_line
 
@@ -44,12 +44,12 @@ def text(row: list[Segment]) -> str:
 
 
 def texts(*gpus: Gpu, width: int, ascii_only: bool = False) -> list[str]:
-    return [text(row) for row in gpu_rows(gpus, width, ascii_only=ascii_only)]
+    return [text(row) for row in device_rows(gpus, width, ascii_only=ascii_only)]
 
 
 def roles(gpu: Gpu, width: int = 80) -> dict[str, str]:
     """Role of each word of the row."""
-    (row,) = gpu_rows([gpu], width)
+    (row,) = device_rows([gpu], width)
     return {piece.strip(): role for piece, role in row if piece.strip()}
 
 
@@ -86,11 +86,11 @@ def test_too_narrow_for_a_bar() -> None:
 
 @pytest.mark.parametrize("width", [0, -3])
 def test_no_room(width: int) -> None:
-    assert gpu_rows([H100, LOST], width) == [[], []]
+    assert device_rows([H100, LOST], width) == [[], []]
 
 
 def test_no_devices() -> None:
-    assert gpu_rows([], 80) == []
+    assert device_rows([], 80) == []
 
 
 def test_bar_does_not_grow_for_ever() -> None:
@@ -176,14 +176,14 @@ def test_roles() -> None:
     ],
 )
 def test_short_name(name: str, short: str) -> None:
-    assert short_name(name) == short
+    assert gpu_model(name) == short
 
 
 @given(gpus=st.lists(GPUS, max_size=4), width=st.integers(1, 200), ascii_only=st.booleans())
 @example(gpus=[replace(H100, power=1e308)], width=200, ascii_only=False)
 @example(gpus=[replace(H100, name="漢" * 20, index="10:6")], width=4, ascii_only=False)
 def test_never_wider_than_asked_and_aligned(gpus: list[Gpu], width: int, ascii_only: bool) -> None:
-    rows = gpu_rows(gpus, width, ascii_only=ascii_only)
+    rows = device_rows(gpus, width, ascii_only=ascii_only)
     assert len(rows) == len(gpus)
     lines = [text(row) for row in rows]
     assert all(cell_len(line) <= width for line in lines)

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from verl_tui.records import POWER_CAP, Gpu
 from verl_tui.rendering.gpus.matrix import matrix
-from verl_tui.rendering.gpus.remarks import callouts, packed, summary
+from verl_tui.rendering.gpus.remarks import callouts, device_summary, side_by_side
 from verl_tui.runs.views.devices import Device
 
 GIB = 1 << 30
@@ -116,19 +116,19 @@ def test_ascii_is_ascii() -> None:
 
 
 def test_summary() -> None:
-    assert summary(NODES) == [
+    assert device_summary(NODES) == [
         "12 GPUs on 3 nodes",
         "min 3 med 95 max 95%",
         "1 idle: worker-1:2",
         "6.0 kW",
     ]
-    assert summary([device(0, power=90.0), device(1, power=None)], short=True) == [
+    assert device_summary([device(0, power=90.0), device(1, power=None)], short=True) == [
         "2 GPUs",
         "97/97/97%",
         "90 W",
     ]
-    assert summary([Device(Gpu("0", "H100"))]) == ["1 GPU"]
-    assert summary([device(0, float("nan"), power=float("inf"))]) == ["1 GPU"]
+    assert device_summary([Device(Gpu("0", "H100"))]) == ["1 GPU"]
+    assert device_summary([device(0, float("nan"), power=float("inf"))]) == ["1 GPU"]
 
 
 def test_nobody_idles_where_nobody_works() -> None:
@@ -164,8 +164,8 @@ def test_a_moment_between_two_kernels_is_no_idling() -> None:
 
 
 def test_parts_share_lines() -> None:
-    assert packed(["one", "two", "three four"], 8) == ["one  two", "three", "four"]
-    assert packed(["hot: 88°C"], 20, ascii_only=True) == ["hot: 88C"]
+    assert side_by_side(["one", "two", "three four"], 8) == ["one  two", "three", "four"]
+    assert side_by_side(["hot: 88°C"], 20, ascii_only=True) == ["hot: 88C"]
 
 
 @given(
@@ -195,5 +195,7 @@ def test_any_devices_in_any_room(
 ) -> None:
     for line in texts(devices, width, height, ascii_only=ascii_only):
         assert cell_len(line) <= width
-    for line in packed([*summary(devices), *callouts(devices)], width, ascii_only=ascii_only):
+    for line in side_by_side(
+        [*device_summary(devices), *callouts(devices)], width, ascii_only=ascii_only
+    ):
         assert cell_len(line) <= max(width, 2)

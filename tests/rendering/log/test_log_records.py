@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from verl_tui.rendering.log.json_records import summary, whole
+from verl_tui.rendering.log.json_records import record_summary, whole_line
 
 
 def columns(text: str) -> str:
@@ -46,7 +46,7 @@ def columns(text: str) -> str:
     ],
 )
 def test_a_record_in_a_row(record, tag, text):
-    found = summary(json.dumps(record))
+    found = record_summary(json.dumps(record))
     if not record:
         assert found is None
         return
@@ -62,8 +62,8 @@ def test_a_record_in_a_row(record, tag, text):
     "line", ["", "step:3 - x:1", "{", "{'loss': 0.5}", "[1]", '{"a": 1} x', "{" * 5000]
 )
 def test_what_is_no_record_is_left_as_it_is(line):
-    assert summary(line) is None
-    assert whole(line) == line
+    assert record_summary(line) is None
+    assert whole_line(line) == line
 
 
 def test_what_json_escapes_stays_harmless():
@@ -74,27 +74,27 @@ def test_what_json_escapes_stays_harmless():
             "scope": "s\nx\x9b",
         }
     )
-    found = summary(line)
+    found = record_summary(line)
     assert found is not None
     shown = found.tag + found.text
     assert not set(shown) & set("\x1b\x07\x00\x9b\u202e\n")
     shown.encode()
     assert len(shown) < 300
-    pretty = whole(line)
+    pretty = whole_line(line)
     assert not set(pretty) & set("\x1b\x07\x9b\u202e")
     pretty.encode()
     assert pretty.splitlines()[1] == '  "step": 1,'
 
 
 def test_several_records_on_a_line():
-    found = summary('{"step": 1, "reward": 1} {"step": 2, "reward": 2}')
+    found = record_summary('{"step": 1, "reward": 1} {"step": 2, "reward": 2}')
     assert found is not None
     assert columns(found.text) == "step 1  reward 1  |  step 2  reward 2"
 
 
 def test_records_that_follow_each_other_stand_in_columns():
     rows = [
-        summary(json.dumps({"step": step, "reward": 10.0**-step, "kl": 0.5}))
+        record_summary(json.dumps({"step": step, "reward": 10.0**-step, "kl": 0.5}))
         for step in (1, 12, 123)
     ]
     assert len({row.text.index("reference KL") for row in rows if row is not None}) == 1

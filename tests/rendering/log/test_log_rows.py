@@ -14,9 +14,9 @@ from rich.cells import cell_len
 from verl_tui.on_demand.log import Log, LogLine, log_blocks
 from verl_tui.rendering.log import pager as paging
 from verl_tui.rendering.log.line_kinds import Alarms, LineKind, StepLine, TextQuery, split_line
+from verl_tui.rendering.log.line_rows import LogRow, rows
 from verl_tui.rendering.log.pager import LogLayout, NotReadYet, Pager, ScreenRow
-from verl_tui.rendering.log.pieces import drawn
-from verl_tui.rendering.log.rows import LogRow, rows
+from verl_tui.rendering.log.pieces import row_pieces
 from verl_tui.rendering.text.search import Search, needle
 
 if TYPE_CHECKING:
@@ -237,7 +237,7 @@ def test_hits_stand_apart() -> None:
 def test_pieces_of_a_row() -> None:
     row = LogRow(0, 9, LineKind.ERROR, "WorkerDict", "it failed", 3, "whole")
     line = ScreenRow(row, "WD ×3 it failed", 6, first=True)
-    pieces = drawn(line, 7, 5, Search("fail"), ascii_only=True)
+    pieces = row_pieces(line, 7, 5, Search("fail"), ascii_only=True)
     assert [piece for piece in pieces if piece[0]] == [
         ("X ", "error"),
         ("   7 ", "number"),

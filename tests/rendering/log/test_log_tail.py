@@ -9,7 +9,7 @@ import pytest
 from run_views import NOW, make_view
 
 from verl_tui.records import Batch, Event, EventKind, SourceStatus
-from verl_tui.rendering.log.tail import LogTail
+from verl_tui.rendering.log.last_lines import LogTail
 from verl_tui.rendering.log.target import has_log
 from verl_tui.runs.run import Run
 

@@ -49,7 +49,7 @@ class Opened:
 
     def place(self, width: int = 80) -> str:
         """Return the line above the log."""
-        return "|".join(text_of(pieces) for pieces in status.place(self.window, width))
+        return "|".join(text_of(pieces) for pieces in status.place_line(self.window, width))
 
 
 def text_of(pieces: Pieces) -> str:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verl_tui.rendering.metrics.filter import HELP, MetricFilter, parse
+from verl_tui.rendering.metrics.filter import HELP, MetricFilter, parse_filter
 
 KEYS = (
     "actor/kl_loss",
@@ -20,7 +20,7 @@ KEYS = (
 
 
 def found(text: str) -> list[str]:
-    wanted = parse(text)
+    wanted = parse_filter(text)
     return [key for key in KEYS if wanted.holds(key)]
 
 
@@ -77,21 +77,21 @@ def test_what_is_not_finished_yet_asks_for_nothing(text: str) -> None:
 
 
 def test_labels_count_too() -> None:
-    assert parse("reward").holds("critic/score/mean", "reward")
-    assert not parse("!reward").holds("critic/score/mean", "reward")
-    assert parse("/^reward$/").holds("critic/score/mean", "reward")
+    assert parse_filter("reward").holds("critic/score/mean", "reward")
+    assert not parse_filter("!reward").holds("critic/score/mean", "reward")
+    assert parse_filter("/^reward$/").holds("critic/score/mean", "reward")
 
 
 @pytest.mark.parametrize("text", ["/(/", "kl /[/", "!/*/"])
 def test_says_what_is_wrong_with_an_expression(text: str) -> None:
     with pytest.raises(ValueError, match="/"):
-        parse(text)
+        parse_filter(text)
 
 
 @given(st.text(alphabet="ab/|! ()*[\\^.", max_size=20))
 def test_any_text_is_a_filter_or_a_message(text: str) -> None:
     try:
-        wanted = parse(text)
+        wanted = parse_filter(text)
     except ValueError:
         return  # what its message says is tested above
     assert isinstance(wanted, MetricFilter)
@@ -109,4 +109,4 @@ def test_the_help_tells_what_holds() -> None:
     examples = [line.split("  ")[0] for line in HELP[1:-1]]
     assert examples == ["actor kl", "critic kl|loss", "!max", "/^val.*acc/"]
     for example in examples:
-        parse(example)
+        parse_filter(example)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from verl_tui.rendering.metrics.groups import (
     IN_ROWS,
     MetricGroup,
-    grouped,
+    grouped_keys,
     natural,
     rows_apart,
     shelves,
@@ -28,7 +28,7 @@ def test_by_the_first_part_of_the_name() -> None:
         "perf/mfu",
         "loss",
     )
-    assert grouped(keys) == (
+    assert grouped_keys(keys) == (
         MetricGroup("actor", ("actor/loss", "actor/lr")),
         MetricGroup("critic", ("critic/kl", "critic/score/max")),
         MetricGroup("timing_s", ("timing_s/adv", "timing_s/gen")),
@@ -38,7 +38,7 @@ def test_by_the_first_part_of_the_name() -> None:
 
 def test_figures_of_machines_come_last() -> None:
     keys = ["system/cpu", "system/gpu.0.gpu", "train/loss", "train/kl", "epoch"]
-    assert [group.name for group in grouped(keys)] == ["train", "other", "system"]
+    assert [group.name for group in grouped_keys(keys)] == ["train", "other", "system"]
 
 
 def test_large_groups_are_divided() -> None:
@@ -46,12 +46,12 @@ def test_large_groups_are_divided() -> None:
         "val-aux/a/b",
         "val-aux/c",
     ]
-    names = {group.name: len(group.keys) for group in grouped(keys)}
+    names = {group.name: len(group.keys) for group in grouped_keys(keys)}
     assert names == {"val-aux": 2, "val-aux/code": 15, "val-aux/math": 15}
 
 
 def test_a_large_group_without_further_parts_stays_whole() -> None:
-    (group,) = grouped([f"train/{n}" for n in range(40)])
+    (group,) = grouped_keys([f"train/{n}" for n in range(40)])
     assert group.name == "train"
     assert group.keys[:3] == ("train/0", "train/1", "train/2")
     assert group.short("train/7") == "7"
@@ -68,7 +68,7 @@ def test_numbers_in_names_sort_as_numbers() -> None:
 
 @given(KEYS)
 def test_every_key_is_in_one_group(keys: list[str]) -> None:
-    groups = grouped(keys)
+    groups = grouped_keys(keys)
     assert sorted(key for group in groups for key in group.keys) == sorted(keys)
     assert all(group.keys for group in groups)
     assert len({group.name for group in groups if group.name != "other"}) >= len(groups) - 2
@@ -76,7 +76,7 @@ def test_every_key_is_in_one_group(keys: list[str]) -> None:
 
 @given(KEYS, st.integers(1, 6))
 def test_shelves_hold_all_in_order(keys: list[str], columns: int) -> None:
-    groups = grouped(keys)
+    groups = grouped_keys(keys)
     found = shelves(groups, columns)
     assert [key for shelf in found for key in shelf.keys] == [
         key for group in groups for key in group.keys
@@ -89,7 +89,7 @@ def test_shelves_hold_all_in_order(keys: list[str], columns: int) -> None:
 def test_rows_come_last_with_several_rows_a_shelf(
     keys: list[str], constant: set[str], columns: int, lines: int
 ) -> None:
-    groups = rows_apart(grouped(keys), constant)
+    groups = rows_apart(grouped_keys(keys), constant)
     assert sorted(key for group in groups for key in group.keys) == sorted(keys)
     apart = [group for group in groups if group.in_rows]
     assert apart == (
@@ -103,7 +103,7 @@ def test_rows_come_last_with_several_rows_a_shelf(
 
 
 def test_rows_of_text_are_gone_through_line_by_line() -> None:
-    last = rows_apart(grouped(["a", *"bcdef"]), set("bcdef"))[-1]
+    last = rows_apart(grouped_keys(["a", *"bcdef"]), set("bcdef"))[-1]
     assert last.name == IN_ROWS
     (shelf,) = shelves([last], 2, 3)
     assert shelf.beside("b", 1) == "d"

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from verl_tui.rendering.metrics.filter import parse
+from verl_tui.rendering.metrics.filter import parse_filter
 from verl_tui.rendering.metrics.listing import ORDERS, MetricOrder, listing, movement
-from verl_tui.rendering.metrics.table import heading, layout, row
+from verl_tui.rendering.metrics.metric_rows import layout, metric_heading, metric_row
 from verl_tui.runs.series import Series
 
 NAN = math.nan
@@ -37,7 +37,7 @@ def order(by: str, *, reverse: bool = False, wanted: str = "") -> list[str]:
     assert by in ORDERS
     groups = listing(
         VALUES,
-        parse(wanted),
+        parse_filter(wanted),
         MetricOrder(by, reverse),  # type: ignore[arg-type]
         lambda key, count: VALUES[key][-count:],
     )
@@ -65,7 +65,7 @@ def test_sorting_by_key_reads_no_values() -> None:
     def tail(key: str, count: int) -> list[float]:
         raise AssertionError(key)
 
-    assert len(listing(VALUES, parse(""), MetricOrder(), tail)) == 3
+    assert len(listing(VALUES, parse_filter(""), MetricOrder(), tail)) == 3
 
 
 def test_orders_come_round() -> None:
@@ -97,23 +97,25 @@ def text(*pieces: tuple[str, str]) -> str:
 
 def test_a_row_says_it_all() -> None:
     columns = layout(80, 20)
-    told = text(*row("a/up", series(VALUES["a/up"]), columns, pinned=True, ascii_only=False))
-    assert told.split() == ["★", "a/up", "2", "↑", "+50%", "1", "2", "▁▁▁▁▁▁▁▁▁▁██████████"]
-    names = text(*heading(columns, MetricOrder("last"), ascii_only=False)).split()
+    written = text(
+        *metric_row("a/up", series(VALUES["a/up"]), columns, pinned=True, ascii_only=False)
+    )
+    assert written.split() == ["★", "a/up", "2", "↑", "+50%", "1", "2", "▁▁▁▁▁▁▁▁▁▁██████████"]
+    names = text(*metric_heading(columns, MetricOrder("last"), ascii_only=False)).split()
     assert names == ["metric", "last▼", "trend", "min", "max", "all", "steps"]
 
 
 def test_after_a_restart_the_last_value_is_of_the_newest_segment() -> None:
     values, columns = series(VALUES["a/up"]), layout(80, 20)
-    told = text(*row("a/up", values, columns, pinned=False, ascii_only=False, end=10))
-    assert told.split() == ["a/up", "1", "→", "1", "2", "▁▁▁▁▁▁▁▁▁▁██████████"]
-    assert text(*row("a/up", values, columns, pinned=False, ascii_only=False, end=0)).split()[
-        :2
-    ] == ["a/up", "-"]
+    written = text(*metric_row("a/up", values, columns, pinned=False, ascii_only=False, end=10))
+    assert written.split() == ["a/up", "1", "→", "1", "2", "▁▁▁▁▁▁▁▁▁▁██████████"]
+    assert text(
+        *metric_row("a/up", values, columns, pinned=False, ascii_only=False, end=0)
+    ).split()[:2] == ["a/up", "-"]
 
 
 def test_broken_values_are_marked() -> None:
-    pieces = row("c/nan", series([1.0, NAN]), layout(80, 20), pinned=False, ascii_only=True)
+    pieces = metric_row("c/nan", series([1.0, NAN]), layout(80, 20), pinned=False, ascii_only=True)
     assert ("nan", "odd") in [(words.split()[0], role) for words, role in pieces if words.strip()]
     assert "!" in text(*pieces)
     assert text(*pieces).isascii()
@@ -122,8 +124,8 @@ def test_broken_values_are_marked() -> None:
 def test_a_new_value_leaves_the_other_pieces_as_they_are() -> None:
     values = [float(n % 7) for n in range(1000)]
     columns = layout(120, 30)
-    before = row("key", series(values), columns, pinned=False, ascii_only=False)
-    after = row("key", series([*values, 3.0]), columns, pinned=False, ascii_only=False)
+    before = metric_row("key", series(values), columns, pinned=False, ascii_only=False)
+    after = metric_row("key", series([*values, 3.0]), columns, pinned=False, ascii_only=False)
     assert [cell_len(words) for words, _ in before] == [cell_len(words) for words, _ in after]
     assert sum(one != other for one, other in zip(before, after, strict=True)) <= 3
 
@@ -138,13 +140,15 @@ def test_everything_is_as_wide_as_the_table() -> None:
             for ascii_only in (True, False):
                 for name in ("a" * 300, "数学/" * 50, "x"):
                     for values in ([], [NAN], [1e300, -1e-300] * 40):
-                        pieces = row(
+                        pieces = metric_row(
                             name, series(values), columns, pinned=True, ascii_only=ascii_only
                         )
                         assert cell_len(text(*pieces)) == room
                 for by in ORDERS:
                     assert (
-                        cell_len(text(*heading(columns, MetricOrder(by), ascii_only=ascii_only)))
+                        cell_len(
+                            text(*metric_heading(columns, MetricOrder(by), ascii_only=ascii_only))
+                        )
                         == room
                     )
 

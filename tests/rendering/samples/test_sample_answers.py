@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 from verl_tui.records import Sample
 from verl_tui.rendering.samples.answers import (
     AnswerCheck,
-    compare,
+    compare_answers,
     compared_words,
-    differences,
+    differing_spans,
     final_answer,
     find_answers,
     judged,
     truth_marks,
     truth_row,
 )
-from verl_tui.rendering.samples.stretches import parse
+from verl_tui.rendering.samples.speaker_stretches import parse_stretches
 from verl_tui.text import safe
 
 
@@ -30,7 +30,7 @@ def said(found: AnswerCheck, truth: str) -> str:
 
 
 def answer(text: str) -> str | None:
-    return final_answer(text, parse(text).stretches)
+    return final_answer(text, parse_stretches(text).stretches)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_answers(text: str, expected: str | None) -> None:
     ],
 )
 def test_comparisons(given_answer: str, truth: str, expected: str) -> None:
-    found = compare(given_answer, truth)
+    found = compare_answers(given_answer, truth)
     assert found is not None
     assert found.words == expected
     assert found.same is (expected != "differs")
@@ -91,12 +91,12 @@ def test_comparisons(given_answer: str, truth: str, expected: str) -> None:
     ("given_answer", "truth"), [(None, "1"), ("1", None), ("1", "word " * 100), ("1", "[]")]
 )
 def test_no_comparison(given_answer: str | None, truth: str | None) -> None:
-    assert compare(given_answer, truth) is None
+    assert compare_answers(given_answer, truth) is None
 
 
 def test_the_extracted_answer_goes_first() -> None:
     sample = Sample(1, "p", r"\boxed{42}", ground_truth="42", extras={"pred": "4"})
-    found = judged(sample, parse(sample.response).stretches)
+    found = judged(sample, parse_stretches(sample.response).stretches)
     assert found is not None
     assert (found.name, found.answer, found.words) == ("pred", "4", "differs")
     assert said(found, "42") == "pred 4 differs"
@@ -113,7 +113,7 @@ def test_the_extracted_answer_goes_first() -> None:
     ],
 )
 def test_answer_and_truth_are_one_row(given_answer: str, truth: str, expected: str) -> None:
-    found = compare(given_answer, truth)
+    found = compare_answers(given_answer, truth)
     assert found is not None
     row = truth_row(truth, found, 80, ascii_only=False)
     assert row is not None
@@ -122,14 +122,14 @@ def test_answer_and_truth_are_one_row(given_answer: str, truth: str, expected: s
 
 
 def test_differences() -> None:
-    assert differences("1,000 km", "1000 km") == [(1, 2)]
-    assert differences("same", "same") == []
-    assert differences("Philip Dick, 1968", "Ridley Scott, 1982") == [(0, 6), (7, 11), (13, 17)]
+    assert differing_spans("1,000 km", "1000 km") == [(1, 2)]
+    assert differing_spans("same", "same") == []
+    assert differing_spans("Philip Dick, 1968", "Ridley Scott, 1982") == [(0, 6), (7, 11), (13, 17)]
 
 
 @given(st.one_of(st.none(), st.text(max_size=40)), st.one_of(st.none(), st.text(max_size=40)))
 def test_anything_is_compared(first: str | None, second: str | None) -> None:
-    found = compare(first, second)
+    found = compare_answers(first, second)
     if found is not None:
         assert said(found, second or "").endswith(found.words)
 
@@ -137,7 +137,7 @@ def test_anything_is_compared(first: str | None, second: str | None) -> None:
 @pytest.mark.parametrize("piece", [r"\boxed{", "}", "{", r"\boxed{1}", "#### 1\n", "answer: ", "#"])
 def test_linear_in_the_text(piece: str) -> None:
     text = safe((piece * 250_000)[:250_000])
-    stretches = parse(text).stretches
+    stretches = parse_stretches(text).stretches
     start = time.process_time()
     find_answers(text, stretches)
     assert time.process_time() - start < 5.0  # below 1 s where it is linear, above 10 s where not

@@ -10,7 +10,7 @@ from verl_tui.on_demand.samples import SampleBrowser
 from verl_tui.records import Sample
 from verl_tui.rendering.samples.browse import Browse
 from verl_tui.rendering.samples.chosen import SampleChoice
-from verl_tui.rendering.samples.query import parse
+from verl_tui.rendering.samples.query import parse_query
 from verl_tui.runs.samples import Place, Samples
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def test_answers_over_the_steps(reader: Reader) -> None:
 
 def test_a_filter_that_hides_an_answer_is_dropped(reader: Reader) -> None:
     browse = reader.browse
-    browse.ask(parse("score=1"))
+    browse.ask(parse_query("score=1"))
     assert reader.at() == (3, 1)
     browse.compare()
     assert reader.at(browse.to_item(reader.items()[1])) == (3, 1)

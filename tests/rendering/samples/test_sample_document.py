@@ -117,7 +117,7 @@ def test_hits_are_marked_counted_and_found() -> None:
     assert [document.part_at(row) for row in range(6)] == ["prompt"] * 2 + ["response"] * 4
 
 
-def test_loops_are_told_in_the_heading() -> None:
+def test_loops_are_reported_in_the_heading() -> None:
     rows = shown(Document(sample(response="so it goes on " * 30), 60, 10))
     assert "96% repeats itself" in rows[2]
 

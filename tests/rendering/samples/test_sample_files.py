@@ -14,7 +14,7 @@ from verl_tui.records import Sample
 from verl_tui.rendering.samples.excerpts import excerpt
 from verl_tui.rendering.samples.export import Export, file_name, record
 from verl_tui.rendering.samples.history import History, SamePrompt
-from verl_tui.rendering.samples.response_rows import ResponseItem, row
+from verl_tui.rendering.samples.response_rows import ResponseItem, response_row
 from verl_tui.runs.samples import Place, Samples
 from verl_tui.sources.fields.sample import read_sample
 
@@ -209,16 +209,22 @@ def test_a_prompt_is_known_as_it_was_written() -> None:
 def test_answers_side_by_side() -> None:
     words = excerpt("<think>\nSo it is.\nDone.")
     item = ResponseItem(Place(40, validation=False), 3, ("✓ 1", "good"), 1234, words)
-    shown = "".join(text for text, _ in row(item, 60, with_step=False))
+    shown = "".join(text for text, _ in response_row(item, 60, with_step=False))
     assert shown == "    4 ✓ 1       1.23k So it is. Done."
     assert (
-        "".join(text for text, _ in row(item, 30, with_step=True))
+        "".join(text for text, _ in response_row(item, 30, with_step=True))
         == "     40 ✓ 1       …t is. Done."
     )
     for width in range(1, 80):
         for with_step in (True, False):
-            assert sum(len(text) for text, _ in row(item, width, with_step=with_step)) <= width
-    assert row(item._replace(excerpt=None), 60, with_step=False)[-1] == ("…", "dim")
-    assert row(item._replace(excerpt=excerpt(" ")), 60, with_step=False)[-1] == ("(empty)", "dim")
+            assert (
+                sum(len(text) for text, _ in response_row(item, width, with_step=with_step))
+                <= width
+            )
+    assert response_row(item._replace(excerpt=None), 60, with_step=False)[-1] == ("…", "dim")
+    assert response_row(item._replace(excerpt=excerpt(" ")), 60, with_step=False)[-1] == (
+        "(empty)",
+        "dim",
+    )
     boxed = item._replace(excerpt=excerpt("So it is.\n\\boxed{4}\nAs I said."))
-    assert row(boxed, 60, with_step=False)[-1] == ("4", "answer")
+    assert response_row(boxed, 60, with_step=False)[-1] == ("4", "answer")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from verl_tui.records import SampleFacts
 from verl_tui.rendering.samples import query, sample_order
-from verl_tui.rendering.samples.query import SampleQuery, parse
+from verl_tui.rendering.samples.query import SampleQuery, parse_query
 from verl_tui.rendering.samples.sample_order import Fields, SampleOrder, choices
 from verl_tui.rendering.text.search import Search
 
@@ -123,7 +123,7 @@ def test_no_search_hangs(expression: str) -> None:
         assert time.process_time() - start < 2.0
 
 
-def test_what_is_given_up_is_told() -> None:
+def test_what_is_given_up_is_reported() -> None:
     search = Search(".*a.*a.*a.*b")
     assert not search.search("short aaa")
     assert not search.given_up
@@ -149,7 +149,7 @@ def test_any_expression_is_searched_or_refused(expression: str, text: str) -> No
 
 
 def passes(text: str, one: SampleFacts) -> bool:
-    return parse(text).holds(one)
+    return parse_query(text).holds(one)
 
 
 def test_numbers_are_compared() -> None:
@@ -190,7 +190,7 @@ def test_groups() -> None:
 
 def test_texts() -> None:
     def has(text: str, *texts: str) -> bool:
-        return parse(text).found(texts)
+        return parse_query(text).found(texts)
 
     assert has("apple", "an Apple", "")
     assert has("apple pear", "an apple", "a pear")  # each somewhere
@@ -206,17 +206,17 @@ def test_texts() -> None:
 def test_what_cannot_be_understood_is_said() -> None:
     for text in ("acc=much", "score>", "(", "/(/", "score>0 [a"):
         with pytest.raises(ValueError, match=r".+"):
-            parse(text)
-    assert parse("no=1 score>0 len>0 acc=1").unknown(["acc"]) == ("no",)
-    assert not parse("  ")
-    assert parse(" a ") == parse("a")
+            parse_query(text)
+    assert parse_query("no=1 score>0 len>0 acc=1").unknown(["acc"]) == ("no",)
+    assert not parse_query("  ")
+    assert parse_query(" a ") == parse_query("a")
     assert not SampleQuery().unknown([])
 
 
 @given(st.text(max_size=40), st.none() | st.floats(), st.text(max_size=5))
 def test_any_filter_is_understood_or_refused(text: str, score: float | None, group: str) -> None:
     try:
-        wanted = parse(text)
+        wanted = parse_query(text)
     except ValueError:
         return
     assert wanted.holds(fact(score=score, group=group)) in (True, False)
@@ -227,7 +227,7 @@ def test_the_help_tells_the_truth() -> None:
     examples = [line.split("   ")[0] for line in query.HELP if line[0] in 'sgb"']
     assert len(examples) == 4
     for line in examples:
-        assert parse(line)
+        assert parse_query(line)
 
 
 # -- orders ----------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 
 from verl_tui.on_demand.samples import SampleBrowser
 from verl_tui.records import Sample, SampleFacts
-from verl_tui.rendering.samples import table
+from verl_tui.rendering.samples import sample_rows
 from verl_tui.rendering.samples.chosen import (
     SampleChoice,
     index_of,
@@ -21,7 +21,7 @@ from verl_tui.rendering.samples.chosen import (
     place_of,
 )
 from verl_tui.rendering.samples.listing import SampleListing
-from verl_tui.rendering.samples.query import SampleQuery, parse
+from verl_tui.rendering.samples.query import SampleQuery, parse_query
 from verl_tui.rendering.samples.sample_order import SampleOrder
 from verl_tui.rendering.samples.score_summary import summarise
 from verl_tui.runs.samples import Place, Samples
@@ -68,13 +68,13 @@ def test_filters_and_sorts() -> None:
     facts = [fact(i, score) for i, score in enumerate([0.5, 1.0, 0.0, 1.0])]
     assert listing_of(*facts).visible == [0, 1, 2, 3]
     assert listing_of(
-        *facts, query=parse("score>0"), order=SampleOrder("score", down=True)
+        *facts, query=parse_query("score>0"), order=SampleOrder("score", down=True)
     ).visible == [
         1,
         3,
         0,
     ]
-    listing = listing_of(*facts, query=parse("acc>=2"))
+    listing = listing_of(*facts, query=parse_query("acc>=2"))
     assert listing.visible == [2, 3]
     assert (listing.place_of(3), listing.place_of(0), listing.place_of(None)) == (1, None, None)
     assert listing.mates(3) == [2, 3]
@@ -94,7 +94,7 @@ def test_texts_are_searched() -> None:
     )
     page = browser.page(samples, place)
     for _ in range(10):
-        listing.update(page, parse("apple"), SampleOrder())
+        listing.update(page, parse_query("apple"), SampleOrder())
         if listing.complete:
             break
         page.read_on()
@@ -182,9 +182,11 @@ def test_the_sample_to_show() -> None:
         2,
     ]
     assert index_of(SampleChoice(place, None, last=True), whole) == 2
-    some = listing_of(fact(0, 1.0), fact(1, 0.0), fact(2, 1.0), query=parse("score=1"))
+    some = listing_of(fact(0, 1.0), fact(1, 0.0), fact(2, 1.0), query=parse_query("score=1"))
     assert index_of(SampleChoice(place, 1), some) == 0
-    assert index_of(SampleChoice(place, 1), listing_of(fact(0), query=parse("score=1"))) is None
+    assert (
+        index_of(SampleChoice(place, 1), listing_of(fact(0), query=parse_query("score=1"))) is None
+    )
     assert index_of(SampleChoice(place, 1), listing_of()) is None
 
 
@@ -198,7 +200,7 @@ def test_the_sample_to_show_while_they_are_read() -> None:
     assert index_of(SampleChoice(place, 500), listing) == 500
     assert index_of(SampleChoice(place, None), listing) == 0
     assert index_of(SampleChoice(place, None, last=True), listing) is None
-    listing.update(page, parse("score>0"), SampleOrder())
+    listing.update(page, parse_query("score>0"), SampleOrder())
     assert index_of(SampleChoice(place, 500), listing) is None
 
 
@@ -236,7 +238,7 @@ def test_the_next_sample_while_they_are_read() -> None:
     assert next_sample(place, 1, listing, samples, -1) == SampleChoice(place, 0)
     assert next_sample(place, 0, listing, samples, -1) == SampleChoice(newer, None, last=True)
     assert next_sample(place, None, listing, samples, 1) is None
-    listing.update(page, parse("score>0"), SampleOrder())  # which one passes nobody knows yet
+    listing.update(page, parse_query("score>0"), SampleOrder())  # which one passes nobody knows yet
     assert next_sample(place, 0, listing, samples, 1) is None
 
 
@@ -297,10 +299,11 @@ def rows_of(
     listing: SampleListing, width: int, order: SampleOrder | None = None, **options: Any
 ) -> list[str]:
     order = order or SampleOrder()
-    shown = table.columns(listing.fields, len(listing.facts), order, width)
-    rows = [table.heading(shown, order, **options)]
+    shown = sample_rows.columns(listing.fields, len(listing.facts), order, width)
+    rows = [sample_rows.sample_heading(shown, order, **options)]
     rows += [
-        table.line(one, shown, listing.scores, listing.groups, **options) for one in listing.facts
+        sample_rows.sample_row(one, shown, listing.scores, listing.groups, **options)
+        for one in listing.facts
     ]
     return ["".join(text for text, _ in row).rstrip() for row in rows]
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verl_tui.rendering.samples.stretches import parse, parse_both
+from verl_tui.rendering.samples.speaker_stretches import parse_both, parse_stretches
 from verl_tui.text import safe
 
 
@@ -17,7 +17,7 @@ def said(text: str, speaker: str = "assistant") -> list[tuple[str, str, str]]:
     """Return speaker, kind and words of all that is no token and not blank."""
     return [
         (stretch.speaker, stretch.kind, text[stretch.start : stretch.end].strip())
-        for stretch in parse(text, speaker).stretches
+        for stretch in parse_stretches(text, speaker).stretches
         if not stretch.token and text[stretch.start : stretch.end].strip()
     ]
 
@@ -70,7 +70,7 @@ def test_thoughts_calls_results_and_code() -> None:
         ("assistant", "text", "done"),
         ("assistant", "answer", "4"),
     ]
-    assert parse(text).stretches[-1].turn == 2
+    assert parse_stretches(text).stretches[-1].turn == 2
 
 
 def test_searches() -> None:
@@ -112,7 +112,7 @@ def test_nested_and_unclosed_blocks() -> None:
     "text", ["The user\nuser\nis here", "user: is a word", "My system: good", "tool\n\nbox"]
 )
 def test_a_word_alone_makes_no_turn_of_an_answer(text: str) -> None:
-    found = parse(f"Well.\n{text}").stretches
+    found = parse_stretches(f"Well.\n{text}").stretches
     assert {stretch.speaker for stretch in found} == {"assistant"}
 
 
@@ -133,7 +133,7 @@ def test_the_labels_of_react() -> None:
         ("assistant", "thought", "I know."),
         ("assistant", "answer", "Paris"),
     ]
-    assert [one.turn for one in parse(REACT).stretches][-1] == 2
+    assert [one.turn for one in parse_stretches(REACT).stretches][-1] == 2
     numbered = "**Thought 1:** hm\n**Action 1:** Search[x]\nObservation 1: y\nAction 2: Finish[y]"
     assert [kind for _, kind, _ in said(numbered)] == ["thought", "call", "result", "call"]
 
@@ -162,7 +162,9 @@ def test_labels_of_react_in_turns_of_a_template() -> None:
     ],
 )
 def test_single_labels_are_no_react(text: str) -> None:
-    assert {stretch.speaker for stretch in parse(f"Well.\n{text}").stretches} == {"assistant"}
+    assert {stretch.speaker for stretch in parse_stretches(f"Well.\n{text}").stretches} == {
+        "assistant"
+    }
     assert {kind for _, kind, _ in said(f"Well.\n{text}")} == {"text"}
 
 
@@ -203,7 +205,7 @@ PIECES = st.sampled_from(
     st.sampled_from(["user", "assistant"]),
 )
 def test_the_stretches_joined_are_the_text(text: str, speaker: str) -> None:
-    stretches = parse(text, speaker).stretches
+    stretches = parse_stretches(text, speaker).stretches
     assert "".join(text[one.start : one.end] for one in stretches) == text
     assert all(one.start < one.end for one in stretches)
     assert [one.turn for one in stretches] == sorted(one.turn for one in stretches)
@@ -247,5 +249,5 @@ def _work(text: str, times: int) -> float:
     """Return the processor's time for reading a text so many times."""
     start = time.thread_time()
     for _ in range(times):
-        parse(text)
+        parse_stretches(text)
     return time.thread_time() - start

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from verl_tui.rendering.samples.stretches import parse
-from verl_tui.rendering.samples.turns import turn_words
+from verl_tui.rendering.samples.model_turns import turn_words
+from verl_tui.rendering.samples.speaker_stretches import parse_stretches
 
 TEXT = "assistant: look\n\nuser: you see\n\nassistant: go\n\nuser: done"
 
@@ -22,9 +22,9 @@ TEXT = "assistant: look\n\nuser: you see\n\nassistant: go\n\nuser: done"
     ],
 )
 def test_turns(field: str, value: object, expected: list[str]) -> None:
-    words = turn_words(parse(TEXT).stretches, {field: value})
+    words = turn_words(parse_stretches(TEXT).stretches, {field: value})
     assert words == dict(zip((0, 2), expected, strict=True))
 
 
 def test_a_single_turn_has_no_number() -> None:
-    assert turn_words(parse("just this").stretches, {}) == {}
+    assert turn_words(parse_stretches("just this").stretches, {}) == {}

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 
-from verl_tui.rendering.text.block_levels import level, strip, tall
+from verl_tui.rendering.text.block_levels import level_glyph, strip, tall
 
 
 def test_one_row() -> None:
@@ -22,5 +22,5 @@ def test_several_rows() -> None:
 
 
 def test_beyond_the_scale() -> None:
-    assert level(-5) == "▁"
-    assert level(1e300) == "█"
+    assert level_glyph(-5) == "▁"
+    assert level_glyph(1e300) == "█"

@@ -98,7 +98,7 @@ def test_what_tells_of_learning_comes_first_and_nothing_is_left_out() -> None:
     assert len(shown) == len(set(shown))
 
 
-def test_wanted_charts_that_nobody_knows_are_told() -> None:
+def test_wanted_charts_that_nobody_knows_are_reported() -> None:
     run = rich_run()
     assert (
         list(unknown_charts(["reward", "actor/entropy", "actor/yet_to_come", "policy_loss"], [run]))
@@ -240,7 +240,7 @@ def test_ticks_of_time_are_round_where_the_user_lives(
     time.tzset()
 
 
-def test_ticks_of_time_and_neighbouring_steps_are_told_apart() -> None:
+def test_ticks_of_time_and_neighbouring_steps_are_distinguished() -> None:
     for span in [8, 60, 300]:
         for pace in [0.1, 1, 7, 61, 400, 3600, 90_000]:
             for name in ["relative", "time"]:
@@ -250,13 +250,15 @@ def test_ticks_of_time_and_neighbouring_steps_are_told_apart() -> None:
                 axis = on_axis(run, name).axis
                 for first in (0, int(span * pace * 0.9)):
                     window = fit_window(int(NOW) + first, int(NOW + span * pace), 266)
-                    told = [
+                    displayed = [
                         axis.write(tick) for tick in window.ticks(12, time=True, zero=axis.zero)
                     ]
-                    assert told
+                    assert displayed
                     # A time of day may come again on the next day, behind its date.
-                    assert all(told[i] not in told[i + 1 : i + 2] for i in range(len(told)))
-                    assert name == "time" or len({*told}) == len(told)
+                    assert all(
+                        displayed[i] not in displayed[i + 1 : i + 2] for i in range(len(displayed))
+                    )
+                    assert name == "time" or len({*displayed}) == len(displayed)
                 moments = {int(NOW + step * pace) for step in range(span)}
                 assert len({axis.exact(moment) for moment in moments}) == len(moments)
                 if pace * span < 86_400:
@@ -268,7 +270,7 @@ def test_ticks_say_no_more_than_they_need() -> None:
     for step in (1, 2):
         add(run, step, time=NOW + step)
     since = on_axis(run, "relative").axis
-    told = {
+    displayed = {
         0: "0s",
         30: "30s",
         60: "1m",
@@ -278,7 +280,7 @@ def test_ticks_say_no_more_than_they_need() -> None:
         3630: "1h00m30s",
         3 * 86_400: "3d",
     }
-    assert {second: since.write(since.zero + second) for second in told} == told
+    assert {second: since.write(since.zero + second) for second in displayed} == displayed
     assert since.write(since.zero + 3 * 86_400 + 4 * 3600 + 600) == "3d4h10m"
     assert since.exact(since.zero + 297) == "4m 57s"
     assert since.write(since.zero - 90) == "-1m30s"

@@ -143,7 +143,7 @@ async def test_a_utilisation_of_zero_means_that_verl_knows_none() -> None:
     assert "0%" not in text
 
 
-async def test_metrics_of_one_label_are_told_apart() -> None:
+async def test_metrics_of_one_label_are_distinguished() -> None:
     columns = {"system/gpu_util": [1.0] * 200, "system/gpu_utilization": [2.0] * 200}
     text = await shown(make_view(make_run(columns=columns)), (80, 10))
     assert "gpu_util " in text
@@ -372,7 +372,7 @@ async def test_long_names_of_nodes_leave_room_for_values() -> None:
     assert text.count("97%") >= 2
 
 
-async def test_this_host_and_that_of_the_run_are_told_apart() -> None:
+async def test_this_host_and_that_of_the_run_are_distinguished() -> None:
     text = await shown(watched(many(2), of_wandb(2)), (60, 16))
     assert text.index("as logged on node1") < text.index("this host, login")
     text = await shown(watched(many(2), of_wandb(2, host="")), (60, 16))

@@ -258,7 +258,7 @@ async def test_of_many_runs_only_those_in_sight_are_written(
 
 
 @pytest.mark.parametrize(
-    ("width", "told"),
+    ("width", "displayed"),
     [
         (40, "m  @ 150  A 0 0  B 1 1  C 2 2  D 3 3"),
         (30, "m  @ 150  A 0  B 1  C 2  D 3"),
@@ -268,13 +268,13 @@ async def test_of_many_runs_only_those_in_sight_are_written(
         (14, "m  0 @ 150"),
     ],
 )
-def test_the_cursor_reads_as_many_runs_as_fit(width: int, told: str) -> None:
+def test_the_cursor_reads_as_many_runs_as_fit(width: int, displayed: str) -> None:
     runs = [make_run(f"run-{n}", 200, columns={"m": [float(n)] * 200}) for n in range(4)]
     view = view_of(*runs, selected=" ".join(run.name for run in runs), cursor=150)
     found = next(one for one in plan_charts(runs[0], ()) if one.key == "m")
     (title, *_) = ChartRenderer().rows(chart_data(found, view, ChartLook()), width, 8, cursor=150)
     text = "".join(words for words, _ in title)
-    assert text.split() == told.split()
+    assert text.split() == displayed.split()
     assert len(text) <= width
 
 

@@ -14,9 +14,9 @@ from run_views import HOSTILE, NOW, make_run, make_view
 from watching import check_layout, dashboard, loaded, press, settle, text, write_run
 
 from verl_tui.health.finding import Finding, NotJudged, Severity, Verdict
-from verl_tui.rendering.run_list import table as run_table
+from verl_tui.rendering.run_list import table_rows
 from verl_tui.rendering.run_list.entry_rows import RunEntry
-from verl_tui.rendering.run_list.table import RunFigures, table
+from verl_tui.rendering.run_list.table_rows import RunFigures, run_table
 from verl_tui.runs.views.state import State
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.terminal import themes
@@ -103,14 +103,14 @@ async def test_one_row_each_where_there_is_room() -> None:
 @pytest.mark.parametrize("width", range(48, 160, 7))
 def test_the_table_has_the_columns_that_fit_and_the_names_room(width: int) -> None:
     names = ["x" * 30, "数学强化学习" * 4]
-    laid = table(names, width, indent=5, steps=9, ascii_only=False)
-    told = RunFigures(("nan", "odd"), finding="kl-high", more=3)
+    laid = run_table(names, width, indent=5, steps=9, ascii_only=False)
+    filled = RunFigures(("nan", "odd"), finding="kl-high", more=3)
     entry = RunEntry(names[1], "ok", "3", State.FINISHED, "1200/1500", 0.8, "", "1703d 10h", None)
-    for row in ([(laid.heading, "")], laid.row(entry, told)):
+    for row in ([(laid.heading, "")], laid.row(entry, filled)):
         assert sum(cell_len(part) for part, _ in row) <= width
     words = laid.heading.split()
     ranked = ["step", "reward", "KL", "last", "throughput", "findings", "ETA", "done", "trend"]
-    assert "nan" in "".join(part for part, _ in laid.row(entry, told))
+    assert "nan" in "".join(part for part, _ in laid.row(entry, filled))
     assert [word for word in ranked if word in words][:3] == ranked[:3] or width < 60
 
 
@@ -125,9 +125,9 @@ async def test_of_a_table_only_rows_that_have_changed_are_written_anew(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     written: list[str] = []
-    head = run_table.head_of
+    head = table_rows.head_of
     monkeypatch.setattr(
-        run_table,
+        table_rows,
         "head_of",
         lambda entry, *a, **m: written.append(entry.name) or head(entry, *a, **m),
     )

@@ -101,7 +101,7 @@ def view_of(run: Run | None, **more: Any) -> View:
     return View(monitor, run, 1000.0, browser=BROWSER, **more)
 
 
-async def test_the_number_of_a_step_and_its_place_are_told_apart() -> None:
+async def test_the_number_of_a_step_and_its_place_are_distinguished() -> None:
     app = Host(view_of(steps_of_three(1, 2, 3)))
     async with app.run_test(size=(100, 14)) as pilot:
         await pilot.pause()

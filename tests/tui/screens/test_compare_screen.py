@@ -25,8 +25,8 @@ from verl_tui.rendering.compare_rows import (
     fit_columns,
     heading_rows,
     longest,
-    share,
-    spark_row,
+    percentage,
+    reward_row,
     table_rows,
 )
 from verl_tui.rendering.session.snapshot import View
@@ -195,9 +195,9 @@ def test_rewards_of_different_scales_are_not_held_against_each_other() -> None:
     binary, open_ = run_of("binary", scores), run_of("open", [2.1, 2.4, 3.0, 3.9] * 10)
     columns = [scores, [sqrt(m * (1 - m)) for m in scores]]
     with_spread = MetricRows(("reward/mean", "reward/std"), range(1, 41), columns, range(40))
-    told = Run("told")
-    told.apply(Batch("told", SourceStatus("told", "verl console"), (with_spread,)), NOW)
-    assert row(table(view_of(told, open_)), "reward, last") == ["0.5", "3.9"]
+    labelled = Run("labelled")
+    labelled.apply(Batch("labelled", SourceStatus("labelled", "verl console"), (with_spread,)), NOW)
+    assert row(table(view_of(labelled, open_)), "reward, last") == ["0.5", "3.9"]
     assert row(table(view_of(binary, open_)), "reward, last")[2] == "✓", (
         "nothing tells that scales differ"
     )
@@ -215,7 +215,7 @@ def test_validation_that_counts_failed_sessions_is_held_against_none_that_does_n
     assert "measured differently" not in " ".join(table(view_of(new, run_of("other", [0.5] * 3))))
 
 
-def test_gspo_losses_of_two_scales_are_told() -> None:
+def test_gspo_losses_of_two_scales_are_reported() -> None:
     gspo = {"actor_rollout_ref.actor.policy_loss.loss_mode": "gspo"}
     by_token = {**gspo, "actor_rollout_ref.actor.loss_agg_mode": "token-mean"}
     both = {"num_turns/mean": 2.0, "training/num_turns/mean": 2.0}
@@ -307,7 +307,7 @@ def test_the_current_column_is_always_seen_and_all_that_are_fit(
     ],
 )
 def test_shares(change: float, base: float, said: str) -> None:
-    assert share(change, base) == said
+    assert percentage(change, base) == said
 
 
 def test_other_frameworks_and_other_units_are_not_mixed() -> None:
@@ -447,13 +447,13 @@ def test_the_course_of_each_runs_reward_stands_above_the_figures() -> None:
     rising, falling = run_of("a", [0.1, 0.2, 0.3, 0.4]), run_of("b", [9.0, 5.0, 1.0, 1.0, 1.0])
     view, runs = view_of(rising, falling), [rising, falling]
     columns = fit_columns(2, 80, 0)
-    row = "".join(text for text, _ in spark_row(view, runs, columns, Alignment.END))
+    row = "".join(text for text, _ in reward_row(view, runs, columns, Alignment.END))
     assert row.split() == ["reward,", "own", "scales", "▁▃▆█", "█▅▁▁▁"]
     assert cell_len(row) <= 80
-    row = "".join(text for text, _ in spark_row(view, runs, columns, Alignment.STEP))
+    row = "".join(text for text, _ in reward_row(view, runs, columns, Alignment.STEP))
     assert row.split()[-1] == "█▅▁▁", "up to where the runs count"
     without = run_of("c", [])
-    assert spark_row(view_of(without), [without], fit_columns(1, 80, 0), Alignment.END) == []
+    assert reward_row(view_of(without), [without], fit_columns(1, 80, 0), Alignment.END) == []
 
 
 def test_around_the_ends_of_a_list_as_many_are_taken() -> None:

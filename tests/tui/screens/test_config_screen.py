@@ -15,8 +15,8 @@ from watching import NOW, Typed, check_layout, loaded, press, settle, text
 from verl_tui.records import Batch, MetricRows, Settings, SourceStatus
 from verl_tui.rendering.config_rows import (
     compared,
-    detail_rows,
     difference_page,
+    full_entry,
     heading_row,
     origin_word,
     page_rows,
@@ -156,18 +156,18 @@ def test_the_chosen_one_in_full() -> None:
     page = settings_page(configured("grpo", {"trainer.dir": long}))
     entry = page.entries[0]
     assert "…" in texts(page, 60)[1]
-    shown = detail_rows(page, entry, 60, 6, ascii_only=False)
+    shown = full_entry(page, entry, 60, 6, ascii_only=False)
     assert "".join(text for row in shown for text, _ in row).count("x") == 150
     assert entry.text == f"trainer.dir={long}"
-    assert detail_rows(page, entry, 60, 0, ascii_only=False) == []
-    assert detail_rows(page, None, 60, 4, ascii_only=False) == []
-    cut = detail_rows(page, entry, 40, 2, ascii_only=False)
+    assert full_entry(page, entry, 60, 0, ascii_only=False) == []
+    assert full_entry(page, None, 60, 4, ascii_only=False) == []
+    cut = full_entry(page, entry, 40, 2, ascii_only=False)
     assert [cell_len("".join(text for text, _ in row)) <= 40 for row in cut] == [True, True]
     assert cut[-1][0][0].endswith("…"), "what is cut says so"
     both = difference_page([configured("a", {"n": 1}), configured("b", {"n": True})])
     assert [
         "".join(t for t, _ in row)
-        for row in detail_rows(both, both.entries[0], 40, 1, ascii_only=False)
+        for row in full_entry(both, both.entries[0], 40, 1, ascii_only=False)
     ] == ["n: 1 | true"]
 
 
@@ -209,7 +209,7 @@ def test_everything_fits(
         rows, heads = page_rows(page, width, ascii_only=ascii_only)
         assert len(heads) == len(page.entries)
         for entry in page.entries:
-            rows += detail_rows(page, entry, width, 4, ascii_only=ascii_only)
+            rows += full_entry(page, entry, width, 4, ascii_only=ascii_only)
         if width >= 20:
             assert all(cell_len("".join(text for text, _ in row)) <= width for row in rows)
 

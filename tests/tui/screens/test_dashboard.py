@@ -514,10 +514,10 @@ async def test_says_what_is_waited_for(
     app = loaded(path(tmp_path))
     async with app.run_test(size=size) as pilot:
         await settle(pilot)
-        told = (*app.monitor.waiting, *app.monitor.problems)
-        assert told
+        displayed = (*app.monitor.waiting, *app.monitor.problems)
+        assert displayed
         shown = "".join(text(app).replace("│", "").split())  # however it is wrapped
-        assert all("".join(sentence.split()) in shown for sentence in told)
+        assert all("".join(sentence.split()) in shown for sentence in displayed)
         assert "no run yet" in lines(app)[0]
         for keys in (
             ["e", "enter", "z"],

@@ -43,7 +43,7 @@ def shown(app: VerlApp) -> set[str]:
     return {chart.data.key for chart in dashboard(app).query(Chart) if chart.display}
 
 
-def told(app: VerlApp) -> list[str]:
+def displayed(app: VerlApp) -> list[str]:
     return notices(app)
 
 
@@ -71,8 +71,8 @@ async def test_every_finding_is_reached_in_every_layout(
                 if samples.display:
                     assert samples.shown is not None
                     assert samples.shown[0].step == finding.since_step
-                assert len(told(app)) <= 1, "they do not heap up"
-                assert finding.message[:12] in text(app) or told(app)[0].startswith(
+                assert len(displayed(app)) <= 1, "they do not heap up"
+                assert finding.message[:12] in text(app) or displayed(app)[0].startswith(
                     f"{finding.id}: "
                 ), "it is named"
                 check_layout(app)
@@ -110,10 +110,10 @@ async def test_health_out_of_sight_knows_the_run_that_is_shown(tmp_path: Path) -
     app = loaded(tmp_path / "one", tmp_path / "two")
     async with app.run_test(size=(80, 24), notifications=True) as pilot:
         await press(pilot, "z", "2", "e")
-        (said,) = told(app)
+        (said,) = displayed(app)
         assert said.startswith("kl-high: ")
         await press(pilot, "1", "a")
-        assert told(app) == ["acknowledged: circuit-breaker-kl"]
+        assert displayed(app) == ["acknowledged: circuit-breaker-kl"]
         await press(pilot, "f4", "z", "e")
         assert "rollout/kl_div" in shown(app), (
             "the charts were out of sight, and those of the other run"
@@ -159,7 +159,7 @@ async def test_the_chosen_finding_leads_the_badges(tmp_path: Path) -> None:
         await press(pilot, "e", "e")
         assert lines(app)[-4].startswith("▲ response-short ")
         assert "response length" in lines(app)[-3]
-        assert told(app) == []
+        assert displayed(app) == []
         await press(pilot, "a")
         assert "acknowledged: " in lines(app)[-3]
 
@@ -168,7 +168,7 @@ async def test_words_are_cut_to_one_line_of_ascii(tmp_path: Path) -> None:
     app = loaded(write_run(tmp_path, "run", 40, kl_div=0.3), ascii_only=True)
     async with app.run_test(size=(60, 14), notifications=True) as pilot:
         await press(pilot, "z", "e")
-        (said,) = told(app)
+        (said,) = displayed(app)
         assert len(said) <= 52
         assert said.endswith("~")
         assert text(app).isascii()
@@ -185,4 +185,4 @@ async def test_why_rules_were_not_judged_is_shown_wherever_the_focus_is(demo: Mo
         await press(pilot, "v")
         assert "(v: why)" in text(app)
         await press(pilot, "f5", "z", "v")
-        assert told(app) == ["the health panel is out of sight: f4 shows it"]
+        assert displayed(app) == ["the health panel is out of sight: f4 shows it"]

@@ -282,7 +282,7 @@ async def help_rows(pilot: Pilot[Any]) -> list[str]:
     return said
 
 
-async def told(pilot: Pilot[Any]) -> dict[str, str]:
+async def shown(pilot: Pilot[Any]) -> dict[str, str]:
     """Return what the help says in one column, by where it holds."""
     found: dict[str, str] = {}
     for part in "\n".join(await help_rows(pilot)).split("\n\n"):
@@ -310,7 +310,7 @@ async def test_the_help_sorts_keys_by_task(demo: Monitor) -> None:
             below = of[title][: of[title].index("")]
             assert any(words in row for row in below), title
         # Keys are named as they are typed.
-        everywhere = (await told(pilot))["everywhere"].split("\n")
+        everywhere = (await shown(pilot))["everywhere"].split("\n")
         for begins in ("  + = ", "  - _ ", "  / ", "  q ", "  [ ", "  ctrl+p "):
             assert any(line.startswith(begins) for line in everywhere), begins
 
@@ -320,7 +320,7 @@ async def test_the_help_has_what_holds_where_one_is(demo: Monitor) -> None:
     async with app.run_test(size=(120, 45)) as pilot:
         # Over a zoomed chart.
         await press(pilot, "enter")
-        said = await told(pilot)
+        said = await shown(pilot)
         first, signs, everywhere = list(said)[:3]
         assert (first, signs, everywhere) == (
             "a chart in full screen",
@@ -340,13 +340,13 @@ async def test_the_help_has_what_holds_where_one_is(demo: Monitor) -> None:
         assert any("Zoom panel" in part for part in said.values()), "it has its place further down"
         # Over another screen it leaves out what does not hold.
         await press(pilot, "escape", "t")
-        said = await told(pilot)
+        said = await shown(pilot)
         assert "Screenshot" in said["everywhere"]
         assert "Redraw" in said["everywhere"]
         assert "Pause" not in said["everywhere"]
         # A panel with the focus overrides general keys.
         await press(pilot, "escape", "f2")
-        said = await told(pilot)
+        said = await shown(pilot)
         assert "Smoother" not in said["everywhere"]
         assert "Less smooth" in said["everywhere"]
         assert "✓ finished" in said["runs, with the focus"]

@@ -106,7 +106,7 @@ def test_its_place_among_the_runs_is_said_in_forty_columns(tmp_path: Path) -> No
     assert "/12  crashed  47  ✖ crash" in row
 
 
-def told(tmp_path: Path, total: int | None) -> str:
+def displayed(tmp_path: Path, total: int | None) -> str:
     """Return the row of a run that has just made its thirtieth step."""
     path = tmp_path / "verl_logs.jsonl"
     lines = [{"scope": "rollout", "step": step, "reward_mean": 2.5} for step in range(1, 31)]
@@ -119,13 +119,13 @@ def told(tmp_path: Path, total: int | None) -> str:
 
 
 def test_progress_is_said_as_a_colleague_would(tmp_path: Path) -> None:
-    assert "running  step 30; total unknown" in told(tmp_path, None)
-    assert "running  step 30 of 60 (50%)" in told(tmp_path, 60)
-    assert "finished  all 30 steps" in told(tmp_path, 30)
+    assert "running  step 30; total unknown" in displayed(tmp_path, None)
+    assert "running  step 30 of 60 (50%)" in displayed(tmp_path, 60)
+    assert "finished  all 30 steps" in displayed(tmp_path, 30)
 
 
 def test_whether_there_are_samples_is_said(tmp_path: Path, collapse: Monitor) -> None:
-    assert "  no samples  " in told(tmp_path, 30)
+    assert "  no samples  " in displayed(tmp_path, 30)
     view = showing(collapse).view_at(NOW)
     assert "samples of " in words(one_row(view, 250, alone=True))
 
@@ -144,7 +144,7 @@ def test_a_number_of_steps_says_that_it_is_one(tmp_path: Path) -> None:
     assert words(one_row(view, 25, alone=False)).endswith("finished  step 210")
 
 
-def test_a_crash_is_told_where_there_is_room_for_it(tmp_path: Path) -> None:
+def test_a_crash_is_reported_where_there_is_room_for_it(tmp_path: Path) -> None:
     path = tmp_path / "run.log"
     path.write_text("step:1 - a:1\nTraceback (most recent call last):\nRuntimeError: no disk\n")
     view = showing(load([str(path)], Config(), NOW)).view_at(NOW)

@@ -112,7 +112,7 @@ async def test_what_is_acknowledged_is_marked_in_the_history(tmp_path: Path) -> 
         app.clear_notifications()
         await settle(pilot)
         assert "acknowledged" not in text(app)
-        # It is told where health is out of sight.
+        # It is reported where health is out of sight.
         await press(pilot, "escape", "z")
         for size in ((100, 30), (40, 12)):
             await pilot.resize_terminal(*size)
@@ -121,14 +121,14 @@ async def test_what_is_acknowledged_is_marked_in_the_history(tmp_path: Path) -> 
             assert notices(app) == ["acknowledged: circuit-breaker-kl"]
             check_layout(app)
             await press(pilot, "a")
-            (told,) = notices(app)
-            assert told.startswith("no longer acknowledged: ")
+            (displayed,) = notices(app)
+            assert displayed.startswith("no longer acknowledged: ")
         # So is the next finding.
         await pilot.resize_terminal(100, 30)
         app.clear_notifications()
         await press(pilot, "e")
-        (told,) = notices(app)
-        assert told.startswith("circuit-breaker-kl: circuit breaker tripped")
+        (displayed,) = notices(app)
+        assert displayed.startswith("circuit-breaker-kl: circuit breaker tripped")
 
 
 async def test_the_chosen_episode_stays_chosen_when_newer_ones_come(collapse: Monitor) -> None:

@@ -43,7 +43,7 @@ DATA = ChartData(
 )
 
 
-async def told(pilot: Pilot[Any], *keys: str) -> list[str]:
+async def displayed(pilot: Pilot[Any], *keys: str) -> list[str]:
     """Return the rows of the help once keys have been pressed."""
     await press(pilot, *keys, "question_mark")
     return [strip.text.rstrip() for strip in pilot.app.screen.query_one(Rows).strips]
@@ -106,7 +106,7 @@ async def test_the_help_has_them_once_where_charts_are(
     app = showing(demo, ascii_only=ascii_only)
     async with app.run_test(size=(100, 30)) as pilot:
         for keys in places:
-            rows = await told(pilot, *keys.split())
+            rows = await displayed(pilot, *keys.split())
             await press(pilot, "escape", *["escape" for _ in keys.split()])
             assert rows.count("signs in charts") == 1
             heads = [row for row in rows if row and not row.startswith(" ")]
@@ -133,7 +133,7 @@ async def test_the_legend_fits(demo: Monitor) -> None:
     async with app.run_test(size=(40, 12)) as pilot:
         for size in ((40, 12), (20, 6)):
             await pilot.resize_terminal(*size)
-            rows = await told(pilot)
+            rows = await displayed(pilot)
             await press(pilot, "escape")
             assert "signs in charts" in rows
             assert all(len(row) <= size[0] for row in rows), size

@@ -63,7 +63,7 @@ def log(tmp_path: Path) -> Path:
     return path
 
 
-def told(pilot: Pilot[Any]) -> str:
+def displayed(pilot: Pilot[Any]) -> str:
     """Return what is said in passing."""
     return " ".join(notices(pilot.app))
 
@@ -198,7 +198,7 @@ async def test_search(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         await opened(pilot)
         await pilot.press("slash", *"SHARD 50", "enter")
         await quiet(pilot)
-        assert "no /SHARD 50/ in train.log" in told(pilot)
+        assert "no /SHARD 50/ in train.log" in displayed(pilot)
         await pilot.press("slash")
         await press(pilot, *["backspace"] * 8, Typed("shard 50$"), "enter")
         await quiet(pilot)
@@ -211,7 +211,7 @@ async def test_search(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         await quiet(pilot)
         assert marked(pilot) in first
         await press(pilot, "slash", Typed("(a+"), "enter")
-        assert "missing )" in told(pilot)
+        assert "missing )" in displayed(pilot)
         await pilot.press("escape", "escape")
         await settle(pilot)
         assert isinstance(app.screen, LogScreen)
@@ -377,7 +377,7 @@ async def test_from_a_step_to_its_line(log: Path) -> None:
         await settle(pilot)
         app.cursor = 77_777
         await opened(pilot)
-        await until(pilot, lambda: "no line of step 77777 in train.log" in told(pilot))
+        await until(pilot, lambda: "no line of step 77777 in train.log" in displayed(pilot))
 
 
 async def test_other_files_and_other_runs(log: Path, tmp_path: Path) -> None:
@@ -440,7 +440,7 @@ JSONL = (
 )
 
 
-async def test_records_are_told_and_a_line_is_shown_in_full(log: Path) -> None:
+async def test_records_are_reported_and_a_line_is_shown_in_full(log: Path) -> None:
     path = log.parent / "metrics.jsonl"
     log.unlink()
     path.write_text(JSONL)

@@ -82,7 +82,7 @@ def zoomed(app: VerlApp) -> ZoomedChart:
     return app.screen.query_one(ZoomedChart)
 
 
-def told(app: VerlApp) -> str:
+def displayed(app: VerlApp) -> str:
     return "\n".join(app.screen.query_one(ReadOut).rows)
 
 
@@ -215,7 +215,7 @@ async def test_there_is_one_cursor_on_every_axis(log: Path, axes: list[str]) -> 
         assert zoomed(app).cursor is not None
         await press(pilot, "home")
         assert app.cursor == 1
-        assert "policy" in told(app) or "reward" in told(app)
+        assert "policy" in displayed(app) or "reward" in displayed(app)
         await press(pilot, "end")
         assert app.cursor == STEPS
         chosen = dashboard(app).query_one(SamplesPanel)
@@ -232,14 +232,14 @@ async def test_the_cursor_says_step_and_moment_exactly(log: Path) -> None:
     async with app.run_test(size=(140, 45)) as pilot:
         await press(pilot, "enter", "x", "x", "left", "left")
         since = 10 * (STEPS - 2)
-        assert told(app).startswith(
+        assert displayed(app).startswith(
             f"step {STEPS - 1} · 1h {since // 60 - 60:02d}m {since % 60:02d}s"
         )
         assert "@ 1h06m20s" in lines(app)[0]
         await press(pilot, "x", "x", "x")
         for step in (STEPS - 1, STEPS - 3):
             moment = datetime.fromtimestamp(NOW - 10 * (STEPS - step), timezone.utc).astimezone()
-            assert told(app).startswith(f"step {step} · {moment:%H:%M:%S}   ")
+            assert displayed(app).startswith(f"step {step} · {moment:%H:%M:%S}   ")
             assert f"@ {moment:%H:%M:%S}" in lines(app)[0]
             await press(pilot, "left")
 
@@ -254,10 +254,10 @@ async def test_a_chart_comes_and_goes_with_its_cursor(log: Path) -> None:
         await pilot.resize_terminal(140, 45)
         await press(pilot, "left")
         assert app.cursor == STEPS
-        assert f"step {STEPS}" in told(app)
+        assert f"step {STEPS}" in displayed(app)
         await press(pilot, "escape")
         assert app.cursor is None
-        assert told(app) == ""
+        assert displayed(app) == ""
         assert isinstance(app.screen, ZoomScreen)
         await press(pilot, "escape")
         assert app.screen is dashboard(app)
@@ -305,7 +305,7 @@ async def test_the_loss_gets_the_kl_beside_it(log: Path) -> None:
         assert data.right is not None
         assert data.right.key == "rollout/kl_div"
         await press(pilot, "end")
-        assert "policy KL" in told(app)
+        assert "policy KL" in displayed(app)
         await press(pilot, "2")
         assert zoomed(app).data.right is None
 

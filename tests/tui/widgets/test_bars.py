@@ -7,17 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from verl_tui.distributions import BINS, Bins, of_values
-from verl_tui.rendering.charts.histogram_rows import bars, words
+from verl_tui.rendering.charts.histogram_rows import bars, histogram_words
 
 
 def test_words():
     assert (
-        words(of_values([0.0] * 3 + [1.0]).bins)
+        histogram_words(of_values([0.0] * 3 + [1.0]).bins)
         == "4 values from 0 to 1, 75% of them from 0 to 0.0333"
     )
-    assert words(of_values([0.5] * 7).bins, "tokens") == "7 values, all 0.5 tokens"
+    assert histogram_words(of_values([0.5] * 7).bins, "tokens") == "7 values, all 0.5 tokens"
     assert (
-        words(Bins(0.0, 1.0, [0.0] * BINS)) == "0 values from 0 to 1, none of them from 0 to 0.0333"
+        histogram_words(Bins(0.0, 1.0, [0.0] * BINS))
+        == "0 values from 0 to 1, none of them from 0 to 0.0333"
     )
 
 

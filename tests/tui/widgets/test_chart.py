@@ -307,16 +307,18 @@ def test_the_axis_reaches_for_a_target_that_is_near_and_points_at_one_that_is_fa
 
 def test_a_target_is_said_rather_than_the_unit():
     data = ChartData("actor/kl", "KL", "nats/token", lines=(ChartLine(ramp()),))
-    told = replace(data, target=0.9, notes=("target 0.9 reached at step 180", "target 0.9 @ 180"))
+    labelled = replace(
+        data, target=0.9, notes=("target 0.9 reached at step 180", "target 0.9 @ 180")
+    )
     assert "nats/token" in rows(data, 36)[0]
-    assert "target 0.9 @ 180" in rows(told, 36)[0]
-    assert "nats" not in rows(told, 36)[0]
-    assert "nats/token" in rows(told, 24)[0], "there is no room for the target in any case"
-    assert rows(told, 80)[0].rstrip().endswith("target 0.9 reached at step 180  actor/kl")
-    assert "nats/token" in rows(told, 80)[0]
+    assert "target 0.9 @ 180" in rows(labelled, 36)[0]
+    assert "nats" not in rows(labelled, 36)[0]
+    assert "nats/token" in rows(labelled, 24)[0], "there is no room for the target in any case"
+    assert rows(labelled, 80)[0].rstrip().endswith("target 0.9 reached at step 180  actor/kl")
+    assert "nats/token" in rows(labelled, 80)[0]
 
 
-def test_several_lines_are_told_apart_without_colour():
+def test_several_lines_are_distinguished_without_colour():
     lines = (
         ChartLine(ramp(), label="one"),
         ChartLine(Column(range(200), [0.2] * 200), role="line-2", label="two"),
@@ -409,11 +411,11 @@ def test_an_envelope_counts_where_it_is_looked_at():
     low, high = [0.0] * 200, [1.0] * 100 + [0.7 + 0.001 * i for i in range(100)]
     data = enveloped(low, high)
     early, late = (replace(data, first_step=first, last_step=first + 99) for first in (0, 100))
-    told = [
+    labelled = [
         any(role == "envelope" for row in ChartRenderer().rows(one, 80, 24) for _, role in row)
         for one in (early, late)
     ]
-    assert told == [False, True]
+    assert labelled == [False, True]
     one = replace(data, first_step=5, last_step=5)
     assert any(
         role == "envelope" for row in ChartRenderer().rows(one, 80, 24) for _, role in row
@@ -490,7 +492,7 @@ async def test_a_change_of_theme_restyles(theme):
 
 
 @pytest.mark.parametrize("ascii_only", [False, True])
-def test_in_one_row_keys_that_begin_alike_are_told_apart_by_their_ends(ascii_only: bool) -> None:
+def test_in_one_row_keys_that_begin_alike_are_distinguished_by_their_ends(ascii_only: bool) -> None:
     keys = (
         "val-aux/toy/letters/reward",
         "val-aux/toy/letters/length",

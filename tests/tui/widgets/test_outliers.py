@@ -370,10 +370,10 @@ async def test_two_axes_in_the_large_chart():
         assert any(line.rstrip().endswith(("├0.002", "┼0.002")) for line in lines)
         assert any(line.lstrip().startswith("1k┼") for line in lines)
         assert all(len(line) == 100 for line in lines)
-        told = dict(app.chart.cursor_values())
-        assert told["step"] == "40"
-        assert told["a loss"] == "0.5"
-        assert told["b policy KL"] == "0.004 nats"
+        labelled = dict(app.chart.cursor_values())
+        assert labelled["step"] == "40"
+        assert labelled["a loss"] == "0.5"
+        assert labelled["b policy KL"] == "0.004 nats"
 
 
 async def test_a_second_axis_comes_and_goes():
@@ -396,12 +396,12 @@ def test_everything_in_a_chart_is_read():
     validation = ChartLine(Column([0, 200], [0.25, 0.75]), "points", "validation", "gsm8k")
     data = both(points, envelope=(points, points), smoothing=0.6)
     data = replace(data, lines=(*data.lines, validation))
-    told = [str(one) for one in cursor_values(data, 210, UNICODE, ChartCache())]
-    assert told[0] == "step 210"
-    assert told[1].startswith("a loss 0.625 (smooth 0.")
-    assert told[2] == "◆ gsm8k 0.75 @ 200"
-    assert told[3].startswith("b policy KL 0.001 nats (smooth ")
-    assert told[4] == "min 0.625 max 0.625"
+    labelled = [str(one) for one in cursor_values(data, 210, UNICODE, ChartCache())]
+    assert labelled[0] == "step 210"
+    assert labelled[1].startswith("a loss 0.625 (smooth 0.")
+    assert labelled[2] == "◆ gsm8k 0.75 @ 200"
+    assert labelled[3].startswith("b policy KL 0.001 nats (smooth ")
+    assert labelled[4] == "min 0.625 max 0.625"
     assert str(cursor_values(data, -5, UNICODE, ChartCache())[1]) == "a loss -"
 
 
@@ -414,28 +414,28 @@ def test_readings_fit(names, width, most):
 
 
 def test_what_does_not_fit_says_so():
-    told = [CursorValue(f"metric {number}", "0.123") for number in range(9)]
-    assert rows_of(told, 40, 9)[0] == "metric 0 0.123   metric 1 0.123"
-    assert len(rows_of(told, 40, 9)) == 5
-    short = rows_of(told, 40, 2)
+    labelled = [CursorValue(f"metric {number}", "0.123") for number in range(9)]
+    assert rows_of(labelled, 40, 9)[0] == "metric 0 0.123   metric 1 0.123"
+    assert len(rows_of(labelled, 40, 9)) == 5
+    short = rows_of(labelled, 40, 2)
     assert len(short) == 2
     assert short[1].endswith(" …")
-    assert rows_of(told, 6, 1) == ["metr …"] or rows_of(told, 6, 1)[0].endswith("…")
+    assert rows_of(labelled, 6, 1) == ["metr …"] or rows_of(labelled, 6, 1)[0].endswith("…")
 
 
 def test_names_have_the_room_there_is():
     name = "openai/gsm8k/reward/mean@1"
-    told = [
+    labelled = [
         CursorValue("step", "297"),
         CursorValue("reward", "0.7"),
         CursorValue(f"◆ {name}", "0.75 @ 290"),
     ]
-    assert rows_of(told, 80, 9) == [f"step 297   reward 0.7   ◆ {name} 0.75 @ 290"]
-    (row,) = rows_of(told, 61, 9)
+    assert rows_of(labelled, 80, 9) == [f"step 297   reward 0.7   ◆ {name} 0.75 @ 290"]
+    (row,) = rows_of(labelled, 61, 9)
     assert "0.75 @ 290" in row
     assert "…" in row
     assert len(row) == 61, "cut no shorter than it must be"
-    assert len(rows_of(told, 40, 9)) == 2
+    assert len(rows_of(labelled, 40, 9)) == 2
 
 
 def test_of_a_moment_step_and_time_are_read():

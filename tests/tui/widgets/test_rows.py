@@ -76,8 +76,8 @@ async def test_a_reversed_row_leaves_pictures_and_the_blanks_behind_them_as_they
         row = [Segment(text) for text in (" name ", "▁▄█", " ", "last")]
         rows.set_strips([Strip(row), Strip(row[:3])])
         rows.focus()
-        for chosen, told in ((0, " name last" + " " * 26), (1, " name ")):
+        for chosen, drawn in ((0, " name last" + " " * 26), (1, " name ")):
             rows.chosen = chosen
             await pilot.pause()
             line = cells(rows.render_lines(rows.region))[chosen]
-            assert "".join(sign for sign, style in line if style.reverse) == told
+            assert "".join(sign for sign, style in line if style.reverse) == drawn

@@ -251,8 +251,8 @@ def _encryption(options: argparse.Namespace) -> ssl.SSLContext | None:
 
 
 def _warn_of_readers(secret: Path | None) -> None:
-    """Say that others may read a file that should be the user's own; mounted secrets often are
-    so.
+    """Warn that others can read a file that should be private; mounted secrets often are
+    readable.
     """
     mode = stat.S_IMODE(secret.stat().st_mode) if secret is not None else 0
     if mode & 0o077:

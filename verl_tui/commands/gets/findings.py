@@ -48,13 +48,13 @@ def options(parser: CommandParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write the answer; return the exit code."""
     from verl_tui.answers.findings import findings_lines, findings_of
-    from verl_tui.answers.reading import whole
+    from verl_tui.answers.run_reading import read_whole
     from verl_tui.health.guide_settings import load_guide
 
     now = time.time()
     guide = load_guide(configuration(options).guide)
     with answering():
-        reading = whole(run_paths(options), options.named, now, alive=True)
+        reading = read_whole(run_paths(options), options.named, now, alive=True)
     report_missing(reading)
     found = findings_of(reading, guide, now, options.severity)
     write_answer(found, findings_lines(found), options)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import argparse
 
     from verl_tui.answers.log import LogPlace
-    from verl_tui.answers.reading import Reading
+    from verl_tui.answers.run_reading import Reading
     from verl_tui.commands.arguments import CommandParser
 
 NAME = "log"
@@ -55,7 +55,7 @@ def options(parser: CommandParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write the answer; return the exit code."""
     from verl_tui.answers.log import LONG, log_lines, log_of
-    from verl_tui.answers.reading import glance
+    from verl_tui.answers.run_reading import glance
 
     now = time.time()
     with answering():

@@ -64,7 +64,7 @@ def options(parser: CommandParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write the answer; return the exit code."""
     from verl_tui.answers.metrics import metrics_lines, metrics_of, points_lines
-    from verl_tui.answers.reading import whole
+    from verl_tui.answers.run_reading import read_whole
 
     now, paths = time.time(), run_paths(options)
     if options.metric is not None:
@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
     if options.around is not None:
         raise CommandError("--around needs the metric: --metric KEY")
     with answering():
-        reading = whole(paths, options.named, now)
+        reading = read_whole(paths, options.named, now)
     report_missing(reading)
     found = metrics_of(reading, options.filter)
     write_answer(found, metrics_lines(found), options)
@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _points(options: argparse.Namespace, paths: Sequence[str], now: float) -> dict[str, Any]:
     from verl_tui.answers.metrics import LONG, points_of
-    from verl_tui.answers.reading import Reading, from_end, whole
+    from verl_tui.answers.run_reading import Reading, from_end, read_whole
 
     def answer(reading: Reading) -> dict[str, Any] | None:
         if reading.whole:
@@ -98,6 +98,6 @@ def _points(options: argparse.Namespace, paths: Sequence[str], now: float) -> di
     with answering():
         if not options.whole:
             return from_end(paths, options.named, now, answer, least=LONG)
-        found = answer(whole(paths, options.named, now))
+        found = answer(read_whole(paths, options.named, now))
     assert found is not None, "a whole run has an answer"
     return found

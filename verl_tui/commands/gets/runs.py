@@ -36,9 +36,9 @@ def options(parser: CommandParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the names; return the exit code."""
-    from verl_tui.answers.reading import names
+    from verl_tui.answers.run_reading import run_names
 
-    found, sentences = names(run_paths(options))
+    found, sentences = run_names(run_paths(options))
     print_messages(sentences)
     if not found:
         raise CommandError("no run found", EXIT_NOTHING)

@@ -20,7 +20,7 @@ from verl_tui.commands.arguments import count, step
 if TYPE_CHECKING:
     import argparse
 
-    from verl_tui.answers.reading import Reading
+    from verl_tui.answers.run_reading import Reading
     from verl_tui.commands.arguments import CommandParser
 
 NAME = "samples"
@@ -73,7 +73,7 @@ def options(parser: CommandParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the answer; return the exit code."""
-    from verl_tui.answers.reading import from_end, whole
+    from verl_tui.answers.run_reading import from_end, read_whole
     from verl_tui.answers.samples import LONG, samples_lines, samples_of
 
     order = "best" if options.best else "worst" if options.worst else "last"
@@ -97,7 +97,7 @@ def run(options: argparse.Namespace) -> int:
     now, paths = time.time(), run_paths(options)
     with answering():
         if options.whole:
-            found = answer(whole(paths, options.named, now))
+            found = answer(read_whole(paths, options.named, now))
             assert found is not None, "a whole run has an answer"
         else:
             found = from_end(paths, options.named, now, answer, least=LONG)

@@ -20,7 +20,7 @@ from verl_tui.commands.options import config_option, configuration
 if TYPE_CHECKING:
     import argparse
 
-    from verl_tui.answers.reading import Reading
+    from verl_tui.answers.run_reading import Reading
     from verl_tui.commands.arguments import CommandParser
 
 NAME = "state"
@@ -55,7 +55,7 @@ def options(parser: CommandParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the answer; return the exit code."""
-    from verl_tui.answers.reading import from_end, whole
+    from verl_tui.answers.run_reading import from_end, read_whole
     from verl_tui.answers.state import LONG, state_line, state_of
     from verl_tui.health.guide_settings import load_guide
 
@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
     paths, name = run_paths(options), options.named
     with answering():
         if options.whole:
-            found = state_of(whole(paths, name, now, alive=True), guide, now)
+            found = state_of(read_whole(paths, name, now, alive=True), guide, now)
             assert found is not None, "a whole run has a state"
         else:
             found = from_end(paths, name, now, answer, least=LONG, alive=True)

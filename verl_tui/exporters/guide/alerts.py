@@ -1,4 +1,4 @@
-"""The guide as Prometheus' alert rules, one alert a rule's id.
+"""The guide as Prometheus' alert rules, one alert per rule id.
 
 A run that verl-tui exports is judged by verl-tui itself (`verl_finding_active`). Runs known only by
 their metrics, as verl's RL-Insight or another exporter writes them, are judged in PromQL if it can
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from verl_tui import prometheus_names as names
+from verl_tui.exporters.guide.as_text import condition
 from verl_tui.exporters.guide.promql import STEPS, breach, rl_insight, signal, why_not_promql
-from verl_tui.exporters.guide.text import condition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -74,7 +74,7 @@ def signal(rule: Rule) -> RuleSeries:
 
 
 def series(keys: Sequence[str], dialects: Sequence[str]) -> str:
-    """Return the newest value by run of several metrics, under all their names: of one run the
+    """Return the newest value of several metrics by run, under all their names: for each run the
     first that it has.
     """
     found = [named(key).name for key in keys]
@@ -100,7 +100,7 @@ def breach(rule: Rule, step: float) -> str:
         rule: One that PromQL can express.
         step: Seconds that a step usually takes.
     """
-    window, name = duration(rule, step), signal(rule).name
+    window, name = look_back(rule, step), signal(rule).name
     found = _breached(rule, f"{name}[{window}]") if _points(rule) > 1 else _breached_now(rule, name)
     enough = (
         f"and on (run) changes({STEPS}[{window}]) >= {_points(rule)}\n" if _points(rule) > 1 else ""
@@ -108,7 +108,7 @@ def breach(rule: Rule, step: float) -> str:
     return f"({found})\n{enough}unless on (run) {names.STATE}"
 
 
-def duration(rule: Rule, step: float) -> str:
+def look_back(rule: Rule, step: float) -> str:
     """Return how far back a rule looks."""
     return f"{max(60, math.ceil(_SLACK * _points(rule) * step))}s"
 

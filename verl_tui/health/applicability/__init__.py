@@ -40,6 +40,6 @@ DEPEND_ON_VALUES = frozenset(
         *BATCH_EXEMPTIONS,
     }
 )
-"""Exemptions that depend on a run's values and are evaluated as of each step; others hold for the
+"""Exemptions that depend on a run's values and are evaluated at each step; others hold for the
 whole run.
 """

@@ -6,7 +6,7 @@ import math
 from statistics import fmean, median
 from typing import TYPE_CHECKING
 
-from verl_tui.health.conditions.swings import swing, width
+from verl_tui.health.conditions.swings import spread_of, swing
 from verl_tui.health.limits import positive_setting
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _NEWEST, _ENOUGH = 100, 20
 _CALM = 0.1
 """Below this standard deviation there is nothing to excuse: the guide's figure is 0.14."""
 _BEYOND = 1.5
-"""Swings of this many times their size by chance are more than chance: heuristic."""
+"""Swings this many times as large as chance makes them are more than chance: heuristic."""
 _STRETCH, _MOST = 40, 25
 """Points of a stretch of the past, and number of stretches, evenly spread over the run."""
 _CALMER = 5.0
@@ -44,14 +44,14 @@ def by_batch_size(context: RuleContext, key: str) -> str | None:
     the start.
 
     A batch of so many prompts, each all right or all wrong, swings most: by the root of m(1−m) by
-    their number. Where that number is not known, only what swings much further than it used to is
-    no chance. The tutorials' own logs are judged by the guide's figure as it stands.
+    their number. Where that number is unknown, only swings much larger than they used to be are
+    more than chance. The tutorials' own logs are judged by the guide's figure as it stands.
     """
     series = context.known(key)
     if context.run.dialect == "tutorial" or series is None:
         return None
     newest = _finite(series.tail(_NEWEST))
-    if len(newest) < _ENOUGH or width(newest) < _CALM:
+    if len(newest) < _ENOUGH or spread_of(newest) < _CALM:
         return None
     now, prompts = _draws(newest), prompts_a_step(context.run)
     if prompts is not None and now * _BEYOND**2 < prompts:
@@ -114,13 +114,13 @@ def _finite(values: Sequence[float]) -> list[float]:
 
 
 def _times(series: Series, step: int, usual: float) -> float:
-    """Return how many times the usual a metric is at a step, 0 where it has no point there."""
+    """Return how many times its usual value a metric has at a step, 0 if it has no point there."""
     point = series.at(step)
     return abs(point.value) / usual if point is not None and point.step == step else 0.0
 
 
 def prompts_a_step(run: Run) -> float | None:
-    """Return how many prompts a step works on at least, None where the settings do not state it."""
+    """Return the least number of prompts of a step, None if the settings do not state it."""
     if (stated := positive_setting(run, _PROMPTS)) is not None:
         return stated[1]
     # TRL counts answers, for each device; how many devices there are is not stated.

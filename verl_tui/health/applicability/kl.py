@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from verl_tui.health.rule_context import RuleContext
 
 _POINTS = 100
-"""Newest points that evidence is sought in."""
+"""Newest points in which evidence is searched for."""
 _ENOUGH = 5
-"""Points without which there is no evidence: heuristic."""
+"""Fewest points that give evidence: heuristic."""
 
 
 def stair_steps(context: RuleContext, key: str) -> str | None:

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from verl_tui.runs.series import Series
 
 _POINTS = 100
-"""Newest points that evidence is sought in."""
+"""Newest points in which evidence is searched for."""
 _ENOUGH = 5
-"""Points without which there is no evidence: heuristic."""
+"""Fewest points that give evidence: heuristic."""
 _SCORES = 20
-"""Scores without which their scale is not known: heuristic, a handful may lie anywhere."""
+"""Fewest scores that show their scale: heuristic, a handful may lie anywhere."""
 _MOST_SCORES = 2000
 _AT_BOUND = 2
-"""Scores at exactly 1 or −1 that are no chance."""
+"""Number of scores at exactly 1 or −1 that cannot be chance."""
 _CLOSE = 0.1
 """Share by which a spread may differ from √(m(1−m)): batches are finite."""
 _SCALES = {"reward/mean", "train/reward", "avg_reward"}

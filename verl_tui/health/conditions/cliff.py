@@ -51,9 +51,8 @@ class Cliff(Condition):
             gap: Points between these and those, in which the fall itself may take place.
             share: Part of the level's size that a fall must exceed.
             sigmas: Standard deviations of single points that it must exceed.
-            unlike_all: Whether the first one must exceed all that was ever lost from one point to
-                the next, too: a few points that happen to be alike know nothing of how far batches
-                differ.
+            unlike_all: Whether the first drop must also exceed every earlier drop from one point to
+                the next: a few points that happen to be alike do not show how far batches differ.
         """
         super().__init__(cooldown=gap)
         self.needs = window // 2 + gap + recent
@@ -61,7 +60,7 @@ class Cliff(Condition):
         self._points: deque[tuple[int, float]] = deque(maxlen=window + gap + recent)
         self._unlike_all = unlike_all
         self._lost = 0.0
-        """The most that was lost from one point to the next, before the points that are kept."""
+        """The largest drop from one point to the next, before the points that are kept."""
         self._fallen: tuple[float, float] | None = None
         """Level before the fall and at its foot."""
 

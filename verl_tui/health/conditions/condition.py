@@ -82,7 +82,7 @@ class Breaches:
         Args:
             since: Its first step.
             step: The present step.
-            what: What happened, behind the metric's title.
+            what: What happened, in words that follow the metric's title.
             at: Number of points seen so far.
         """
         if self.recent(at) is not None:
@@ -91,7 +91,7 @@ class Breaches:
             self.all.append(Breach(since, step, what))
 
     def recent(self, at: int) -> Breach | None:
-        """Return the latest breach where one that begins now continues it, None for a new one."""
+        """Return the latest breach if one that begins now continues it, None for a new one."""
         return self.all[-1] if self.all and at - self._cleared_at <= self.cooldown else None
 
     def end(self, step: int, at: int) -> None:

@@ -19,8 +19,8 @@ _BACK = 5
 
 
 class Scaled(Condition):
-    """From one point to the next all values lie far above all before; over when they are back, or a
-    restart follows.
+    """From one point to the next, all values lie far above all earlier ones; over when they are
+    back, or at a restart.
     """
 
     def __init__(

@@ -27,7 +27,7 @@ found while it goes on: heuristic.
 _EARLY = 0.2
 """The middle third must lie at least a fifth of the fall below the first."""
 _STEEP = 0.6
-"""A fall of which this share happens within two blocks is a cliff."""
+"""A fall is a cliff if this share of it happens within two blocks."""
 _BEGINNING = 45
 """Points within which a steep fall counts, too: a cliff wants 40 before it."""
 _NEAR = 0.15

@@ -241,8 +241,8 @@ class Surge(Condition):
         level = self._past.median()
         limit = max(self._factor * level, self._floor)
         if all(value > limit for _, value in self._recent):
-            # What has grown all along, as from 0 at a run's start, has no level: its newest part is
-            # its past.
+            # A metric that has grown all along, as from 0 at a run's start, has no level: its
+            # newest part serves as its past.
             level = max(level, self._past.lately())
             limit = max(self._factor * level, self._floor)
         if all(value > limit for _, value in self._recent):
@@ -349,8 +349,8 @@ class Zero(Condition):
             self._begin_if_enough(step)
 
     def _enough(self) -> int:
-        """Return how many zeros in a row are no chance, by the zeros so far and by how far values
-        spread.
+        """Return how many zeros in a row cannot be chance, by the zeros so far and the spread of
+        the values.
         """
         known = [*self._known]
         if self._least == 1 and max(known) > 1:
@@ -358,8 +358,8 @@ class Zero(Condition):
         level, size = fmean(known), len(known)
         spread = fmean((value - level) ** 2 for value in known)
         zeros = sum(abs(value) <= self._NEAR * level for value in known)
-        # Of no zero among n, a share of 1/n or so is still likely; of a normal spread, the tail
-        # beyond the mean.
+        # With no zero among n values, a share of about 1/n is still likely; with a normal spread,
+        # the tail beyond the mean.
         share = max(
             (zeros + 0.5) / (size + 1),
             math.exp(-level * level / (2 * spread)) if spread > 0 else 0.0,

@@ -24,7 +24,7 @@ _STILL_RISING_T = 1.0
 _NOT_RISING_T = 1.5
 """A rise excuses a low value already when it is likelier than not."""
 _RISING_SHARE = 0.1
-"""A rise must be at least a tenth of the level within the window, or it is no news."""
+"""A rise must be at least a tenth of the level within the window, or it does not count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Stays(Condition):
         self.needs = steady.window
         self._range = range
         self._steady = steady
-        # Rounded up, but 0.8 × 10 is 8 for all that floating point says.
+        # Rounded up, but with tolerance for floating-point error: 0.8 × 10 is 8.
         self._most = math.ceil(steady.share * steady.window - 1e-9)
         self._fewest = math.floor(steady.clear * steady.window + 1e-9)
         self._ring: deque[tuple[int, float]] = deque(maxlen=steady.window)
@@ -149,7 +149,7 @@ class Stays(Condition):
 
     def _follow(self, step: int) -> None:
         over = self._steady.trend == "rising" and self._trend() < _STILL_RISING_T
-        # A window whose mean is back inside contradicts what would be said of it.
+        # A window whose mean is back inside would contradict the message.
         if self._breaches <= self._fewest or over or self._is_mean_back():
             self._breached = False
             self._end(step)
@@ -164,8 +164,8 @@ class Stays(Condition):
     def _consider(self) -> None:
         mean = self._mean()
         if not self._range.breached(mean) or not self._goes_the_way(mean):
-            # What did not hold now will hardly hold at the very next point: looking again costs the
-            # whole window.
+            # A condition that does not hold now will hardly hold at the very next point, and
+            # looking again costs the whole window.
             self._again = self.seen + max(1, self._steady.window // 5)
             return
         points = list(self._ring)

@@ -31,12 +31,12 @@ def swing(values: Sequence[float]) -> float:
     least.
     """
     return min(
-        width(values),
+        spread_of(values),
         _TO_SIGMA * median([abs(after - before) for before, after in pairwise(values)]),
     )
 
 
-def width(values: Sequence[float]) -> float:
+def spread_of(values: Sequence[float]) -> float:
     """Return how far values spread, as a standard deviation; 0 for a single one."""
     ordered, tenth = sorted(values), len(values) // 10
     return (ordered[-1 - tenth] - ordered[tenth]) / _RANGE
@@ -72,7 +72,7 @@ class Swings(Condition):
 
     def _judge(self, step: int) -> None:
         values = [value for _, value in self._points]
-        if self._spread is None and width(values) <= self._threshold:
+        if self._spread is None and spread_of(values) <= self._threshold:
             return  # most metrics swing so little that there is no need to look at neighbours
         spread = swing(values)
         if self._spread is None and spread > self._threshold:

@@ -19,7 +19,7 @@ _FOOT = 0.1
 
 
 _HUGE = 1e100
-"""Squares of larger numbers overflow; broken runs do log such."""
+"""The squares of larger numbers overflow; broken runs do log such numbers."""
 
 
 class Trend(NamedTuple):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _OPENING = 3
-"""First points, of which the greatest is what the run began with."""
+"""Number of first points; the greatest of them is the value that the run began with."""
 
 
 class Vanish(Condition):

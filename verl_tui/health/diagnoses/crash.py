@@ -222,7 +222,7 @@ class Blamed(NamedTuple):
     words: str
     lines: tuple[str, ...]
     phase: Phase | None
-    """What was being done, None where that is unknown."""
+    """The activity that was interrupted, None if unknown."""
 
 
 def _cause(run: Run, event: Event, same: Sequence[Event]) -> Blamed:
@@ -243,7 +243,7 @@ def _cause(run: Run, event: Event, same: Sequence[Event]) -> Blamed:
 
 
 def _better(run: Run, event: Event) -> Event:
-    """Return the exception that a log ends with, where the event says only that the run failed."""
+    """Return the exception that a log ends with, if the event only says that the run failed."""
     tracebacks = (
         state.ending
         for state in run.sources.values()
@@ -288,7 +288,7 @@ def _while(phase: Phase | None) -> str:
 
 
 def _phase_shown(phase: Phase | None) -> tuple[str, ...]:
-    """Return which function tells what the run was doing."""
+    """Return the function that shows what the run was doing."""
     return (f"it was {phase.words}, by its traceback: {phase.function}",) if phase else ()
 
 

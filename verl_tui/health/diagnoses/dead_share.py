@@ -86,8 +86,8 @@ def _filtered(key: str, kept: float) -> DeadShare:
 
 
 def _bound(context: RuleContext, batch: float | None) -> DeadShare | str:
-    """Return what 0/1 rewards prove: of prompts that are right with a mean p, p^n + (1−p)^n are
-    dead at least.
+    """Return the share that 0/1 rewards prove: if prompts are answered right with a mean p, at
+    least p^n + (1−p)^n of the groups are dead.
 
     It is least where all prompts are equally hard (Jensen's inequality; arXiv 2606.18487).
     """

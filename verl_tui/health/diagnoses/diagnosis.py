@@ -215,7 +215,7 @@ class BlockDiagnosis(Diagnosis):
         )
 
 
-def since(blocks: BlockHistory, step: int) -> BlockHistory:
+def blocks_since(blocks: BlockHistory, step: int) -> BlockHistory:
     """Return the blocks from a step on; many are thinned out, so that cost stays bounded."""
     stretch = blocks[bisect_left(blocks, step, key=lambda block: block.last) :]
     stride = len(stretch) // _MANY + 1

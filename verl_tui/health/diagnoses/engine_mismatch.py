@@ -12,9 +12,9 @@ from verl_tui.health.diagnoses.diagnosis import (
     BlockDiagnosis,
     BlockFinding,
     BlockInputs,
+    blocks_since,
     column,
     course,
-    since,
 )
 from verl_tui.health.finding import NotJudged
 
@@ -75,7 +75,7 @@ class EngineMismatch(BlockDiagnosis):
         if not beyond:
             return None
         if self._newest is not None:
-            return self._block_finding(since(blocks, self._newest.since), beyond, inputs)
+            return self._block_finding(blocks_since(blocks, self._newest.since), beyond, inputs)
         climbing = (blocks[-lag:] for lag in _LAGS if _norm_climbs(blocks, lag))
         stretch = next(climbing, None)
         return None if stretch is None else self._block_finding(stretch, beyond, inputs)

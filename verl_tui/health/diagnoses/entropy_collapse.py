@@ -17,9 +17,9 @@ from verl_tui.health.diagnoses.diagnosis import (
     BlockDiagnosis,
     BlockFinding,
     BlockInputs,
+    blocks_since,
     column,
     course,
-    since,
 )
 from verl_tui.health.finding import Finding, NotJudged
 from verl_tui.health.learnt import RewardPart, all_at_top
@@ -56,7 +56,7 @@ first 60 points; it is over beyond 0.15. Heuristic: what converges takes longer,
 rises.
 """
 _WELL, _MOST_OF_IT = 0.2, 0.5
-"""A reward has learnt that has gained a fifth of its size, and half of the way to its best so far:
+"""A reward has learnt if it has gained a fifth of its size, and half of the way to its best so far:
 heuristic.
 """
 _TOP, _LEARNT, _SOLVED = 0.95, 0.5, 0.9
@@ -153,7 +153,7 @@ class EntropyCollapse(BlockDiagnosis):
         reward, (low, best) = column(blocks, 1), self.reach(1)
         if not reward or not 0 <= low <= best <= 1:
             return False
-        # What is learnt within the first block is seen by how much was left to be learnt behind it.
+        # What was learnt within the first block shows in how much was left to learn after it.
         return reward[-1] >= _TOP or (
             reward[-1] >= _SOLVED and reward[-1] - reward[0] >= _LEARNT * (1 - reward[0])
         )
@@ -170,7 +170,7 @@ class EntropyCollapse(BlockDiagnosis):
     def _block_finding(
         self, blocks: BlockHistory, start: int, opening: float, inputs: BlockInputs
     ) -> BlockFinding:
-        stretch = since(blocks, start)
+        stretch = blocks_since(blocks, start)
         now = blocks[-1]
         entropy, reward = column(stretch, 0), column(stretch, 1)
         change = reward[-1] - reward[0] if reward else 0.0

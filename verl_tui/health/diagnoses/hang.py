@@ -11,7 +11,7 @@ from verl_tui.health.finding import Finding, NotJudged, Severity
 from verl_tui.health.rule_context import minutes
 from verl_tui.runs.time.forecast import expected_step
 from verl_tui.runs.views.signs_of_life import evidence, gpus_work, phase, unattended, writer
-from verl_tui.runs.views.signs_of_life import written as last_of_training
+from verl_tui.runs.views.signs_of_life import last_written as last_of_training
 from verl_tui.runs.views.state import State, doubt, is_evaluation, last_write, overdue, waited
 
 if TYPE_CHECKING:
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 _FRESH_LOG = 120.0
 """A log that grew within two minutes is not silent."""
 _START = 1800.0
-"""Seconds that a start may go without a word: as long as PyTorch's processes wait for each other by
+"""Seconds that a start may stay silent: as long as PyTorch's processes wait for each other by
 default (`default_pg_timeout`, torch/distributed/constants.py). Loading weights and compiling print
 something all the time.
 """
 _LONG_START = 7200.0
-"""Seconds where the last word was of generating or validating, which print nothing until they are
-done: heuristic.
+"""Seconds if the last message was about generating or validating, which print nothing until they
+are done: heuristic.
 """
 _GENERATES = ("validation generation", "test_gen_batch", "***** Running", "all initialize finished")
 """Beginnings of the stages of generating and validating."""
@@ -156,8 +156,8 @@ def _is_recent(latest: float | None, now: float) -> bool:
 
 
 def _unchanged(context: RuleContext) -> float:
-    """Return for how many seconds a run has written nothing new, heartbeats whose counters stand
-    still left out.
+    """Return for how many seconds a run has written nothing new, not counting heartbeats whose
+    counters stand still.
     """
     run, at = context.run, last_of_training(context.run)
     if at is not None:

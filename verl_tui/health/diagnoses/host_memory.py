@@ -192,7 +192,7 @@ def _climb(values: Sequence[float], least: int) -> int:
         return 0
     for count in (len(values), 2 * least, least):
         before, stretch = values[:-count], values[-count:]
-        # What was as high before has been given back before: a saw, no leak.
+        # Memory that was as high before was released again: a sawtooth, not a leak.
         beyond = values[-1] - max(before, default=values[-1])
         if _steady(stretch) and (not before or beyond >= (values[-1] - stretch[0]) / 2):
             return len(stretch)

@@ -41,12 +41,12 @@ _NEAR = 0.75
 _LEVEL = 4
 """Points of a score, means of a block each, that make its level."""
 _GAIN, _SURE_GAIN = 0.05, 3.0
-"""A score has gained that lies a twentieth of its size and three standard errors above its
+"""A score has gained if it lies a twentieth of its size and three standard errors above its
 beginning: heuristic.
 """
 _LOSS, _SURE_LOSS = 0.4, 5.0
-"""One has fallen that has lost two fifths of its size beyond doubt: where `reward-hacking` counts a
-part as fallen.
+"""A score has fallen if it has lost two fifths of its size beyond doubt: where `reward-hacking`
+counts a part as fallen.
 """
 _LOOKED_AT = 60
 """Blocks in which a score's levels are searched for, and newest ones that show its noise."""
@@ -103,7 +103,7 @@ class LengthCollapse(BlockDiagnosis):
         validations = validation_keys(context.run.keys)[:_MOST]
         parts = components(context.run.keys, reward)
         known = weights(context.run, parts)
-        # What counts against the reward is meant to fall.
+        # Penalties are meant to fall.
         parts = tuple(key for key in parts if known.get(key, 0.0) >= 0)[:_MOST]
         return BlockInputs((reward, length, *validations, *parts), len(validations))
 

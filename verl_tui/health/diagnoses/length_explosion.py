@@ -11,9 +11,9 @@ from verl_tui.health.diagnoses.diagnosis import (
     BlockDiagnosis,
     BlockFinding,
     BlockInputs,
+    blocks_since,
     column,
     course,
-    since,
 )
 from verl_tui.health.finding import NotJudged
 from verl_tui.health.limits import known_response_limit, v1_trainer
@@ -74,7 +74,7 @@ class LengthExplosion(BlockDiagnosis):
     def judge_blocks(self, blocks: BlockHistory, inputs: BlockInputs) -> BlockFinding | None:
         """Compare the newest blocks with earlier ones."""
         if self._newest is not None and self._stays(blocks[-1], inputs):
-            return self._block_finding(since(blocks, self._newest.since), inputs)
+            return self._block_finding(blocks_since(blocks, self._newest.since), inputs)
         for lag in _LAGS:
             stretch = blocks[-lag:]
             if len(stretch) == lag and self._explodes(stretch, inputs):

@@ -41,7 +41,7 @@ _BEGAN = 2.5
 then.
 """
 _FALLS = -3.0
-"""Standard errors of a fall that is another fault."""
+"""Standard errors of a fall, which is another fault."""
 _HELD, _BOUND, _STRICT = 0.5, 0.25, 0.1
 """Share of the spread that scores may have, and of what is left to the top of their scale, that a
 gain must stay below: half where a strong penalty explains it, a quarter where the policy has moved
@@ -64,7 +64,7 @@ _WARM = 0.5
 warming up.
 """
 _HUGE = 1e100
-"""Squares of larger numbers overflow; broken runs do log such."""
+"""The squares of larger numbers overflow; broken runs do log such numbers."""
 _LINE = 4
 """Blocks with a reward that a line and its quarters take."""
 _OFTEN = 20
@@ -90,7 +90,7 @@ class _LearningTrends(NamedTuple):
     noise: float
     """Standard deviation of a block's level about the line."""
     own: float
-    """The same by the points within blocks: what the course itself does is no part of it."""
+    """The same by the points within blocks: without the changes of the course itself."""
 
     @property
     def low(self) -> float:
@@ -145,7 +145,7 @@ class NothingLearns(BlockDiagnosis):
         )
 
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
-        """Judge only rewards of which it is known how much is left to be gained."""
+        """Judge only rewards whose possible gain is known."""
         found = super().judge(context)
         if (
             found is None
@@ -177,7 +177,7 @@ class NothingLearns(BlockDiagnosis):
         return None
 
     def _is_flat(self, blocks: BlockHistory, line: _LearningTrends, inputs: BlockInputs) -> bool:
-        """Return whether a gain is ruled out of a reward that still has something to gain."""
+        """Return whether a gain is ruled out for a reward that still has something to gain."""
         if not _warm(blocks) or not _level(blocks, line):
             return False
         ends = _ends(blocks[-1], self.reach(0), self.reach(_TOP), self.reach(_BOTTOM))
@@ -234,7 +234,7 @@ def _line(blocks: BlockHistory) -> _LearningTrends:
     within = [error * error for error in blocks.errors(0) if math.isfinite(error)]
     own = math.sqrt(fmean(within)) if within else 0.0
     noise = max(math.sqrt(squares / (count - 2)), own)
-    # Neighbours that go together hold less than their number says.
+    # Correlated neighbours hold less information than their number suggests.
     shared = math.fsum(a * b for a, b in pairwise(rest)) / squares if squares else 0.0
     shared = min(0.9, max(0.0, shared))
     alone = noise * (count - 1) / math.sqrt(spread)
@@ -255,9 +255,7 @@ def _warm(blocks: BlockHistory) -> bool:
 
 
 def _level(blocks: BlockHistory, line: _LearningTrends) -> bool:
-    """Return whether nothing speaks for a gain, neither the line nor the newest points, nor for a
-    fall.
-    """
+    """Return whether neither the line nor the newest points suggest a gain, nor a fall."""
     if not _FALLS * line.alone < line.change < _LIKELY * line.error:
         return False
     levels = column(blocks, 0)

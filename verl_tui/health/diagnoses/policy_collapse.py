@@ -42,9 +42,9 @@ _BEFORE, _AFTER = 50, 30
 _WRECK = 200
 """Points after the edge in which the worst KL and samples are searched for."""
 _LONG_OUT = 300
-"""Points after which a KL that is out of its band is no news: heuristic."""
+"""Points after which a KL outside its band counts as old: heuristic."""
 _FAR_FROM = 1.0
-"""A threshold beyond counts as this one: three nats are far from any reference."""
+"""A higher threshold counts as this one: three nats are far from any reference."""
 _OUT = 3
 """Points in a row beyond its limit that make a KL leave its band."""
 _POLICY_KL = 0.1

@@ -38,14 +38,14 @@ _VALIDATIONS = 5
 """Blocks with validations without which their course is not known: heuristic."""
 _FALL_T = -2.5
 _FALL = 0.05
-"""A fall of validation by a twentieth of its level is one: heuristic."""
+"""A fall of validation by a twentieth of its level counts as one: heuristic."""
 _SHARE = 0.25
 """Validation stands still if it surely gained less than a quarter of the reward's gain: heuristic.
 """
 _SURE = 3.0
 """Standard errors that make it sure; many, as every block is tested."""
 _FOLLOW_T, _FOLLOW = 2.0, 0.02
-"""A validation that has likely gained a fiftieth of its level follows."""
+"""A validation score that has likely gained a fiftieth of its level follows the reward."""
 _MOST_VALIDATIONS, _MOST_COMPONENTS = 6, 12
 _SCORED = ("samples/score", "samples/score_std")
 _REPEATS = 0.1
@@ -93,7 +93,7 @@ class RewardHacking(BlockDiagnosis):
         )
         parts = components(context.run.keys, reward)
         known = weights(context.run, parts)
-        # What counts against the reward is meant to fall.
+        # Penalties are meant to fall.
         parts = tuple(key for key in parts if known.get(key, 0.0) >= 0)[:_MOST_COMPONENTS]
         if not validations and not any(samples) and not parts:
             return NotJudged(

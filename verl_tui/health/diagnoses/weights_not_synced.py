@@ -33,7 +33,7 @@ _DOUBLE = 1e-12
 """Double precision, which validation's means are mostly logged in."""
 _MOST_ANSWERS = 5000
 _UNLIKELY = 1e-3
-"""Chance that some row of equal shares comes about, below which it is none: heuristic."""
+"""Probability of a row of equal shares below which it is not chance: heuristic."""
 
 
 class _Same(NamedTuple):
@@ -165,7 +165,7 @@ def _again(before: _Same | None, key: str, step: int, value: float) -> _Same:
 
 
 def _enough(one: _Same, count: int) -> bool:
-    """Return whether a score came so often in a row that it is no chance.
+    """Return whether a score came too often in a row to be chance.
 
     A share p of n answers comes again with a chance of about 1 / (2 √(π n p (1 − p))) where the
     answers change.
@@ -183,7 +183,7 @@ def _enough(one: _Same, count: int) -> bool:
 
 @lru_cache(256)
 def _answers(value: float) -> int | None:
-    """Return of how many answers a value is a share, or a round number; None where it is
+    """Return the number of answers that a value is a share of, or a round number; None if it is
     neither.
     """
     few = (n for n in range(1, _COARSE + 1) if _is_share(value, n, _SINGLE))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.on_demand.samples.dump_page import DumpPage, TextCache
-from verl_tui.on_demand.samples.page import MemoryPage, SamplePage
+from verl_tui.on_demand.samples.sample_page import MemoryPage, SamplePage
 from verl_tui.on_demand.worker import Worker
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import time
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
-from verl_tui.on_demand.samples.page import SamplePage
+from verl_tui.on_demand.samples.sample_page import SamplePage
 from verl_tui.on_demand.samples.text_search import all_text
 from verl_tui.records import Sample
 from verl_tui.runs.samples import Place

@@ -45,7 +45,7 @@ class Healthy(NamedTuple):
     bottom: float
 
     def split(self, run: DotSpan) -> tuple[DotSpan | None, list[DotSpan]]:
-        """Return what of a run is within, and what is outside."""
+        """Return the parts of a run within the band and outside of it."""
         first, last = run
         outside: list[DotSpan] = []
         if first < self.top:
@@ -89,10 +89,10 @@ def parted(
     healthy: Healthy,
     band: tuple[float | None, float | None],
 ) -> Parted:
-    """Split a curve's runs by the findings about it.
+    """Split a curve's runs at the edges of the findings about it.
 
-    Where nothing in a finding's stretch is outside the band the finding is about something else
-    than that: then the whole stretch is the alarm.
+    If nothing in a finding's stretch is outside the band, the finding is about something else: then
+    the whole stretch is the alarm.
 
     Args:
         runs: First and last dot row of each dot column.

@@ -1,5 +1,5 @@
-"""What charts share that stand below or beside each other: one x axis, and a y axis whose numbers
-are equally wide, so that what happened at one step stands in one column of the screen.
+"""Shared axes of charts below or beside each other: one x axis, and y axes whose numbers are
+equally wide, so that one step is in the same column of the screen in all charts.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ be squeezed into a quarter of the axis.
 _DENSE = 8
 """Points from which on a chart counts among those that would be squeezed: heuristic."""
 _MOST_OF = 3
-"""Charts of which it shows where most of them are."""
+"""Fewest charts that show where most of them are."""
 
 
 def on_one_axis(charts: Sequence[ChartData]) -> list[ChartData]:
-    """Return charts that all show the steps from the first to the last that any of them shows, but
-    for those far off the others, which keep an axis of their own and say so.
+    """Return charts that all show the steps from the first to the last that any of them shows,
+    except for those far from the others, which keep an axis of their own, with a note.
     """
     far = _far_off(charts)
     known = [
@@ -48,7 +48,7 @@ def on_one_axis(charts: Sequence[ChartData]) -> list[ChartData]:
 
 
 def _far_off(charts: Sequence[ChartData]) -> frozenset[str]:
-    """Return the keys of charts that would squeeze the others if all were on one axis."""
+    """Return the keys of charts that would squeeze the others if all shared one axis."""
     known = [(data, found) for data in charts if (found := extent(data)) is not None]
     dense = [found for data, found in known if _points(data) >= _DENSE]
     if len(dense) < _MOST_OF:
@@ -93,8 +93,8 @@ def with_short_names(
 class Gutters:
     """How wide the numbers at the y axes are, by column of charts.
 
-    A column grows with the widest of its numbers and stays that wide while the same charts are
-    shown in the same room, so that curves do not move to and fro.
+    A column grows to its widest number and keeps that width while the same charts are shown in the
+    same room, so that curves do not move back and forth.
     """
 
     def __init__(self) -> None:

@@ -1,5 +1,5 @@
-"""Where a value or a step falls on a plot; both axes change as seldom as they can, so that pictures
-stay still.
+"""Maps values and steps to positions on a plot; both axes change as seldom as possible, so that
+pictures stay still.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 _HUGE = sys.float_info.max
 _TINY = 1e-290
 SINGLE = 2.0**-23
-"""Differences up to this share of a value are none: event files round to 24 bits, other logs of the
-same run do not.
+"""Differences up to this share of a value count as none: event files round to 24 bits, other logs
+of the same run do not.
 """
-"""Differences below this are none: their reciprocals overflow."""
+"""Differences below this count as none: their reciprocals overflow."""
 _MANY_STEPS = 100
-"""From here on a window that grows does so in smaller parts of itself."""
+"""Length from which on a growing window grows by smaller fractions of itself."""
 _ROUNDING = 1e-9
 """Rounding error of a division, as a share of a tick."""
 _KEEP = 0.35

@@ -21,7 +21,7 @@ _AXIS_FROM = 24
 _APART = 10
 """Cells from one label of the x axis to the next at least."""
 _RANK = {"critical": 0, "warning": 1, "info": 2, "restart": 3, "checkpoint": 4}
-"""Of several marks in one column the first of these shows."""
+"""If a column has several marks, the first of these is shown."""
 
 
 def label_cells(scale: Scale | None, width: int, height: int) -> int:

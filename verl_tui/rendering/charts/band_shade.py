@@ -18,7 +18,8 @@ _DOTS = 4
 
 
 def rows_in_band(healthy: Healthy, rows: int) -> range:
-    """Return the rows of cells of which at least half is in the band, but one of a narrower band.
+    """Return the rows of cells at least half of which are in the band, but at least one for a
+    narrower band.
 
     Args:
         healthy: The dot rows that are in the band.

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from verl_tui.rendering.charts.chart_data import ChartData, Points
 
 _SOME = 3
-"""Of fewer points none is marked as the best."""
+"""Fewest points for one to be marked as the best."""
 
 
 def best_in(data: ChartData, window: Window, scale: Scale | None) -> tuple[int, float] | None:

@@ -71,7 +71,7 @@ _ASCII = "".join(map(_ascii_glyph, range(256)))
 def ascii_locale(environment: Mapping[str, str] = os.environ) -> bool:
     """Return whether the locale says that the terminal shows ASCII only: `LC_ALL=C` and the like.
 
-    A locale that is not set at all says nothing, as in most containers.
+    A locale that is not set at all, as in most containers, is no evidence.
     """
     for name in ("LC_ALL", "LC_CTYPE", "LANG"):
         locale = environment.get(name, "")
@@ -98,7 +98,7 @@ def keeps_to_ascii(
     *,
     on_terminal: bool = True,
 ) -> bool:
-    """Return whether to keep to ASCII: as configured, else where the locale or the terminal shows
+    """Return whether to draw in ASCII: as configured, else if the locale or the terminal can show
     nothing else.
     """
     if wanted is not None:
@@ -175,7 +175,7 @@ def connect(runs: Sequence[DotSpan | None], breaks: Sequence[bool] = ()) -> list
 
     Args:
         runs: The runs of the points themselves.
-        breaks: Where true, whatever the line bridges ends: something there is no number.
+        breaks: Where true, the line is interrupted: a value there is not a number.
     """
     joined = list(runs)
     at, before = 0, None
@@ -229,8 +229,8 @@ def compose(
 ) -> list[Text]:
     """Paint layers of one size over each other and glyphs on top; return the rows.
 
-    A cell has one style, that of the last layer that draws in it; the dots of all layers show, save
-    backdrops.
+    A cell has one style, that of the last layer that draws in it; the dots of all layers show,
+    except backdrops.
 
     Args:
         layers: From the farthest to the nearest.

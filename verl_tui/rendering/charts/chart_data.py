@@ -80,7 +80,7 @@ class Mark(NamedTuple):
     step: int
     role: Literal["breach", "restart", "checkpoint"]
     severity: AlarmRole = "critical"
-    """Of a breach: how bad the finding is that began."""
+    """For a breach: the severity of the finding that began."""
 
     @property
     def style(self) -> str:
@@ -95,8 +95,8 @@ class Axis(NamedTuple):
     write: Callable[[int], str] = exact_step
     """Text of a tick, at most 8 characters."""
     read: Callable[[int], str] = exact_step
-    """Text of the cursor's position where there is little room: it tells neighbouring points
-    apart.
+    """Text of the cursor's position where there is little room: it distinguishes neighbouring
+    points.
     """
     exact: Callable[[int], str] = exact_step
     """Text of the cursor's position, in full."""
@@ -124,8 +124,8 @@ class ChartData:
     envelope: tuple[Points, Points] | None = None
     """Series of the least and the greatest around the mean, shaded behind it."""
     spread: tuple[Points, ...] = ()
-    """Series of the quantiles of a distribution, the 5%, 25%, 50%, 75% and 95%: shaded behind
-    the line, the middle half stronger. Empty where it is none.
+    """Series of the quantiles of a distribution, the 5%, 25%, 50%, 75% and 95%: shaded behind the
+    line, the middle half stronger. Empty for other metrics.
     """
     band: tuple[float | None, float | None] = (None, None)
     """Healthy range, in the unit of the values; None = open at that end."""
@@ -163,8 +163,8 @@ class ChartData:
     gutter: int = 0
     """Cells that the numbers of the y axis take at least: as in the charts above and below it."""
     end: int | None = None
-    """Last position that tells how the run is now, None = the last there is: beyond lies what a
-    restart gave up.
+    """Last position of the run's present segment, None = the last there is: points beyond were
+    given up by a restart.
     """
     short: str = ""
     """Its name in a chart of one row, where it differs from those around it; the name where empty.

@@ -43,8 +43,8 @@ class CursorValue(NamedTuple):
 def cursor_values(
     data: ChartData, step: int, symbols: Symbols, cache: ChartCache, at: int | None = None
 ) -> list[CursorValue]:
-    """Return where the cursor is, and the value of every line there: that of its newest point up to
-    the step.
+    """Return the position of the cursor and the value of every line there: that of its newest point
+    up to the step.
 
     Args:
         data: The chart.
@@ -92,8 +92,8 @@ def _envelope(data: ChartData, step: int) -> Iterator[CursorValue]:
 
 
 def _quantiles(data: ChartData, step: int, symbols: Symbols) -> Iterator[CursorValue]:
-    """Yield the median, where the line is not that, and the ranges of the middle half and of nearly
-    all.
+    """Yield the median, unless it is the line itself, and the ranges of the middle half and of
+    nearly all values.
     """
     found = [value_at(points, step) for points in data.spread]
     if not found or any(one is None for one in found):

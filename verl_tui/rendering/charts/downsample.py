@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 TREND_POINTS = 40
 """Values that a trend is of."""
 _NEWEST = 3
-"""Values of which one alone turns no trend."""
+"""Number of newest values that can turn a trend, which one alone cannot."""
 _SEEN = 0.03
-"""Least share of a chart's range that a trend takes: about a dot of a curve eight rows high (a
-heuristic).
+"""Least share of a chart's range that a trend takes: about a dot of a curve eight rows high
+(heuristic).
 """
 _COARSE = 128
 _HUGE = sys.float_info.max
@@ -34,7 +34,7 @@ _SETTLED = 1 - 1e-15
 """From here on the past of an average counts as complete: no digit changes any more."""
 _SAMPLE = 2048
 _FEW = 8
-"""Of fewer values none is an outlier."""
+"""Fewest values for one to be an outlier."""
 _MARGIN = 0.2
 """Share of the usual range that is shown on either side of it: what rises evenly keeps both its
 ends.
@@ -104,7 +104,7 @@ class Smoothed:
     """The exponential moving average of a series, itself a series; corrected for its short past at
     the beginning.
 
-    A value that is no number has no average and leaves the average of the others alone.
+    A value that is not a number has no average and does not affect the average of the others.
     """
 
     def __init__(self, points: Points, weight: float) -> None:
@@ -214,8 +214,8 @@ def value_range(
 def usual_range(
     points: Points, first: int, last: int, *, positive: bool = False
 ) -> tuple[float, float] | None:
-    """Return the range of the values between two steps but for outliers: the middle 98% of them
-    and a margin.
+    """Return the range of the values between two steps without outliers: the middle 98% of them and
+    a margin.
 
     Of long series a sample is looked at. Where the margin reaches the least or the greatest value
     there is no outlier at that side, and the range ends with it.
@@ -283,11 +283,11 @@ def trend(values: Sequence[float], drawn: tuple[float, float] | None = None) -> 
 
     Args:
         values: A series.
-        drawn: The least and the greatest value of the chart that the trend is told of, None where
-            the least of changes counts.
+        drawn: The least and the greatest value of the chart that shows the trend, None if the
+            smallest change counts.
     """
-    told = turn(values, drawn)
-    return None if told is None else (told[1] > told[0]) - (told[1] < told[0])
+    ends = turn(values, drawn)
+    return None if ends is None else (ends[1] > ends[0]) - (ends[1] < ends[0])
 
 
 def turn(
@@ -299,12 +299,12 @@ def turn(
     Compares the medians of the newer and the older half of the last `TREND_POINTS` values with how
     much neighbours differ, so that neither one outlier nor ordinary noise turns the arrow. The very
     last values count instead where they lie clearly on the other side of the older half, or have
-    gone back to it: the newer half holds what was before a collapse. Where only the last one has,
-    there is no trend to be told: the arrow stands beside that value.
+    gone back to it: the newer half holds what was before a collapse. If only the last one has, no
+    trend is reported, since the arrow stands beside that value.
 
     Args:
         values: A series.
-        drawn: As of a trend.
+        drawn: As for `trend`.
     """
     # Sums and differences of the largest numbers would overflow.
     values = [v / 4 for v in values[-TREND_POINTS:] if isfinite(v)]
@@ -315,16 +315,15 @@ def turn(
     change, since = median(values[half:]) - older, median(values[-_NEWEST:]) - older
     noise = median(map(abs, map(sub, values[1:], values)))
     floor = _least_change(values, drawn)
-    start, end = _told(change, since, values[-1] - older, clear=max(noise * 2, floor))
+    start, end = _decisive(change, since, values[-1] - older, clear=max(noise * 2, floor))
     if abs(end - start) <= max(noise * 0.7, floor):
         end = start
     return older + start, older + end
 
 
-def _told(change: float, since: float, last: float, *, clear: float) -> tuple[float, float]:
-    """Return the two differences from the older half between which the trend is told: to the newer
-    half, or to the very last values where they clearly tell of something else; none where only the
-    last one does.
+def _decisive(change: float, since: float, last: float, *, clear: float) -> tuple[float, float]:
+    """Return the two differences from the older half that decide the trend: that of the newer half,
+    or of the very last values if these clearly differ from it; zero if only the last one does.
     """
     if change * since < 0 and abs(since) > clear:
         return 0.0, since

@@ -18,11 +18,11 @@ _WIDEST = 3
 _SCALED = 4
 """Rows from which on the ends are written below the bars, too."""
 _LEAST = 16
-"""Cells below which a histogram is told in words alone."""
+"""Cells below which a histogram is described in words alone."""
 
 
-def words(bins: Bins, unit: str = "") -> str:
-    """Return what a histogram says: how many values lie where, and where most of them do."""
+def histogram_words(bins: Bins, unit: str = "") -> str:
+    """Describe a histogram: how many values lie where, and where most of them do."""
     total, fullest = sum(bins.counts), max(range(len(bins.counts)), key=bins.counts.__getitem__)
     unit = f" {unit}" if unit else ""
     if bins.high <= bins.low:
@@ -38,7 +38,7 @@ def words(bins: Bins, unit: str = "") -> str:
 
 def bars(counts: Sequence[float], width: int, height: int, *, ascii_only: bool) -> list[str]:
     """Return rows of bars, the tallest as high as all of them; every bin that is not empty is
-    seen.
+    visible.
     """
     blocks = _ASCII_BLOCKS if ascii_only else _BLOCKS
     shown = counts if len(counts) <= width else _fewer(counts, width)
@@ -76,7 +76,7 @@ def histogram_rows(
     """Return a histogram in at most `height` rows: its words, its bars and their scale."""
     if height < 1 or width < 1:
         return []
-    rows = [fit(f"{title}{words(bins, unit)}", width, "~" if ascii_only else "…")]
+    rows = [fit(f"{title}{histogram_words(bins, unit)}", width, "~" if ascii_only else "…")]
     if height == 1 or width < _LEAST or bins.high <= bins.low:
         return rows
     scaled = height >= _SCALED

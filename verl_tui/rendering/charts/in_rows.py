@@ -1,5 +1,5 @@
-"""The charts of a run in their order; below them a row each for what needs no chart: metrics that
-have had only one value, and counters.
+"""The charts of a run in their order, and below them one row each for metrics that need no chart:
+counters, and metrics that have had only one value.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def keys_in_rows(view: View) -> frozenset[str]:
-    """Return the metrics of the shown run that a row says all about, unless a finding is about
+    """Return the metrics of the shown run for which a row is enough, unless a finding is about
     them: counters, and those that have had only one value, the same in all runs laid over each
     other.
     """
@@ -51,11 +51,12 @@ def _same(run: Run, other: Run, single: frozenset[str]) -> frozenset[str]:
 def rows_last(
     charts: Sequence[PlannedChart], in_rows: Container[str], kept: Container[str]
 ) -> tuple[PlannedChart, ...]:
-    """Return charts with those last that are a row each; as they are where all would be rows.
+    """Return charts with those that are one row each moved to the end; unchanged if all would be
+    rows.
 
     Args:
         charts: The charts in their order.
-        in_rows: Keys of metrics that a row says all about.
+        in_rows: Keys of metrics for which a row is enough.
         kept: Keys and indicators that stay charts in their place all the same.
     """
     varying: list[PlannedChart] = []

@@ -1,4 +1,4 @@
-"""The meaning of the signs and lines of a chart, beside the very signs and lines."""
+"""The signs and lines of a chart, each with its meaning."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SIGNS = {
     "cursor": "the cursor",
     "focus": "the chart that has the focus",
 }
-"""Names of `Symbols` that speak for nothing by themselves, and what they mean."""
+"""Names of `Symbols` that need an explanation, and what they mean."""
 LINES = {
     "band": "ends of the healthy range, else shaded",
     "target": "a target of the configuration",

@@ -1,4 +1,4 @@
-"""The signs by which the lines of a chart are told apart without colours."""
+"""The signs that distinguish the lines of a chart without colours."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def layered(data: ChartData, symbols: Symbols) -> list[tuple[ChartLine, str]]:
 
 
 def stamps(sign: str, cells: int) -> range:
-    """Return the cells at which a letter stands on its line, so that lines are told apart without
-    colours.
+    """Return the cells at which a letter stands on its line, so that lines can be distinguished
+    without colours.
 
     Letters next to each other in the alphabet stand three cells apart.
     """

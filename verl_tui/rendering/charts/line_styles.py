@@ -1,5 +1,5 @@
-"""The straight lines of a chart: each looks unlike the others, so that colour never has to tell
-them apart.
+"""The straight lines of a chart: each looks unlike the others, so that colour is never needed to
+distinguish them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""How much to smooth a curve: as much as its noise asks for, and no more than its length bears.
+"""How much to smooth a curve: as much as its noise requires, and no more than its length allows.
 
-A heuristic. The noise is the median step from one value to the next, which neither a trend nor a
-few spikes change much; it is held against how far the averages of blocks lie apart, the trend.
+This is a heuristic: the noise is the median difference between neighbouring values, which neither a
+trend nor a few spikes change much; it is compared with the differences between the averages of
+blocks, the trend.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _PARTS = 6
 _BLOCKS = 16
 _FEWEST = 32
 ENOUGH = 4096
-"""Of more values the last ones are looked at."""
+"""Most values that are looked at, the last ones."""
 
 
 def weight_for(values: Sequence[float]) -> float:

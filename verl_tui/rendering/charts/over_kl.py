@@ -1,4 +1,4 @@
-"""Which charts are drawn over the KL instead of the steps, and from what."""
+"""Charts that are drawn over the KL instead of over steps, and their data."""
 
 from __future__ import annotations
 

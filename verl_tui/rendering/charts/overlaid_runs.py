@@ -57,7 +57,7 @@ def overlaid(data: ChartData, indicator: str | None, view: View, axis: str) -> C
 
 
 def _one_kind_of_points(data: ChartData) -> list[ChartLine]:
-    """Return one line of points at most: the markers of more would hide the many lines."""
+    """Return at most one line of points: the markers of more would hide the many lines."""
     return [line for line in data.lines if line.kind == "points"][:1]
 
 
@@ -86,7 +86,7 @@ def _notes(data: ChartData, lacking: Sequence[str]) -> tuple[str, ...]:
 
 
 def counterpart(run: Run, key: str, indicator: str | None, other: Run) -> Series | None:
-    """Return the series of another run that means the same, None where it has none or counts it in
+    """Return the series of another run with the same meaning, None if it has none or counts it in
     another way.
     """
     if indicator is not None and run.indicators.get(indicator) == key:

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
 
 _LEAST_WIDTH, _LEAST_HEIGHT = 26, 6
-"""Cells below which a chart says less than a line of text with a sparkline."""
+"""Cells below which a chart shows less than a line of text with a sparkline."""
 _GOOD_WIDTH, _GOOD_HEIGHT = 38, 7
 """Cells from which on more room goes into more charts rather than larger ones."""
 _PLOT_HEIGHT = 3
-"""Rows from which on a chart has a plot: below, a row more is another form."""
+"""Rows from which on a chart has a plot: below that, each further row changes its form."""
 _SPARE = 1 / 3
 """Share of the rows that may stay empty for that."""
 _AS_WIDE = 2
@@ -33,17 +33,21 @@ _AS_WIDE = 2
 _FEW = 3
 """Charts that may stand one below the other over the whole width."""
 _ALWAYS = "reward"
-"""The indicator that is a chart even where it is constant: that it does not move says most."""
+"""The indicator that is a chart even when it is constant: a reward that does not move is news."""
 _ENOUGH = 8
-"""Charts that show a run's health; only for fewer are they made smaller than is good."""
+"""Number of charts that show a run's health; only to fit these are charts made smaller than is
+good.
+"""
 
 
 class ChartFilter(NamedTuple):
-    """A text that the keys or labels of the charts contain."""
+    """A filter for charts by a text in their keys or labels."""
 
     text: str = ""
     lenient: bool = False
-    """True if a text that no chart contains is meant for something else, and leaves all."""
+    """True if a text that no chart contains is meant for something else, so that all charts
+    stay.
+    """
 
 
 class ChartList(NamedTuple):
@@ -57,9 +61,9 @@ class ChartList(NamedTuple):
     beside: str | None = None
     """The validation score that is drawn into the chart of the reward."""
     in_rows: frozenset[str] = frozenset()
-    """Metrics that a row each says all about."""
+    """Metrics for which one row each is enough."""
     revealed: str | None = None
-    """Metric that is to be seen as a chart, even where a row says all."""
+    """Metric to show as a chart even if a row would be enough."""
 
 
 class ChartPlace(NamedTuple):
@@ -199,7 +203,7 @@ class ChartPage(NamedTuple):
         ]
 
     def turned(self, way: int) -> ChartPage:
-        """Return the next (1) or previous (-1) page, the same where there is none."""
+        """Return the next (1) or previous (-1) page, the same page if there is none."""
         page = bisect_right(self.starts, self.first) - 1 + way
         return self._replace(first=self.starts[page]) if 0 <= page < len(self.starts) else self
 

@@ -1,8 +1,8 @@
 """The path of a reward over the KL: a point for each step, joined in the order of the steps.
 
-How far the policy has gone from where it began is what a reward is paid for with: a path that
-rises to the upper left buys much for little, one that turns down buys nothing any more. Gao,
-Schulman and Hilton draw reward models so ("Scaling Laws for Reward Model Overoptimization", 2022,
+The distance of the policy from where it began is the price of a reward: a path that rises to the
+upper left gains much at little cost, one that turns down gains nothing more. Gao, Schulman and
+Hilton draw reward models so ("Scaling Laws for Reward Model Overoptimization", 2022,
 https://arxiv.org/abs/2210.10760).
 """
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from verl_tui.rendering.charts.symbols import Symbols
 
 LEAST_WIDTH, LEAST_HEIGHT = 16, 5
-"""Cells of a chart, with its title, in which a path says more than a curve over steps."""
+"""Smallest chart, in cells with its title, in which a path shows more than a curve over steps."""
 _MOST = 1024
 """Points of a path; of longer ones every second, fourth, eighth … is drawn, and the newest."""
 _LABEL = "KL"
@@ -119,7 +119,7 @@ def path_rows(
     """Draw everything below the title.
 
     Args:
-        data: The chart; its lines say what they are over.
+        data: The chart; its lines have the series that they are drawn over.
         shown: First and last step.
         size: Width and height in cells.
         cursor: Step that is read.

@@ -278,7 +278,7 @@ class Picture:
         self, line: ChartLine, text: str, beside: int, cache: ChartCache | None = None
     ) -> None:
         """Put a sign so many dot columns beside the last number in the window, if it is among the
-        last points; on it none where an arrow says that it lies beyond the edge.
+        last points; none on the number itself if an arrow shows that it lies beyond the edge.
         """
         end, scale = self._end_of(line, cache), self._scales[line.right]
         if end is None or scale is None:

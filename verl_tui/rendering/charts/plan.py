@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.indicators import INDICATORS, validation_keys
-from verl_tui.metrics import describe, family, place, shown
+from verl_tui.metrics import describe, family, place, without_repeats
 from verl_tui.rendering.charts.validation import score_beside
 from verl_tui.rendering.charts.x_axes import AXES, kl_key, on_axis
 from verl_tui.runs.views.losses import losses
@@ -26,9 +26,7 @@ DEFAULT_ORDER = (
     "generation_time", "truncated_share", "engine_mismatch", "gpu_utilization", "gpu_memory",
     "log_prob",
 )  # fmt: skip
-"""Indicators in the order of showing: what tells of learning first, then of stability, then of
-speed.
-"""
+"""Indicators in the order of showing: those of learning first, then of stability, then of speed."""
 _GROUPS = (
     "reward", "validation", "loss", "kl", "optimisation", "length", "samples", "throughput",
     "timing", "engine", "async", "memory", "system", "data", "other", "progress",
@@ -93,7 +91,7 @@ class PlannedChart(NamedTuple):
     spread: DistributionKeys | None = None
     """The distribution that the metric is of."""
     in_row: bool = False
-    """True where one row says all: it has had only one value, or only counts."""
+    """True if one row is enough: it has had only one value, or only counts."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -110,8 +108,8 @@ class PlannedChart(NamedTuple):
     def matches(self, filter_: str) -> bool:
         """Return whether key or label contain a text; case does not matter."""
         wish = filter_.lower()
-        told = (self.key, self.label, *(self.spread.parts if self.spread is not None else ()))
-        return any(wish in one.lower() for one in told)
+        texts = (self.key, self.label, *(self.spread.parts if self.spread is not None else ()))
+        return any(wish in one.lower() for one in texts)
 
 
 def plan_charts(
@@ -140,7 +138,7 @@ class _ChartPlanner:
     def __init__(self, run: Run) -> None:
         self.made: list[PlannedChart] = []
         self._run = run
-        self._keys = shown(run.metrics)
+        self._keys = without_repeats(run.metrics)
         self._lines = {part: one.line for one in run.spreads.values() for part in one.parts}
         self._validations = tuple(validation_keys(self._keys))
         self._families = _families(self._keys)

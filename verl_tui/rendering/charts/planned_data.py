@@ -154,7 +154,7 @@ def _target(found: PlannedChart, view: View) -> tuple[float | None, tuple[str, .
 
 
 def _rate(found: PlannedChart, run: Run) -> tuple[str, ...]:
-    """Return what the times in a chart come to: steps per minute, the 95th percentile of
+    """Return a summary of the times in a chart: steps per minute, the 95th percentile of
     generation.
     """
     if found.indicator == "step_time" and (rate := steps_per_minute(run)) is not None:

@@ -22,7 +22,7 @@ from verl_tui.rendering.charts.joined_points import joined
 from verl_tui.rendering.charts.labels import beyond
 from verl_tui.rendering.charts.line_signs import layered, stamps
 from verl_tui.rendering.charts.line_styles import LINE_STYLES
-from verl_tui.rendering.charts.plotext_rows import crossed, pixel, split, written
+from verl_tui.rendering.charts.plotext_rows import crossed, overwritten, pixel, split
 from verl_tui.rendering.charts.roles import HUES
 
 if TYPE_CHECKING:
@@ -102,8 +102,8 @@ class PlotextChart:
         self.shades = False
         """True where the healthy band is a shade instead of lines."""
         self.below: list[Text] = []
-        """Rows below the plot: of what is no number, and of marks; only those that say
-        something.
+        """Rows below the plot for values that are not numbers and for marks; only those with
+        content.
         """
 
     def collect(self, cache: ChartCache) -> None:
@@ -260,7 +260,7 @@ class PlotextChart:
     def subject(self) -> object:
         """Return all that the rows of `draw` depend on: what compares equal looks equal."""
         data = self._data
-        told = (data.band, data.target, data.marks, self.shades, self._steps())
+        decorations = (data.band, data.target, data.marks, self.shades, self._steps())
         return (
             self._signals,
             self._labels,
@@ -268,7 +268,7 @@ class PlotextChart:
             self._scales,
             self.window,
             self._plot_size,
-            told,
+            decorations,
         )
 
     def point_at(self, rows: list[Text], cursor: int | None) -> list[Text]:
@@ -318,7 +318,7 @@ class PlotextChart:
                 1 if target > scale.hi else len(rows) - 3,
                 beyond(target, scale, self._cells, self._symbols),
             )
-            rows[y] = written(rows[y], self.left, text, "target")
+            rows[y] = overwritten(rows[y], self.left, text, "target")
         return rows
 
     def _axes(self, plotext: Any) -> None:
@@ -379,7 +379,7 @@ class PlotextChart:
         ]
 
     def _broken_row(self) -> Text:
-        """Return the row that says where values were no numbers; empty while all are."""
+        """Return the row that shows where values were not numbers; empty while all are."""
         return self._row(
             _BROKEN, dict.fromkeys(self._odd_columns, Glyph(self._symbols.broken, "odd"))
         )

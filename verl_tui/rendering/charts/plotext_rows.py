@@ -51,7 +51,7 @@ def crossed(row: Text, x: int) -> Text:
     return join(cells)
 
 
-def written(row: Text, x: int, text: str, role: str) -> Text:
+def overwritten(row: Text, x: int, text: str, role: str) -> Text:
     """Return a row with a text written over it from column `x` on."""
     cells = [(glyph, style) for part, style in row for glyph in part]
     cells[x : x + len(text)] = [(glyph, role) for glyph in text]

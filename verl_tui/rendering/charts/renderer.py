@@ -86,7 +86,7 @@ class ChartRenderer:
         """
         axes = _axis_height(height)
         height -= axes
-        # In ASCII the shading cannot be told from the curve.
+        # In ASCII, the shading cannot be distinguished from the curve.
         if height < _ENVELOPE_FROM or self.symbols is ASCII:
             data = replace(data, envelope=None, spread=())
         return self.cache.without_flat_envelope(data, *shown), height, axes

@@ -17,7 +17,7 @@ _BLOCKS = "▁▂▃▄▅▆▇█"
 _ASCII_BLOCKS = "_.-~=+*#"
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _TINY = 1e-300
-"""Differences below this are none: their reciprocals overflow."""
+"""Differences below this count as none: their reciprocals overflow."""
 BROKEN = "!"
 """Stands where a value is no number."""
 
@@ -84,7 +84,7 @@ def gauge(fraction: float, width: int, *, ascii_only: bool = False) -> str:
     """Draw a bar that fills `fraction` of `width` columns, in eighths of a column; exactly `width`
     characters.
 
-    What is no number fills nothing, what is outside 0 .. 1 is cut off there.
+    A value that is not a number fills nothing, one outside 0 .. 1 is clipped.
     """
     if width < 1:
         return ""

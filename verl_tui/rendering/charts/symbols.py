@@ -8,8 +8,8 @@ from rich.cells import cell_len, set_cell_size
 
 
 class Symbols(NamedTuple):
-    """The glyphs of a chart. They differ from each other, so that colour never has to tell them
-    apart.
+    """The glyphs of a chart. They differ from each other, so that colour is never needed to
+    distinguish them.
     """
 
     rising: str = "↑"
@@ -42,7 +42,7 @@ ASCII = Symbols(
 
 
 def fit(text: str, cells: int, symbols: Symbols = UNICODE) -> str:
-    """Return foreign text on one line of at most `cells` cells, what cannot be printed replaced,
+    """Return text from a log on one line of at most `cells` cells, what cannot be printed replaced,
     with an ellipsis.
     """
     text = text[: 4 * max(0, cells) + 4]

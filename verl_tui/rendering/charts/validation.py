@@ -1,4 +1,4 @@
-"""Validation scores beside the reward: which belong on its y axis, and their words."""
+"""Validation scores beside the reward: which of them share its y axis, and how they are worded."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 _APART, _SHARES_APART = 2.5, 20.0
 """How many times as large the largest value of the one may be, and the same of two that are within
 -1 and 1: such are shares or scores of right and wrong, and far apart only while little is learned.
-A heuristic: beyond these the smaller one is a flat line.
+Heuristic: beyond these, the smaller one is a flat line.
 """
 _ROUNDING = 1e-6
 
 
 def score_beside(run: Run) -> str | None:
-    """Return the validation score that is drawn into the chart of a run's reward, None where there
-    is none, or on another scale. Of several it is the one that the run is judged by.
+    """Return the validation score that is drawn into the chart of a run's reward, None if there is
+    none, or it is on another scale. If there are several, it is the one that the run is judged by.
     """
     key = run.indicators.get("validation")
     reward, score = (run.series(one) for one in (run.indicators.get("reward", ""), key or ""))
@@ -76,9 +76,9 @@ def score_words(series: Series, *, lowest: bool = False) -> Iterator[str]:
     newest, best = compact(series.values[-1]), best_point(series, lowest=lowest)
     if best is not None and len(series.values) > 1:
         is_newest = series.steps[-1] == best[0]
-        told = "best so far" if is_newest else f"best {compact(best[1])} @{best[0]}"
-        yield f"val {newest}, {told}"
-        yield f"val {newest}, {told.partition(' @')[0]}"
+        best_words = "best so far" if is_newest else f"best {compact(best[1])} @{best[0]}"
+        yield f"val {newest}, {best_words}"
+        yield f"val {newest}, {best_words.partition(' @')[0]}"
     yield f"val {newest}"
 
 

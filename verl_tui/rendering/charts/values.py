@@ -155,7 +155,7 @@ def _columns(
 
 
 def _times(run: Run, shown: Run, timed: Iterable[tuple[array[int], Series]]) -> Iterator[CsvColumn]:
-    """Yield when a run was at its steps, if anything tells."""
+    """Yield the times of a run's steps, as far as known."""
     clock = on_axis(run, "time")
     known: dict[int, str] = {}
     for steps, series in timed if clock.problem is None else ():
@@ -166,12 +166,12 @@ def _times(run: Run, shown: Run, timed: Iterable[tuple[array[int], Series]]) -> 
                 )
     if known:
         word = "time (estimated)" if clock.estimated else "time"
-        told = array("q", sorted(known))
-        yield CsvColumn(_of(run, shown, word), told, [known[step] for step in told])
+        dated = array("q", sorted(known))
+        yield CsvColumn(_of(run, shown, word), dated, [known[step] for step in dated])
 
 
 def _of(run: Run, shown: Run, word: str) -> str:
-    """Name a column; those of other runs than the shown one say of which they are."""
+    """Name a column; those of other runs than the shown one include the run's name."""
     return word if run is shown else f"{word} ({run.name})"
 
 

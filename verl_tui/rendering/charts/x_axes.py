@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from verl_tui.runs.series import Series
 
 AXES = ("step", "time", "relative", "kl")
-"""`kl` is for rewards and scores, others stay over steps."""
+"""`kl` applies to rewards and scores only; other charts stay over steps."""
 _KL = ("reference_kl", "policy_kl")
-"""Indicators to draw rewards over, the one that is held against where training began first."""
+"""Indicators to draw rewards over, first the one that is measured from where training began."""
 _DAY = 86_400.0
 _PLAIN = 120.0
-"""Seconds from a step to the next, on average, from which on minutes tell the steps of a long run
-apart.
+"""Seconds from a step to the next, on average, from which on minutes distinguish the steps of a
+long run.
 """
 _UNITS = ((86_400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 
@@ -47,7 +47,7 @@ class _TimedSeries:
     origins: array[int] = field(default_factory=lambda: array("q"))
     """The step of each point."""
     clock_starts: object = None
-    """Origin and first step of the clocks that gave the times; they change once the run is watched
+    """Origin and first step of the clocks behind the times; they change once the run is watched
     live.
     """
 
@@ -64,15 +64,15 @@ class _TimeAxis:
         """True if all times are estimates: none was noted when its step was reached."""
 
     def origin(self, series: Series) -> str:
-        """Return what tells when the series' last step was, for people; nothing where that is not
-        known.
+        """Return the evidence for the time of the series' last step, in words; empty if that is
+        unknown.
         """
         if not len(series):
             return ""
-        told = (
+        origins = (
             clock.origin for clock in self._clocks if not math.isnan(clock.at(series.steps[-1]))
         )
-        return next(told, "" if math.isnan(series.times[-1]) else "times in the log")
+        return next(origins, "" if math.isnan(series.times[-1]) else "times in the log")
 
     def points(self, series: Series, later: int = 0) -> Points:
         """Return the series over its times, so many seconds later: to lay its beginning over
@@ -81,9 +81,7 @@ class _TimeAxis:
         return _timed(series, self._clocks, later)
 
     def place(self, series: Series, step: int) -> int | None:
-        """Return when a step was: the time of the series' last point up to it, None where that is
-        not known.
-        """
+        """Return the time of a step: that of the series' last point up to it, None if unknown."""
         if not len(series):
             return None
         at = max(0, bisect_right(series.steps, step) - 1)
@@ -91,7 +89,7 @@ class _TimeAxis:
         return None if math.isnan(when) else int(when)
 
     def edge(self, series: Series, step: int) -> int | None:
-        """Return when a step was, the same for all series where anything tells it of the run."""
+        """Return the time of a step, the same for all series if the run has a clock for it."""
         when = moment(math.nan, step, self._clocks)
         return self.place(series, step) if math.isnan(when) else int(when)
 
@@ -112,10 +110,10 @@ class _StepAxis:
 
     def __init__(self, problem: str | None = None) -> None:
         self.problem = problem
-        """Why it is not the axis that was asked for, None where it is."""
+        """Why it is not the requested axis, None if it is."""
 
     def origin(self, _series: Series) -> str:
-        """Return nothing: steps need no telling."""
+        """Return an empty text: steps need no evidence."""
         return ""
 
     def points(self, series: Series, _later: int = 0) -> Points:
@@ -132,7 +130,7 @@ class _StepAxis:
 XAxis = _TimeAxis | _StepAxis
 """How a run's series are placed along an axis."""
 _CACHE: WeakKeyDictionary[Series, dict[int, _TimedSeries]] = WeakKeyDictionary()
-"""By the seconds that a series is shown later."""
+"""By the seconds by which a series is shifted."""
 _SHIFTS = 8
 """So many are kept: there is one for each run that another was held against."""
 
@@ -228,10 +226,10 @@ def _tick(second: int) -> str:
     """Write the time of day, within a minute to the second; where a day begins, which one:
     trainings last for days.
     """
-    told = _local(second)
-    if told.second:
-        return told.strftime("%H:%M:%S")
-    return told.strftime("%H:%M" if told.hour or told.minute else "%d %b")
+    at = _local(second)
+    if at.second:
+        return at.strftime("%H:%M:%S")
+    return at.strftime("%H:%M" if at.hour or at.minute else "%d %b")
 
 
 def _midnight(second: float) -> float:

@@ -1,5 +1,5 @@
-"""The stretch of steps that all charts show once somebody has zoomed in: moved, stretched, kept at
-the newest step.
+"""The span of steps that all charts show once the user has zoomed in: moved, stretched, kept at the
+newest step.
 
 A span is one of steps on every x axis, as the cursor is; `whole` is the first and the last step
 that the run has.
@@ -66,9 +66,7 @@ def zoomed(
         return None
     if at is not None and first <= at <= last:
         begin = at - round((at - first) / max(1, last - first) * length)
-        near = (
-            whole[1] - length // _NEAR
-        )  # whoever reads the newest steps wants to go on seeing them
+        near = whole[1] - length // _NEAR  # readers of the newest steps want to go on seeing them
         return _placed(
             whole[1] if last >= whole[1] and begin + length > near else begin, length, whole
         )

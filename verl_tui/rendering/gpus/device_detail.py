@@ -26,7 +26,9 @@ _LEAST_HISTORY = 16
 """Smallest width of a history in rows of its own, in cells."""
 
 
-def history(device: Device, width: int, height: int, *, ascii_only: bool = False) -> list[Pieces]:
+def history_chart(
+    device: Device, width: int, height: int, *, ascii_only: bool = False
+) -> list[Pieces]:
     """Draw a device's utilisation over time as columns behind a scale, nothing without room."""
     room = width - 5
     if not device.history or height < 1 or room < _LEAST_HISTORY:

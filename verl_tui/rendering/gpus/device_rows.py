@@ -40,7 +40,7 @@ _NOTHING = "–"
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _ASCII = str.maketrans({_NOTHING: "-", "°": None})
 
-# Words that all boards of a host share or that say less than the model.
+# Words that all boards of a host share, or that are less informative than the model.
 _NOISE = pattern(
     r"-?\b(?:NVIDIA|GeForce|Tesla|Quadro|Generation|Blackwell|Server|Workstation|Edition|GPU"
     r"|SXM\d*|PCIe|HBM\w*|\d+ ?GB)\b",
@@ -83,7 +83,7 @@ class _Field(NamedTuple):
         return cell_len(self.label) + cell_len(self.text)
 
 
-def short_name(name: str) -> str:
+def gpu_model(name: str) -> str:
     """Return the model: `H100` of `NVIDIA H100 80GB HBM3`, `MIG 1g.10gb` of an instance."""
     instance = _INSTANCE.search(name)
     if instance is not None:
@@ -91,7 +91,7 @@ def short_name(name: str) -> str:
     return " ".join(_NOISE.sub(" ", name).split()) or name
 
 
-def gpu_rows(
+def device_rows(
     gpus: Sequence[Gpu],
     width: int,
     *,
@@ -210,7 +210,7 @@ def _fields(gpu: Gpu, *, ascii_only: bool) -> dict[str, _Field]:
     full = used is not None and total is not None and used >= FULL_SHARE * total
     temperature = finite(gpu.temperature)
     hot = temperature is not None and temperature >= HOT_CELSIUS
-    name = short_name(gpu.name)
+    name = gpu_model(gpu.name)
     fields = {
         "index": _Field(gpu.index, "name", left=True),
         "name": _Field(

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
-from verl_tui.rendering.gpus.remarks import busy, full, hot, idle, packed, throttled
-from verl_tui.rendering.text.block_levels import level
+from verl_tui.rendering.gpus.remarks import busy, full, hot, idle, side_by_side, throttled
+from verl_tui.rendering.text.block_levels import level_glyph
 from verl_tui.rendering.text.printable import cut, printable
 from verl_tui.rendering.text.wrap import ellipsis, fit_left
 
@@ -151,7 +151,7 @@ def _cell(device: Device, mark: str, cell: int, *, ascii_only: bool) -> Pieces:
     number = (mark.strip() or "?").rjust(3) + " " if percent is None else f"{percent:3.0f}{mark}"
     if cell == _NUMBER:
         return [(number, role)]
-    block = " " if percent is None else level(percent, ascii_only=ascii_only)
+    block = " " if percent is None else level_glyph(percent, ascii_only=ascii_only)
     return [(block, role), (number, role), (" ", "")]
 
 
@@ -164,4 +164,4 @@ def _role(percent: float | None) -> str:
 def _legend(marks: set[str], cell: int, width: int) -> list[str]:
     what = "tens of % busy" if cell == _DIGIT else "% busy"
     meanings = (f"{mark} {words}" for mark, words in MARKS.items() if mark in marks)
-    return packed((what, *meanings), width)
+    return side_by_side((what, *meanings), width)

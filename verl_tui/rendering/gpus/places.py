@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.cells import cell_len
 
 from verl_tui.rendering.gpus.logged_figures import figure_rows, figures
-from verl_tui.rendering.gpus.sections import detail_rows, panel_rows
+from verl_tui.rendering.gpus.place_rows import detail_rows, panel_rows
 from verl_tui.rendering.text.piece import text_of
 from verl_tui.rendering.text.printable import middle, wrapped
 from verl_tui.runs.views.devices import (
@@ -124,8 +124,8 @@ def _without_own_devices(here: DevicePlace, logged: DevicePlace, width: int) -> 
 
 
 def _joined(logged: DevicePlace, here: DevicePlace, width: int) -> DevicePlace | None:
-    """Return what a run has logged under a heading that says as well why there is nothing of this
-    host; None where that takes more than a row.
+    """Return the devices that a run has logged under a heading that also explains why this host has
+    none; None if that takes more than a row.
     """
     if len(here.below) != 1:
         return None

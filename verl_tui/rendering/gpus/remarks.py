@@ -1,8 +1,8 @@
 """Remarks on devices that stand out: lost, idle while others work, lagging behind, throttled, hot,
 full.
 
-All but the first are heuristics, judged by recent averages since every device idles briefly between
-two kernels.
+All but the first are heuristics on recent averages, since every device idles briefly between two
+kernels.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def full(device: Device) -> bool:
     return used is not None and bool(total) and total is not None and used >= FULL_SHARE * total
 
 
-def summary(devices: Sequence[Device], *, short: bool = False) -> list[str]:
+def device_summary(devices: Sequence[Device], *, short: bool = False) -> list[str]:
     """Return number, utilisation, idle ones and power of devices, `short` in fewer letters."""
     nodes = len({device.node for device in devices})
     parts = [counted(len(devices), "GPU") + (f" on {nodes} nodes" if nodes > 1 else "")]
@@ -137,7 +137,7 @@ def _reason(device: Device) -> str:
     return " " + next(word for word in device.gpu.throttle or () if word != POWER_CAP)
 
 
-def packed(parts: Iterable[str], width: int, *, ascii_only: bool = False) -> list[str]:
+def side_by_side(parts: Iterable[str], width: int, *, ascii_only: bool = False) -> list[str]:
     """Return parts side by side in lines; only parts longer than a line are broken."""
     lines: list[str] = []
     for words in parts:

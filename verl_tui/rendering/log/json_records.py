@@ -31,7 +31,7 @@ class RecordSummary(NamedTuple):
 
 
 @lru_cache(4096)
-def summary(line: str) -> RecordSummary | None:
+def record_summary(line: str) -> RecordSummary | None:
     """Summarise a line of JSON, None for other lines and empty records."""
     if not line.startswith("{"):
         return None
@@ -43,7 +43,7 @@ def summary(line: str) -> RecordSummary | None:
     return RecordSummary(one_line(str(found[0].get("scope") or ""), _WORDS), text) if text else None
 
 
-def whole(line: str) -> str:
+def whole_line(line: str) -> str:
     """Return a whole line, JSON with a row for each field."""
     try:
         found = objects(line.encode("utf-8", "replace")) if line.startswith("{") else []

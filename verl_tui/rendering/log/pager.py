@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.cells import cell_len
 
 from verl_tui.on_demand.log import log_blocks
-from verl_tui.rendering.log.rows import LogRow, rows
+from verl_tui.rendering.log.line_rows import LogRow, rows
 from verl_tui.rendering.text.wrap import fit, spans
 
 if TYPE_CHECKING:

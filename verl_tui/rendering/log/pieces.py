@@ -34,7 +34,7 @@ def number_cells(log: Log, lines: Sequence[ScreenRow]) -> int:
     return max(_LEAST, len(str(number))) + 1 if number is not None else 0
 
 
-def drawn(
+def row_pieces(
     line: ScreenRow, number: int | None, cells: int, search: Search | None, *, ascii_only: bool
 ) -> Pieces:
     """Return the pieces of a row.

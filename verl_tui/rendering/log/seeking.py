@@ -24,7 +24,7 @@ class Seeker:
 
         Args:
             target: The line to begin at; the newest if None.
-            say: Shows a sentence to the user.
+            say: Notifies the user of a sentence.
         """
         self.target = target
         """The line that is still to be found."""

@@ -35,7 +35,7 @@ _KEYS = (
 """Actions and what they do: the last ones go first where there is little room; the help has all."""
 
 
-def place(window: LogWindow, width: int) -> tuple[Pieces, Pieces]:
+def place_line(window: LogWindow, width: int) -> tuple[Pieces, Pieces]:
     """Return the pieces of the line above the log, at its left and at its right."""
     view, source, pager = window.view, window.source, window.pager
     left: Pieces = [("log ", "dim")] if width >= ROOMY else []
@@ -55,7 +55,7 @@ def place(window: LogWindow, width: int) -> tuple[Pieces, Pieces]:
     return left, [(f"{pager.share(window.lines[-1])}%" if window.lines else "", "dim")]
 
 
-def in_sight(lines: Sequence[ScreenRow], expression: str) -> dict[str, Matches] | None:
+def hits_in_sight(lines: Sequence[ScreenRow], expression: str) -> dict[str, Matches] | None:
     """Count the rows in sight that match a typed expression; None while it is not valid."""
     try:
         search = Search(expression)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.sources import pipe
 from verl_tui.sources.formats import parquet, rollouts
-from verl_tui.sources.formats.console import decoder as console
+from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.tensorboard import reader as tensorboard
 from verl_tui.sources.formats.wandb import reader as wandb
 
@@ -64,7 +64,7 @@ def log_target(run: Run | None, finding: Finding | None, cursor: int | None) -> 
 
 
 def error_target(run: Run) -> LogTarget:
-    """Return the line that tells how a run ended; the newest of its log where none does."""
+    """Return the line that shows how a run ended; the newest of its log if none does."""
     event = run.outcome
     if event is None:
         return LogTarget()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.on_demand.log import LogReader, ReplayCutoff
 from verl_tui.rendering.log.pager import LogLayout, NotReadYet, Pager
-from verl_tui.rendering.log.pieces import drawn, number_cells
+from verl_tui.rendering.log.pieces import number_cells, row_pieces
 from verl_tui.rendering.log.seeking import Seeker
 from verl_tui.rendering.log.target import texts
 from verl_tui.rendering.text.printable import wrapped
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from verl_tui.on_demand.log import Log
     from verl_tui.records import SourceStatus
+    from verl_tui.rendering.log.line_rows import LogRow
     from verl_tui.rendering.log.pager import ScreenRow
-    from verl_tui.rendering.log.rows import LogRow
     from verl_tui.rendering.log.target import LogTarget
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
@@ -130,7 +130,7 @@ class LogWindow:
         rows = []
         for line in self.lines:
             number = pager.log.number(line.row.start) if numbers else None
-            rows.append(drawn(line, number, numbers, search, ascii_only=self.view.ascii_only))
+            rows.append(row_pieces(line, number, numbers, search, ascii_only=self.view.ascii_only))
         return rows
 
     def _find_lines(self, pager: Pager, width: int, height: int) -> int:

@@ -59,7 +59,7 @@ class MetricFilter:
         return all(any(term.holds(text) for term in clause) for clause in self.clauses)
 
 
-def parse(text: str) -> MetricFilter:
+def parse_filter(text: str) -> MetricFilter:
     """Parse a filter; unfinished parts (a bar without its right side) are ignored.
 
     Raises:

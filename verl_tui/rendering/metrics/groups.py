@@ -38,7 +38,7 @@ class MetricGroup:
     """The prefix without its slash, `other` without one; empty for a list without groups."""
     keys: tuple[str, ...]
     in_rows: bool = False
-    """True if a row of text says all about each of them."""
+    """True if a row of text is enough for each of them."""
 
     def short(self, key: str) -> str:
         """Return a key without the group's prefix."""
@@ -81,7 +81,7 @@ class Shelf:
         return self.keys[min(line * self.columns + column, len(self.keys) - 1)]
 
 
-def grouped(keys: Iterable[str]) -> tuple[MetricGroup, ...]:
+def grouped_keys(keys: Iterable[str]) -> tuple[MetricGroup, ...]:
     """Group keys by prefix in natural order; lone keys come late, machine metrics last."""
     groups: list[MetricGroup] = []
     machines: list[MetricGroup] = []

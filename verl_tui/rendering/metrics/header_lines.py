@@ -66,7 +66,7 @@ def metric_words(key: str, width: int, *, ascii_only: bool) -> list[Piece]:
 
 
 def shelf_words(shelf: Shelf | None, width: int, *, ascii_only: bool) -> Pieces:
-    """Return what stands above a shelf: its group, and which of it these are."""
+    """Return the heading of a shelf: its group, and which of its metrics these are."""
     if shelf is None:
         return []
     count, stop = len(shelf.group.keys), shelf.first + len(shelf.keys)

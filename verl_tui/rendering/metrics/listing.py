@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
-from verl_tui.metrics import describe, shown
+from verl_tui.metrics import describe, without_repeats
 from verl_tui.rendering.charts.downsample import TREND_POINTS, turn
-from verl_tui.rendering.metrics.groups import MetricGroup, grouped, natural
+from verl_tui.rendering.metrics.groups import MetricGroup, grouped_keys, natural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -36,15 +36,15 @@ class Movement(NamedTuple):
     turn: int | None
     """1 up, -1 down, 0 if noise explains it, None for too few values."""
     change: float = 0.0
-    """What the values went by, as a share of the larger end: -2 .. 2; 0 for noise."""
+    """The change of the values as a share of the larger end: -2 .. 2; 0 for noise."""
 
 
 def movement(values: Sequence[float]) -> Movement:
     """Return the movement in the last part of a series."""
-    told = turn(values)
-    if told is None:
+    ends = turn(values)
+    if ends is None:
         return Movement(None)
-    before, after = told
+    before, after = ends
     size = max(abs(before), abs(after))
     change = after / size - before / size if size else 0.0
     return Movement((change > 0) - (change < 0), change)
@@ -64,9 +64,9 @@ def listing(
         order: The order of the list.
         tail: Returns at most so many of the last values of a metric.
     """
-    found = [key for key in shown(keys) if wanted.holds(key, describe(key).label)]
+    found = [key for key in without_repeats(keys) if wanted.holds(key, describe(key).label)]
     if order.by == "key":
-        groups = grouped(found)
+        groups = grouped_keys(found)
         if order.reverse:
             groups = tuple(MetricGroup(one.name, one.keys[::-1]) for one in reversed(groups))
         return groups

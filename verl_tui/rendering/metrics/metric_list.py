@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.rendering.charts.plan import PlannedChart, single_metric
 from verl_tui.rendering.filter_words import Matches
-from verl_tui.rendering.metrics.filter import MetricFilter, parse
+from verl_tui.rendering.metrics.filter import MetricFilter, parse_filter
 from verl_tui.rendering.metrics.listing import MetricOrder, listing
 from verl_tui.rendering.session.source_status import nothing_yet
 
@@ -41,7 +41,7 @@ class MetricList:
     def type_filter(self, text: str) -> None:
         """Filter by an expression, or note what is wrong with it."""
         try:
-            self.filter, self.problem = parse(text), ""
+            self.filter, self.problem = parse_filter(text), ""
         except ValueError as error:
             self.problem = str(error)
 

@@ -6,20 +6,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.rendering.charts.sparkline import gauge
-from verl_tui.rendering.run_list.entries import (
+from verl_tui.rendering.run_list.entry_rows import glyph, pairs, triples
+from verl_tui.rendering.run_list.run_entries import (
     RANKED,
     EntryCache,
-    figures,
+    last_figures,
     ranked,
     selected,
     state_cells,
     steps_text,
     wordless,
 )
-from verl_tui.rendering.run_list.entry_rows import glyph, pairs, triples
 from verl_tui.rendering.run_list.short_rows import short_columns, singles
 from verl_tui.rendering.run_list.strip import strip
-from verl_tui.rendering.run_list.table import table
+from verl_tui.rendering.run_list.table_rows import run_table
 from verl_tui.rendering.session.run_order import ORDERS, named_like
 from verl_tui.rendering.session.source_status import not_reached, passed_over
 from verl_tui.rendering.text.printable import wrapped
@@ -63,7 +63,7 @@ class RunRows(NamedTuple):
     """All rows of the list."""
 
     heading: str
-    """Names of a table's columns, empty where it is none."""
+    """Names of a table's columns, empty for other layouts."""
     above: list[Pieces]
     """Rows above the first run."""
     tall: int
@@ -135,7 +135,7 @@ class RunListLayout:
         self, view: View, runs: Sequence[Run], indent: int, width: int
     ) -> tuple[str, EntryWriter]:
         """Return the names of a table's columns and the function that writes the row of a run."""
-        laid = table(
+        laid = run_table(
             [run.name for run in runs],
             width,
             indent=indent,
@@ -148,7 +148,7 @@ class RunListLayout:
         by_name = {run.name: run for run in runs}
 
         def write(entry: RunEntry) -> list[Pieces]:
-            return [laid.row(entry, figures(view, by_name[entry.name]))]
+            return [laid.row(entry, last_figures(view, by_name[entry.name]))]
 
         return laid.heading, self._remembering(view, runs, laid.look, write)
 
@@ -194,7 +194,7 @@ class RunListLayout:
 
     def _entry_at(self, view: View, runs: Sequence[Run], order: str) -> EntryAt:
         """Return the function that makes the entry at an index, so that of two hundred runs only
-        those in sight are made; in `order` it says what the run is sorted by.
+        those in sight are made; for some orders it shows the value that the run is sorted by.
         """
 
         def entry_at(at: int) -> RunEntry:

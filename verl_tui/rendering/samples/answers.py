@@ -1,7 +1,7 @@
 r"""Final answers in a response, and how one compares with the ground truth.
 
 The forms are those that graders look for: `\boxed{}` (MATH), `####` (GSM8K), `<answer>` (R1),
-`Answer:` (DAPO). A heuristic beside the score, which alone says what the grader found.
+`Answer:` (DAPO). They are a heuristic beside the score, which alone is the grader's verdict.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from verl_tui.records import Sample
     from verl_tui.rendering.samples.marks import MarkedSpan
-    from verl_tui.rendering.samples.stretches import Stretch
+    from verl_tui.rendering.samples.speaker_stretches import Stretch
     from verl_tui.rendering.text.piece import Pieces
 
 DIFFERS = "differs"
@@ -114,7 +114,7 @@ def judged(sample: Sample, stretches: Sequence[Stretch]) -> AnswerCheck | None:
     )
     if not answer:
         name, answer = ANSWER, final_answer(sample.response.strip("\n"), stretches)
-    found = compare(answer, sample.ground_truth)
+    found = compare_answers(answer, sample.ground_truth)
     return found._replace(name=name) if found is not None else None
 
 
@@ -129,7 +129,7 @@ def compared_words(compared: AnswerCheck, beside: str) -> Pieces:
     name = "the answer" if compared.name == ANSWER else compared.name
     words: Pieces = [(f"{name} ", "dim")]
     if not compared.same or answer.strip() != one_line(beside).strip():
-        changed = [] if compared.same else differences(answer, one_line(compared.truth))
+        changed = [] if compared.same else differing_spans(answer, one_line(compared.truth))
         spans = [(start, end, DIFFERS) for start, end in changed]
         words += [*pieces(answer, 0, len(answer), spans, ANSWER), (" ", "")]
     return [*words, (compared.words, "dim")]
@@ -152,11 +152,11 @@ def truth_marks(text: str, compared: AnswerCheck) -> list[MarkedSpan]:
     at = text.find(compared.truth)
     if compared.same or at < 0:
         return []
-    changed = differences(compared.truth, compared.answer)
+    changed = differing_spans(compared.truth, compared.answer)
     return [(at + start, at + end, DIFFERS) for start, end in changed]
 
 
-def compare(answer: str | None, truth: str | None) -> AnswerCheck | None:
+def compare_answers(answer: str | None, truth: str | None) -> AnswerCheck | None:
     """Compare an answer with the ground truth; None where one of them is no short answer."""
     if answer is None or truth is None or not 0 < len(answer) <= _LONGEST:
         return None
@@ -167,7 +167,7 @@ def compare(answer: str | None, truth: str | None) -> AnswerCheck | None:
     return AnswerCheck(answer, truths[0], "differs", same=False) if truths else None
 
 
-def differences(first: str, second: str) -> list[tuple[int, int]]:
+def differing_spans(first: str, second: str) -> list[tuple[int, int]]:
     """Return the spans of the first short text that are not in the second.
 
     They are characters of texts that are much alike, else whole words.

@@ -1,6 +1,6 @@
 """Rows of the samples panel: a sample's prompt, response, ground truth and further fields.
 
-What has no room is folded so that the ends of prompt and response and the ground truth stay in
+Text without room is folded so that the ends of prompt and response and the ground truth stay in
 sight. Widths are terminal cells.
 """
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.rendering.samples import answers, margin, marks
 from verl_tui.rendering.samples.document import last_rows, prompt_end
-from verl_tui.rendering.samples.stretches import parse_both
+from verl_tui.rendering.samples.speaker_stretches import parse_both
 from verl_tui.rendering.session.hint_keys import HINT_KEYS
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.printable import cut
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from verl_tui.records import Sample
-    from verl_tui.rendering.samples.stretches import Conversation
+    from verl_tui.rendering.samples.speaker_stretches import Conversation
     from verl_tui.rendering.text.piece import Pieces
 
 _LABELLED = 60
@@ -119,7 +119,7 @@ class _Note(NamedTuple):
 
 
 class _Text:
-    """A prompt or a response of which is known who says what, for one width."""
+    """A prompt or a response with its speakers, for one width."""
 
     def __init__(self, label: str, text: str, typed: margin.Typed, width: int, note: _Note) -> None:
         self._label, self._text, self._typed = label, text, typed
@@ -187,7 +187,7 @@ class _Text:
             before = start
 
     def _rows_in(self, rows: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-        """Yield rows without the names of speakers that labels say; the first row of the text is
+        """Yield rows without the names of speakers that labels repeat; the first row of the text is
         labelled as a prompt or response, and keeps its own.
         """
         for start, end in rows:

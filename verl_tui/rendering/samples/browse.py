@@ -15,7 +15,7 @@ from verl_tui.rendering.samples.position import SamplePosition
 from verl_tui.rendering.samples.query import SampleQuery
 from verl_tui.rendering.samples.response_rows import ResponseItem
 from verl_tui.rendering.samples.sample_order import SampleOrder
-from verl_tui.rendering.samples.table import score_words
+from verl_tui.rendering.samples.sample_rows import score_words
 from verl_tui.rendering.text.numbers import exact_step
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from rich.cells import cell_len
 
 from verl_tui.patterns import pattern
 from verl_tui.rendering.samples import answers, margin, marks
-from verl_tui.rendering.samples.stretches import parse_both
-from verl_tui.rendering.samples.turns import turn_words
+from verl_tui.rendering.samples.model_turns import turn_words
+from verl_tui.rendering.samples.speaker_stretches import parse_both
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.wrap import fit, spans
 from verl_tui.words import counted
@@ -197,7 +197,7 @@ class Document:
 
     @cached_property
     def _typed(self) -> dict[int, margin.Typed]:
-        """Prompt and response with who says what, by part; empty if the text is shown raw."""
+        """Prompt and response with their speakers, by part; empty if the text is shown raw."""
         texts = [text for _, text in self._parts[:2]]
         if self._raw:
             return {}
@@ -288,13 +288,13 @@ class Document:
             yield _DocumentRow(at, len(text), len(text) - end, "note")
 
     def _worded(self, at: int, rows: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-        """Yield rows without the names of speakers that labels say, unless these were searched for;
-        of a text without words all rows.
+        """Yield rows without the names of speakers that labels repeat, unless the text was
+        searched; all rows of a text without words.
         """
         typed, text = self._typed.get(at), self._parts[at][1]
-        told = typed is not None and not any(hit.part == at for hit in self.hits)
+        skips_names = typed is not None and not any(hit.part == at for hit in self.hits)
         for start, end in rows:
-            words = typed.worded(text, start, end) if typed is not None and told else start
+            words = typed.worded(text, start, end) if typed is not None and skips_names else start
             if words < end or words == start:
                 yield words, end
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.patterns import pattern
 from verl_tui.rendering.samples.answers import final_answer
 from verl_tui.rendering.samples.marks import special
-from verl_tui.rendering.samples.stretches import parse
+from verl_tui.rendering.samples.speaker_stretches import parse_stretches
 from verl_tui.rendering.text.wrap import ellipsis, fit, fit_left
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Excerpt(NamedTuple):
 def excerpt(response: str) -> Excerpt:
     """Return an excerpt of a response."""
     end = response[-_READ:]
-    answer = final_answer(end, parse(end).stretches)
+    answer = final_answer(end, parse_stretches(end).stretches)
     if answer:
         return Excerpt(_BLANK.sub(" ", answer)[:_KEPT].strip(), answer=True)
     for start, stop, _ in reversed(special(end)):

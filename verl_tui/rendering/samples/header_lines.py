@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.rendering.samples.panel_rows import group_strip
 from verl_tui.rendering.samples.sample_order import FILE
-from verl_tui.rendering.samples.table import score_words
+from verl_tui.rendering.samples.sample_rows import score_words
 from verl_tui.rendering.session.hint_keys import HINT_KEYS
 from verl_tui.rendering.text.numbers import exact_step
 from verl_tui.rendering.text.printable import middle

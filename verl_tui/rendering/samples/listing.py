@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from verl_tui.on_demand.samples import Hits
 from verl_tui.rendering.filter_words import Matches
-from verl_tui.rendering.samples.query import SampleQuery, parse
+from verl_tui.rendering.samples.query import SampleQuery, parse_query
 from verl_tui.rendering.samples.sample_order import Fields, SampleOrder
+from verl_tui.rendering.samples.sample_rows import number_groups
 from verl_tui.rendering.samples.score_summary import ScoreSummary, summarise
-from verl_tui.rendering.samples.table import number_groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -98,7 +98,7 @@ class SampleListing:
         Raises:
             ValueError: It is invalid, or compares a number that no sample has; the message says so.
         """
-        query = parse(text)
+        query = parse_query(text)
         unknown = query.unknown(self.fields)
         if unknown and self.complete:
             known = ", ".join(("score", "len", *self.fields))
@@ -106,11 +106,11 @@ class SampleListing:
         return query
 
     def matches(self, text: str) -> dict[str, Matches] | None:
-        """Count the samples that pass a filter that is being typed; None where that cannot be told
-        yet: it is no filter, or searches in texts that have not been read.
+        """Count the samples that pass a filter that is being typed; None if that is unknown yet:
+        the filter is invalid, or searches in texts that have not been read.
         """
         try:
-            query = parse(text)
+            query = parse_query(text)
         except ValueError:
             return None
         if query.searches or query.unknown(self.fields) or not self.facts:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from verl_tui.rendering.samples.answers import Answer
-    from verl_tui.rendering.samples.stretches import Stretch
+    from verl_tui.rendering.samples.speaker_stretches import Stretch
     from verl_tui.rendering.text.piece import Piece, Pieces
 
 ROLES = (SYSTEM, USER, ASSISTANT, TOOL, THOUGHT, CALL, RESULT, CODE, ANSWER)
@@ -36,7 +36,7 @@ _LABELS = {THOUGHT: "think"}
 
 
 class Typed(NamedTuple):
-    """A text of which stretches are known."""
+    """A text with known stretches."""
 
     stretches: Sequence[Stretch]
     marks: list[marks.MarkedSpan]
@@ -52,7 +52,7 @@ class Typed(NamedTuple):
 
     def worded(self, text: str, start: int, end: int) -> int:
         """Return where the words of a row begin, behind the name of the speaker that its label
-        says; the row's end where there are none.
+        repeats; the row's end if there are none.
         """
         header = self.headers.get(start, end + 1)
         if header > end:

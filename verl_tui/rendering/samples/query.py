@@ -109,7 +109,7 @@ class SampleQuery:
         return bool(self.comparisons or self.groups or self.searches)
 
 
-def parse(text: str) -> SampleQuery:
+def parse_query(text: str) -> SampleQuery:
     """Parse a filter.
 
     Raises:

@@ -27,7 +27,9 @@ class ResponseItem(NamedTuple):
     """A few words of the response, None while it is being read."""
 
 
-def row(item: ResponseItem, width: int, *, with_step: bool, ascii_only: bool = False) -> Pieces:
+def response_row(
+    item: ResponseItem, width: int, *, with_step: bool, ascii_only: bool = False
+) -> Pieces:
     """Return the row of a sample.
 
     Args:

@@ -132,7 +132,7 @@ def signs(text: str, speaker: str) -> Iterator[Sign]:
 
 
 def template_signs(text: str) -> list[Sign]:
-    """Return the tokens, tags and fences of a text, without turns that are told by words only."""
+    """Return the tokens, tags and fences of a text, without turns that only words mark."""
     return [_sign(match) for match in _SIGNS.finditer(text)]
 
 
@@ -197,7 +197,7 @@ def _react_parts(text: str) -> list[Sign]:
 
 
 def _plain_turns(text: str, speaker: str) -> Iterator[Sign]:
-    """Yield turns that are told by words only; heuristic, so a word alone is none."""
+    """Yield turns that only words mark; since that is a heuristic, a single word does not count."""
     turns = _on_own_lines(text, speaker) or _before_colons(text, speaker)
     for start, found in {found.start(): found for found in turns}.items():
         name = found.groupdict().get("model") or found["role"]

@@ -1,4 +1,4 @@
-"""The state of a run on the screen: none is certain before the run has been read."""
+"""The state of a run on the screen, which is uncertain until the run has been read."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Trouble(NamedTuple):
-    """Something of verl-tui itself that does not work, in a word and in a few."""
+    """A part of verl-tui itself that does not work, in one word and in a few."""
 
     short: str
     long: str
@@ -61,7 +61,7 @@ class View:
     replay: ReplayStatus | None = None
     """State of the replay, None for live runs."""
     troubles: tuple[Trouble, ...] = ()
-    """What of verl-tui itself does not work."""
+    """Parts of verl-tui itself that do not work."""
 
     @property
     def selected(self) -> list[Run]:

@@ -87,7 +87,7 @@ def not_reached(view: View) -> str:
 
 
 def _relevant(run: Run) -> list[SourceStatus]:
-    """Return the sources with content or a problem, without directories still empty."""
+    """Return the sources with content or a problem, without directories that are still empty."""
     statuses = (state.status for state in run.sources.values())
     return [status for status in statuses if status.size or status.problem is not None]
 

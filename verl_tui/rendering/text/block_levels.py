@@ -12,7 +12,7 @@ _EIGHTHS = " ▁▂▃▄▅▆▇█"
 _ASCII = " _.-~=+*#"
 
 
-def level(percent: float, *, ascii_only: bool = False) -> str:
+def level_glyph(percent: float, *, ascii_only: bool = False) -> str:
     """Return one block as high as a percentage; 0 is a line, as a space means unknown."""
     return _block(percent, 0, 1, ascii_only=ascii_only)
 

@@ -3,7 +3,8 @@
 The hues began as those of Paul Tol's schemes for colour-blind people ("Colour Schemes", SRON
 technical note 3.2, 2021, https://personal.sron.nl/~pault/) and were moved until the tests' measures
 held: to the ground, from critical, warning and info, and from each other, for people who see red
-and green alike, too. The title of a chart says what it is of, so that a hue is never alone to tell.
+and green alike, too. The title of a chart names its metric, so that no information is in the hue
+alone.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ ANSI = (
     "ansi_bright_blue",
     "ansi_bright_white",
 )
-"""Of the terminal's own sixteen, beside signs of their own."""
+"""Colours of the terminal's own sixteen, used together with a sign for each part."""
 PARTS = tuple(f"part-{number}" for number in range(len(DARK)))
 """Roles of the parts, the longest first."""
 HUES = dict(zip(PARTS, map(Hue, DARK, LIGHT, ANSI), strict=True))

@@ -1,4 +1,4 @@
-"""Foreign text made printable, cut in the middle or wrapped. Widths are terminal cells."""
+"""Text from logs made printable, cut in the middle or wrapped. Widths are terminal cells."""
 
 from __future__ import annotations
 

@@ -23,8 +23,8 @@ ANSI = (
     "ansi_magenta",
     "ansi_bright_white",
 )
-"""Of the terminal's own sixteen, without its reds and yellows and the bright cyan of what is
-chosen.
+"""Colours of the terminal's own sixteen, without its reds and yellows and the bright cyan of the
+chosen row.
 """
 RUNS = tuple(f"run-{place}" for place in range(1, len(DARK) + 1))
 """Roles of the runs in their places."""

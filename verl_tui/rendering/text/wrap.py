@@ -19,9 +19,9 @@ _MOST_MARKS = 8
 _WIDENING = "\ufe0f"
 """Asks for an emoji's wide picture, as some terminals do it: counted as one cell to be safe."""
 _FIRST_MARK = "\u0300"
-"""Below it every character takes one cell."""
+"""Code point below which every character takes one cell."""
 _FIRST_WIDE = "\u1100"
-"""Below it no character takes two cells."""
+"""Code point below which no character takes two cells."""
 
 
 class _Sizes(dict[str, int]):

@@ -19,7 +19,7 @@ BAR, TIMERS = "progress bar", "step timers"
 
 
 class ElapsedTimes(NamedTuple):
-    """Seconds since some beginning, at each of some steps; ascending in both."""
+    """Seconds since some beginning at each of some steps, both ascending."""
 
     origin: str
     """Name of the evidence, for people."""
@@ -52,7 +52,7 @@ class ElapsedTimes(NamedTuple):
         Args:
             step: The step.
             end: When it was reached, in seconds since the epoch.
-            rest: The evidence for that, in words, where users cannot know it.
+            rest: The evidence for that time, in words, if it is not obvious to users.
         """
         part = self.until(step)
         origin = " and ".join(word for word in (self.origin, rest) if word)
@@ -62,7 +62,7 @@ class ElapsedTimes(NamedTuple):
 def by_timers(run: Run, step: int) -> ElapsedTimes:
     """Return how long a run took by its own timers up to a step; a step without one took the usual.
 
-    What a step's own time leaves out, such as validation since verl v0.6, is added to it.
+    Parts that a step's own time leaves out, such as validation since verl v0.6, are added to it.
     """
     timer = run.indicator("step_time")
     known = timer.steps[: bisect_right(timer.steps, step)] if timer is not None else ()
@@ -79,8 +79,8 @@ def by_timers(run: Run, step: int) -> ElapsedTimes:
 
 
 def _durations(values: Sequence[float]) -> list[float]:
-    """Return the values of a timer, the usual one for those that are no duration; nan where none
-    is.
+    """Return the values of a timer, with the usual one in place of invalid durations; nan if all
+    are invalid.
     """
     usual = median([value for value in values if 0 < value < math.inf] or [math.nan])
     return [value if 0 < value < math.inf else usual for value in values]

@@ -1,6 +1,6 @@
 """The timed parts that a step's own time leaves out, found by the numbers themselves.
 
-What verl's `timing_s/step` includes differs by version: validation is part of it up to v0.5 and not
+The parts in verl's `timing_s/step` differ by version: validation is part of it up to v0.5 and not
 since. A part is excluded if the steps in which it happens are no longer than usual.
 """
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from verl_tui.runs.series import Series
 
 LOOK_BACK = 200
-"""Steps that are looked back at most."""
+"""Most steps to look back."""
 _OCCASIONAL = 0.6
 """A part in fewer than this share of the steps has its own schedule: validation, checkpoints."""
 _OCCASIONAL_PARTS = frozenset(
@@ -105,17 +105,17 @@ def excluded_timers(run: Run) -> list[Series]:
         return []
     since = first_compared(step)
     # There may be a hundred timers: those within the step need no series.
-    seconds = {name: finite(run.since(key, since)) for name, key in timers.parts.items()}
-    excluded = excluded_parts(finite(step.since(since)), seconds)
+    seconds = {name: valid_durations(run.since(key, since)) for name, key in timers.parts.items()}
+    excluded = excluded_parts(valid_durations(step.since(since)), seconds)
     found = (run.series(timers.parts[name]) for name in excluded)
     return [series for series in found if series is not None]
 
 
 def first_compared(step: Series) -> int:
-    """Return the first of the steps that decide about excluded parts."""
+    """Return the first of the steps by which excluded parts are decided."""
     return step.steps[max(0, len(step) - LOOK_BACK)]
 
 
-def finite(seconds: Mapping[int, float]) -> dict[int, float]:
+def valid_durations(seconds: Mapping[int, float]) -> dict[int, float]:
     """Return the values that are durations."""
     return {step: value for step, value in seconds.items() if 0 <= value < math.inf}

@@ -23,11 +23,11 @@ _COUNTED = 10_000
 estimated.
 """
 _SETTINGS = ("trainer.test_freq", "trainer.save_freq")
-"""Settings that hold every how many steps there is a validation, a checkpoint."""
+"""Settings that hold the number of steps between two validations, or two checkpoints."""
 
 
 class ExpectedStep(NamedTuple):
-    """How long the step that comes next should take."""
+    """The expected duration of the next step."""
 
     kind: StepKind
     seconds: float
@@ -46,7 +46,7 @@ class UsualTime(NamedTuple):
 
 
 class RemainingSteps(NamedTuple):
-    """The steps that a run still has before it."""
+    """The remaining steps of a run."""
 
     seconds: float
     """Until the last step, from the newest record on."""
@@ -104,7 +104,7 @@ def next_occasions(run: Run) -> NextOccasions:
 
 @cached_by_revision
 def remaining_steps(run: Run) -> RemainingSteps | None:
-    """Return the steps that a run has before it, None where their number or time is unknown.
+    """Return the remaining steps of a run, None if their number or time is unknown.
 
     Each counts with the usual time of its kind: a progress bar takes the mean of recent steps
     (tqdm), and so is wrong where rare steps are long ones.
@@ -149,7 +149,7 @@ def _count(
         return
     validated, saved = (_hits(schedule, step, total) for schedule in schedules)
     both = _both(validated, saved, count)
-    # The last step has everything that the run does at all.
+    # The last step has every kind of work that the run does at all.
     ends = [_is_due(schedule, total, total) is True for schedule in schedules]
     usual = [isinstance(hits, range) and total in hits for hits in (validated, saved)]
     more = [end and not was for end, was in zip(ends, usual, strict=True)]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 RECENT_GAPS = 30
 """Recent gaps between steps that make the pace."""
 _DATED = ("reward", "policy_loss", "response_length", "entropy")
-"""Indicators whose records date the steps, in the order of trying."""
+"""Indicators whose records date the steps, the first to try first."""
 
 
 class Pace(NamedTuple):
@@ -39,7 +39,7 @@ def pace(run: Run) -> Pace | None:
 
 
 def dated_series(run: Run) -> Iterator[Series]:
-    """Yield metrics of training with enough records to tell the time from step to step."""
+    """Yield metrics of training with enough records to show the time from step to step."""
     for indicator in _DATED:
         series = run.present(run.indicators.get(indicator))
         if series is not None and len(series) >= 3:

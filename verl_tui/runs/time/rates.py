@@ -19,12 +19,12 @@ _PERCENTILE = 0.95
 _NEWEST = 200
 """Values that the percentile is of."""
 _LEAST = 5
-"""Values without which a percentile says nothing (a heuristic)."""
+"""Fewest values for a percentile (a heuristic)."""
 
 
 def rates(run: Run) -> Iterator[SpeedFigure]:
-    """Yield steps per minute and the 95th percentile of generation times, as far as the log
-    tells.
+    """Yield steps per minute and the 95th percentile of generation times, as far as the log shows
+    them.
     """
     yield from filter(None, (steps_per_minute(run), generation_latency(run)))
 

@@ -48,7 +48,8 @@ def schedule_of(run: Run, occasions: Collection[int], setting: str) -> Schedule:
     Args:
         run: The run.
         occasions: Steps at which it happened.
-        setting: Name of the setting that holds every how many steps; 0 and less mean never.
+        setting: Name of the setting that holds the number of steps in between; 0 and less mean
+            never.
     """
     stated = number(run.settings.get(setting))
     if stated is not None and math.isfinite(stated) and stated == int(stated):
@@ -74,8 +75,8 @@ _NEVER = Schedule(math.inf, 0, regular=True)
 
 
 def _is_last(recent: Sequence[int], newest: int | None) -> bool:
-    """Return whether the newest step looks like a run's last: it alone breaks a schedule that
-    held three times and more.
+    """Return whether the newest step looks like a run's last: it alone breaks a schedule that held
+    at least three times.
     """
     distances = [after - before for before, after in pairwise(recent)]
     regular = len(distances) > _HELD and len(set(distances[:-1])) == 1

@@ -1,9 +1,8 @@
 """The clocks of a run: when it reached its steps, by every kind of evidence, the best first.
 
-Times in the log come first, then arrivals while we watched. What was there before that is counted
-back from the first arrival, by the progress bar or else by the step timers, so that one clock
-covers the whole run. For a run that nobody watches the same is counted back from its file's last
-change.
+Times in the log come first, then arrivals while we watched. Steps before that are counted back from
+the first arrival, by the progress bar or else by the step timers, so that one clock covers the
+whole run. For a run that nobody watches the same is counted back from its file's last change.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ _RECENT = 200
 _OCCASIONS = 20
 """Recent validations and checkpoints that count, however long ago they were."""
 _AROUND = 10
-"""Plain steps before a step with more to do that it is compared with."""
+"""Number of plain steps that a step with more work is compared with."""
 _LONGEST_STRIDE = 100
 """Steps from record to record at most where there is only one: a resumed run may begin anywhere."""
 
@@ -69,8 +69,8 @@ class StepDurations(NamedTuple):
     by_kind: Mapping[StepKind, Sequence[float]]
     """The newest last."""
     excess: Mapping[StepKind, Sequence[float]]
-    """Seconds more than the plain steps before it: a run whose responses grow has all its steps
-    grow.
+    """Seconds more than the plain steps before it, since all steps of a run grow when its responses
+    do.
     """
     stride: int
     """Steps from one record to the next."""

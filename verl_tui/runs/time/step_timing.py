@@ -11,8 +11,8 @@ from verl_tui.runs.time.excluded_parts import (
     COMPARED,
     LOOK_BACK,
     excluded_parts,
-    finite,
     first_compared,
+    valid_durations,
 )
 from verl_tui.runs.time.timers import step_timers
 
@@ -34,7 +34,7 @@ _OVERLAP = 0.02
 read one by one.
 """
 _LARGEST_SHARE = 100.0
-"""A part a hundred times as long as its step says only that the step's own time is wrong."""
+"""A part a hundred times as long as its step only shows that the step's own time is wrong."""
 
 
 class StepPart(NamedTuple):
@@ -45,7 +45,7 @@ class StepPart(NamedTuple):
     seconds: float
     """A step, as a mean over all steps of the window."""
     share: float
-    """Of the whole, 0..1; more where it runs beside a step that is shorter."""
+    """Share of the whole step, 0..1; more if it runs beside a shorter step."""
     each: float
     """Seconds where it happens."""
     times: int
@@ -88,7 +88,9 @@ def breakdown(run: Run, window: int = WINDOW) -> Breakdown | None:
         return None
     steps = _window(timed, list(parts.values()), window)
     seconds = {
-        name: found for name, series in parts.items() if (found := finite(series.since(steps[0])))
+        name: found
+        for name, series in parts.items()
+        if (found := valid_durations(series.since(steps[0])))
     }
     taken = {name: sum(found.values()) / len(steps) for name, found in seconds.items()}
     excluded = _excluded(step, parts) & seconds.keys()
@@ -103,12 +105,12 @@ def breakdown(run: Run, window: int = WINDOW) -> Breakdown | None:
             _share(taken[name], whole),
             average(found.values()),
             len(found),
-            trend(parts[name], steps[0]),
+            slowdown(parts[name], steps[0]),
             name not in excluded,
         )
         for name, found in seconds.items()
     ]
-    key, longer = (step.key, trend(step, steps[0])) if step is not None else ("", None)
+    key, longer = (step.key, slowdown(step, steps[0])) if step is not None else ("", None)
     longest_first = tuple(sorted(made, key=lambda part: -part.seconds))
     rest = whole - sum(part.seconds for part in made)
     return Breakdown(tuple(steps), key, mean, whole, longest_first, rest, longer)
@@ -130,7 +132,7 @@ def _own_time(step: Series | None, steps: Sequence[int]) -> float | None:
     """Return the mean of the step's own time over these steps, None where it is not logged."""
     if step is None:
         return None
-    own = finite(step.since(steps[0]))
+    own = valid_durations(step.since(steps[0]))
     known = [own[at] for at in steps if at in own]
     return average(known) if known else None
 
@@ -140,19 +142,19 @@ def _excluded(step: Series | None, parts: Mapping[str, Series]) -> set[str]:
     if step is None:
         return set()
     since = first_compared(step)
-    seconds = {name: finite(series.since(since)) for name, series in parts.items()}
-    return excluded_parts(finite(step.since(since)), seconds)
+    seconds = {name: valid_durations(series.since(since)) for name, series in parts.items()}
+    return excluded_parts(valid_durations(step.since(since)), seconds)
 
 
-def history(run: Run, found: Breakdown, count: int) -> list[tuple[int, list[float]]]:
+def newest_steps(run: Run, found: Breakdown, count: int) -> list[tuple[int, list[float]]]:
     """Return the newest steps, each with the seconds of the breakdown's parts and of what they
     leave.
     """
     step = run.present(found.key)
     steps = _window(step, (), count) if step is not None else list(found.steps[-count:])
-    own = finite(step.since(steps[0])) if step is not None else {}
+    own = valid_durations(step.since(steps[0])) if step is not None else {}
     parts = [
-        finite(series.since(steps[0]))
+        valid_durations(series.since(steps[0]))
         for part in found.parts
         if (series := run.present(part.key)) is not None
     ]
@@ -164,9 +166,9 @@ def history(run: Run, found: Breakdown, count: int) -> list[tuple[int, list[floa
     return rows
 
 
-def trend(series: Series, since: int) -> float | None:
-    """Return how many times as long a timer runs from a step on as it did before; None where too
-    little is known.
+def slowdown(series: Series, since: int) -> float | None:
+    """Return by which factor a timer is longer from a step on than before; None if too little is
+    known.
     """
     first = bisect_left(series.steps, since)
     now = [

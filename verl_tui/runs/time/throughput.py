@@ -43,7 +43,7 @@ _WAITING: Mapping[str, tuple[str, str]] = {
     "timing/actor_idle_wait": ("trainer idle", "s"),
     "timing/vllm_idle_wait": ("engine idle", "s"),
 }
-"""Metric -> label and unit, of those that tell of waiting and of samples that come late."""
+"""Metric -> label and unit, for metrics of waiting and of late samples."""
 _GENERATION = ("gen", "wait_prev_gen", "generation", "wait_for_batch", "train_wait")
 
 

@@ -26,7 +26,7 @@ class _TimerNames(NamedTuple):
     part: re.Pattern[str]
     """A timer; its first group is the name of a part."""
     outside: Callable[[set[str]], set[str]]
-    """Of all names there are, those that are no parts: nested in others, or running beside the
+    """Returns the names that are no parts, given all names: nested in others, or running beside the
     step.
     """
     modern: bool = False
@@ -75,7 +75,7 @@ class StepTimers(NamedTuple):
     """The log's own keys of a run's timers."""
 
     whole: str | None
-    """Of the step's own time, None where the log has none."""
+    """The key of the step's own time, None if the log has none."""
     parts: dict[str, str]
     """Name of a part -> its key."""
 

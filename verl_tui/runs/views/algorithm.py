@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.runs.settings import is_open
-from verl_tui.runs.stated_sizes import stated
+from verl_tui.runs.stated_sizes import stated_setting
 from verl_tui.runs.views.facts import Fact, short
 from verl_tui.runs.views.hyperparameters import clips
 
@@ -55,20 +55,24 @@ def by_settings(settings: RunSettings) -> Fact | None:
 
 def _dapo(settings: RunSettings) -> tuple[str, str] | None:
     """DAPO is GRPO with dynamic sampling and its own reward manager (verl's recipe `dapo`)."""
-    filtered = stated(settings, ("algorithm.filter_groups.enable",))
+    filtered = stated_setting(settings, ("algorithm.filter_groups.enable",))
     if filtered is not None and filtered[1] is True:
         return "DAPO", filtered[0]
-    manager = stated(settings, ("reward_model.reward_manager", "reward.reward_manager.name"))
+    manager = stated_setting(
+        settings, ("reward_model.reward_manager", "reward.reward_manager.name")
+    )
     return ("DAPO", manager[0]) if manager is not None and manager[1] == "dapo" else None
 
 
 def _by_estimator(settings: RunSettings) -> tuple[str, str] | None:
-    found = stated(settings, ("algorithm.adv_estimator", "adv_estimator", "advantage_estimator"))
+    found = stated_setting(
+        settings, ("algorithm.adv_estimator", "adv_estimator", "advantage_estimator")
+    )
     if found is None:
         return None
     key, word = found[0], str(found[1]).lower()
     name = _ESTIMATORS.get(word, short(found[1]))
-    mode = stated(settings, ("policy_loss.loss_mode",))
+    mode = stated_setting(settings, ("policy_loss.loss_mode",))
     loss = str(mode[1]).lower() if mode is not None else ""
     if mode is not None and _LOSSES.get(loss, name) != name:
         return _LOSSES[loss], f"{mode[0]}, {key}"
@@ -121,11 +125,11 @@ _UNIQUE_METRICS = (
     (("frac_reward_zero_std",), "GRPO or RLOO"),
 )
 _SFT_METRICS = ("train/loss", "train/lr", "train/lr(1e-3)", "val/loss")
-"""verl's SFT trainer; two of them tell it."""
+"""verl's SFT trainer; two of these keys identify it."""
 
 
 def by_metrics(run: Run) -> Fact | None:
-    """Return the algorithm that alone writes some of the metrics."""
+    """Return the only algorithm that writes some of the metrics."""
     keys = set(run.keys)
     for metrics, words in _UNIQUE_METRICS:
         for prefix in ("", "train/"):

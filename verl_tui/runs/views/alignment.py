@@ -34,14 +34,14 @@ class Stop(NamedTuple):
     """The point up to which a run counts."""
 
     step: int | None
-    """Last step that counts; None where nothing of the run does."""
+    """Last step that counts; None if no step of the run does."""
     elapsed: float | None
     """Seconds from the run's beginning to that step, None where unknown."""
 
 
 def stops(runs: Sequence[Run], alignment: Alignment) -> list[Stop]:
-    """Return how far each run counts; runs without a step, or without times where these are asked
-    for, do not.
+    """Return how far each run counts; runs without a step, or without times if these are needed, do
+    not count.
     """
     steps = [run.step for run in runs]
     if alignment is Alignment.STEP:

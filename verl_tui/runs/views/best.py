@@ -25,7 +25,7 @@ class BestBy(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> BestBy:
-        """Return what `METRIC`, `METRIC:min` or `METRIC:max` names."""
+        """Parse `METRIC`, `METRIC:min` or `METRIC:max`."""
         metric, _, way = text.rpartition(":")
         return cls(metric, way == "min") if metric and way in ("min", "max") else cls(text)
 
@@ -55,13 +55,13 @@ class Best(NamedTuple):
     checkpoint: Checkpoint | None
     """That of exactly this step."""
     nearest: Checkpoint | None
-    """The one whose step is nearest, the earlier of two; None where no checkpoint is known."""
+    """The checkpoint of the nearest step, the earlier of two; None if none is known."""
     latest: Checkpoint | None
 
 
 def best(run: Run, metric: str = "reward", *, lowest: bool | None = None) -> Best | None:
-    """Return where a metric was best, the first of equals; None where the run has no finite value
-    of it, or is a preview, of which not all values are known.
+    """Return where a metric was best, the first among equals; None if the run has no finite value
+    of it, or is a preview, which does not have all values.
 
     Args:
         run: The run.

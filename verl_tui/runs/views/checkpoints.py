@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from verl_tui.runs.series import Series
 
 SUFFIXES = frozenset({".pt", ".pth", ".ckpt", ".bin", ".safetensors"})
-"""Of checkpoints that are files."""
+"""Suffixes of checkpoints that are files."""
 _VALUE = pattern(r"(?:^|[_=-])(-?\d+\.(\d+))$")
 _BROKEN_OFF = (EventKind.FATAL, EventKind.STOPPED, EventKind.TRACEBACK)
 _LOOKED_AT = ("reward", "validation")
@@ -30,7 +30,7 @@ class CalledBest(NamedTuple):
 
     path: str
     step: int | None
-    """By its name, else by the value in its name; None where neither tells."""
+    """By its name, else by the value in its name; None if neither shows it."""
     value: float | None
     """The value in its name."""
     key: str | None
@@ -39,7 +39,9 @@ class CalledBest(NamedTuple):
 
 @cached_by_revision
 def called_best(run: Run) -> tuple[CalledBest, ...]:
-    """Return what the trainer called best, in the order of steps; those without one come last."""
+    """Return the checkpoints that the trainer called best, in the order of steps; those without one
+    come last.
+    """
     steps = {path: step for step, path in run.checkpoints.items()}
     found = [_called_best(run, path, steps.get(path)) for path in run.called_best]
     return tuple(sorted(found, key=lambda one: (one.step is None, one.step, one.path)))
@@ -54,8 +56,8 @@ def checkpoints(run: Run) -> Mapping[int, str]:
 
 @cached_by_revision
 def usable(run: Run) -> Mapping[int, str]:
-    """Return the checkpoints without the one that the run died over: what a crash has left of it
-    cannot be loaded.
+    """Return the checkpoints without the one during which the run died: its remains cannot be
+    loaded.
     """
     return {step: path for step, path in checkpoints(run).items() if not _torn(run, step)}
 
@@ -113,8 +115,8 @@ def _step_of(series: Series, value: float, digits: int) -> int | None:
     """Return the step at which a metric had a value as it is rounded in a name, and was better than
     ever before.
 
-    A trainer saves when it beats its best, upwards or downwards; other steps with the same value
-    are none.
+    A trainer saves when it beats its best, upwards or downwards; other steps with the same value do
+    not count.
     """
     slack = 0.5 * 10.0**-digits * (1 + 1e-6)
     highest, lowest = -math.inf, math.inf

@@ -16,7 +16,7 @@ _WANDB = pattern(
 """W&B's figures of a device (docs.wandb.ai/models/ref/python/experiments/system-metrics); `/l:`
 names the node.
 
-Under `cluster/` the same is said of all machines of a cluster, of which the run may use some.
+Keys under `cluster/` are the same for all machines of a cluster, some of which the run may use.
 """
 _OF_DEVICE = pattern(
     r"(?:.*[/_.])?(?:gpus?|devices?|cuda)[/_.:]?(\d{1,4})[/_.](?:gpu[/_.])?([^/]+)", re.IGNORECASE
@@ -62,7 +62,7 @@ class DeviceKey(NamedTuple):
 
 @lru_cache(10_000)
 def device_key(key: str) -> DeviceKey | None:
-    """Return what a metric says of a device, None where it says nothing of one."""
+    """Return the device and the figure that a metric describes, None if it describes no device."""
     if matched := _WANDB.fullmatch(key):
         return DeviceKey(int(matched[1]), matched[2], 1, matched[3] or "")
     matched = _OF_DEVICE.fullmatch(key) if len(key) < 200 else None
@@ -83,7 +83,7 @@ def _own_figure(device: int, name: str) -> DeviceKey | None:
     return DeviceKey(device, field, _FACTORS.get(unit))
 
 
-def bytes_of(value: float, factor: int | None, total: float | None) -> int:
+def memory_bytes(value: float, factor: int | None, total: float | None) -> int:
     """Return an amount of memory in bytes.
 
     Where no unit is stated it is guessed from the size of the whole (a heuristic).

@@ -1,5 +1,5 @@
-"""Devices over time: those of this host as they are read, those that a run has logged, and whose
-processes they run.
+"""Devices over time: those of this host as they are read, those that a run has logged, and the
+owners of their processes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.records import Gpu
 from verl_tui.runs.cached import cached_by_keys
-from verl_tui.runs.views.device_keys import bytes_of, device_key
+from verl_tui.runs.views.device_keys import device_key, memory_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,12 +25,12 @@ _CLUSTER = "cluster/"
 COLUMNS = 120
 """Columns of history kept of each device."""
 READINGS = 4
-"""Readings a column is the mean of: it is drawn once it is complete, so that most readings change
-no history.
+"""Number of readings averaged into a column, which is drawn once it is complete, so that most
+readings leave the history unchanged.
 """
 _LATELY = 15
-"""Readings that tell an idle device from one between two kernels: half a minute at the usual
-pace.
+"""Number of readings that distinguish an idle device from one between two kernels: half a minute at
+the usual pace.
 """
 _LATELY_LOGGED = 4
 """The same in W&B's measurements, each the mean of several seconds."""
@@ -186,8 +186,8 @@ def _memory(
         return int(used), int(used * 100 / share) if share else None
     used, total = last("memoryUsed"), last("memoryTotal")
     return (
-        None if used is None else bytes_of(used, factors["memoryUsed"], total),
-        None if total is None else bytes_of(total, factors["memoryTotal"], total),
+        None if used is None else memory_bytes(used, factors["memoryUsed"], total),
+        None if total is None else memory_bytes(total, factors["memoryTotal"], total),
     )
 
 
@@ -212,9 +212,7 @@ def same_host(one: str, other: str) -> bool:
 
 
 def owns(run: Run) -> Callable[[GpuProcess], str]:
-    """Return what tells how a process belongs to a run, in words; empty where nothing shows that it
-    does.
-    """
+    """Return the evidence that a process belongs to a run, in words; empty if there is none."""
     absolute = [Path(path).absolute() for path in run.paths]
     paths = {str(path) for path in absolute}
     folders = {str(path.parent) for path in absolute}

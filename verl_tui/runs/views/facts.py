@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.runs.stated_sizes import stated
+from verl_tui.runs.stated_sizes import stated_setting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ class Fact(NamedTuple):
 
 def fact(settings: RunSettings, label: str, names: Sequence[str]) -> Fact | None:
     """Return the first of these settings that is stated, as a fact."""
-    found = stated(settings, names)
+    found = stated_setting(settings, names)
     return None if found is None else Fact(label, short(found[1]), found[0])
 
 

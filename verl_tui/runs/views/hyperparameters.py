@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.runs.settings import number
-from verl_tui.runs.stated_sizes import EACH, GPUS, NODES, PROMPTS, stated
+from verl_tui.runs.stated_sizes import EACH, GPUS, NODES, PROMPTS, stated_setting
 from verl_tui.runs.views.facts import Fact, fact, short
 
 if TYPE_CHECKING:
@@ -79,10 +79,10 @@ def _plain(label: str, names: Sequence[str]) -> Callable[[RunSettings], Fact | N
 
 
 def _positive(label: str, names: Sequence[str]) -> Callable[[RunSettings], Fact | None]:
-    """Say a figure that means nothing unless it is above 0."""
+    """Write a figure that only has a meaning above 0."""
 
     def made(settings: RunSettings) -> Fact | None:
-        found = stated(settings, names)
+        found = stated_setting(settings, names)
         value = number(found[1]) if found is not None else None
         if found is not None and value is not None and value > 0:
             return Fact(label, short(found[1]), found[0])
@@ -94,10 +94,10 @@ def _positive(label: str, names: Sequence[str]) -> Callable[[RunSettings], Fact 
 def _times(
     label: str, names: Sequence[str], by: Sequence[str], word: str
 ) -> Callable[..., Fact | None]:
-    """Say one figure times another: `1024 × 5`."""
+    """Write a product of two figures: `1024 × 5`."""
 
     def made(settings: RunSettings) -> Fact | None:
-        one, other = stated(settings, names), stated(settings, by)
+        one, other = stated_setting(settings, names), stated_setting(settings, by)
         if one is None:
             return None
         if other is None:
@@ -109,10 +109,10 @@ def _times(
 
 
 def _batch(settings: RunSettings) -> Fact | None:
-    """Say how many responses a step works on; TRL's batches count responses already, others' count
+    """Write the number of responses per step; TRL's batches count responses already, others' count
     prompts.
     """
-    if stated(settings, PROMPTS) is not None:
+    if stated_setting(settings, PROMPTS) is not None:
         return _times("batch", PROMPTS, EACH, "response")(settings)
     return fact(settings, "responses per prompt", EACH) or fact(settings, "batch", _BATCH)
 
@@ -143,7 +143,7 @@ class _Penalty(NamedTuple):
 
 def _penalty(settings: RunSettings, use: str, names: Sequence[str], where: str) -> _Penalty | None:
     """Return one of the KL penalties, None where nothing states it."""
-    switch, coefficient = stated(settings, (use,)), stated(settings, names)
+    switch, coefficient = stated_setting(settings, (use,)), stated_setting(settings, names)
     if switch is not None and switch[1] is False:
         return _Penalty("", switch[0], switched=True)
     if coefficient is None:
@@ -154,7 +154,7 @@ def _penalty(settings: RunSettings, use: str, names: Sequence[str], where: str) 
 
 def clips(settings: RunSettings) -> tuple[tuple[str, float] | None, tuple[str, float] | None]:
     """Return the lower and the upper clip range where they are set apart."""
-    low, high = stated(settings, (*_LOW, *_CLIP)), stated(settings, _HIGH)
+    low, high = stated_setting(settings, (*_LOW, *_CLIP)), stated_setting(settings, _HIGH)
     below, above = number(low[1]) if low else None, number(high[1]) if high else None
     return (
         (low[0], below) if low is not None and below is not None else None,
@@ -170,7 +170,7 @@ def _clip(settings: RunSettings) -> Fact | None:
 
 
 def _engine(settings: RunSettings) -> Fact | None:
-    found = stated(settings, _ENGINE)
+    found = stated_setting(settings, _ENGINE)
     if found is None or not found[0].endswith("use_vllm"):
         return fact(settings, "engine", _ENGINE)
     return Fact("engine", "vllm", found[0]) if found[1] is True else None

@@ -1,9 +1,9 @@
 """Run identity: project, group, algorithm, model, and the settings that people compare first.
 
-Everything is given as the settings state it, with the setting it was read from; what nothing states
-is left out. Names are those of verl (`verl/trainer/config/ppo_trainer.yaml`, `sft_trainer.yaml`),
-of TRL's and Hugging Face's arguments as they reach W&B, of OpenRLHF, slime and NeMo-RL, and of the
-tutorials.
+Everything is given as the settings state it, with the setting it was read from; facts that no
+setting states are left out. Names are those of verl (`verl/trainer/config/ppo_trainer.yaml`,
+`sft_trainer.yaml`), of TRL's and Hugging Face's arguments as they reach W&B, of OpenRLHF, slime and
+NeMo-RL, and of the tutorials.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.patterns import pattern
-from verl_tui.runs.stated_sizes import stated
+from verl_tui.runs.stated_sizes import stated_setting
 from verl_tui.runs.views.algorithm import by_metrics, by_settings
 from verl_tui.runs.views.facts import Fact, fact
 from verl_tui.runs.views.hyperparameters import HYPERPARAMETERS, KNOWN
@@ -95,7 +95,7 @@ def is_known(key: str) -> bool:
 
 
 def _model(settings: RunSettings) -> Fact | None:
-    found = stated(settings, _MODEL)
+    found = stated_setting(settings, _MODEL)
     if found is None or not isinstance(found[1], str):
         return None
     return Fact("model", model_name(found[1]), found[0])

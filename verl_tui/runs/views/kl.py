@@ -13,7 +13,7 @@ reference.
 """
 
 
-def told_kl(run: Run) -> str:
+def shown_kl(run: Run) -> str:
     """Return the indicator of the first KL that a run logs.
 
     One that is always the same says nothing: a policy that is updated once for each batch has a KL

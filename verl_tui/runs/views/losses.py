@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 
 def losses(run: Run) -> tuple[str, ...]:
-    """Return the keys of a supervised training's losses, those of its validations last; none where
-    there are rewards: then a loss is a policy's.
+    """Return the keys of a supervised training's losses, those of its validations last; none if
+    there are rewards: then a loss is the policy's.
     """
     if (loss := run.loss_alone) is None:
         return ()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.metrics import slashed
 from verl_tui.patterns import pattern
-from verl_tui.runs.stated_sizes import stated
+from verl_tui.runs.stated_sizes import stated_setting
 
 if TYPE_CHECKING:
     import re
@@ -68,7 +68,8 @@ def _measures_sessions(run: Run) -> bool:
 def _aggregated_otherwise(run: Run) -> bool:
     """Return whether a run states GSPO with an aggregation that earlier versions passed over."""
     loss, mode = (
-        stated(run.config, (name,)) for name in ("policy_loss.loss_mode", "actor.loss_agg_mode")
+        stated_setting(run.config, (name,))
+        for name in ("policy_loss.loss_mode", "actor.loss_agg_mode")
     )
     return loss is not None and loss[1] == "gspo" and mode is not None and mode[1] != _GSPO_USUAL
 

@@ -35,10 +35,10 @@ def shares(run: Run, key: str) -> tuple[Share, ...]:
 
 
 def leading(run: Run) -> Mapping[str, int]:
-    """Return of how many metrics each source gives the values that hold, by path; of a log in
-    several files, the first.
+    """Return by path the number of metrics whose values in force come from that source; for a log
+    in several files, the first path.
 
-    Where another source logs the same metric it only fills the gaps.
+    Other sources of the same metric only fill its gaps.
     """
     counted = Counter(map(origin_of, run.precedences()))
     counts = ((_status(run, source), count) for source, count in counted.items())
@@ -54,7 +54,7 @@ def origin(run: Run, key: str, step: int) -> SourceStatus | None:
     return _status(run, origin_of(order)) if order is not None else None
 
 
-def words(run: Run, key: str) -> tuple[str, ...]:
+def provenance_words(run: Run, key: str) -> tuple[str, ...]:
     """Return a few words for each source of a metric, the one that gave most first: format, file,
     points.
     """

@@ -48,7 +48,7 @@ def difference(
 ) -> list[ComparedSetting]:
     """Return the settings in which runs differ: those people compare first, then others.
 
-    What only some runs state comes after that, mere names at last.
+    Settings that only some runs state come after these, mere names last.
 
     Args:
         runs: Flat settings, one mapping for each run.

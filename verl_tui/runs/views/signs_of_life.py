@@ -33,18 +33,18 @@ class Evidence(NamedTuple):
 
     words: str
     latest: float | None
-    """When it last showed; None while a process holds the file."""
+    """When it was last seen; None while a process holds the file."""
 
 
 @cached_by_revision
 def writer(run: Run) -> Writer | None:
-    """Return the process that writes a run's log, one that lives before one that is gone; None
-    where none is known.
+    """Return the process that writes a run's log, preferably a living one; None if none is
+    known.
 
-    W&B's own may outlive the trainer: it counts where no other is known. One that only began a file
-    is not missed where something else of the run was written long after that file.
+    W&B's own process may outlive the trainer, so it counts only if no other is known. A process
+    that only created a file is not missed if another file of the run was written long after.
     """
-    newest = written(run) or 0.0
+    newest = last_written(run) or 0.0
     known = []
     for state in run.sources.values():
         one, modified = state.status.writer, state.status.modified or 0.0
@@ -64,9 +64,9 @@ def evidence(run: Run, now: float) -> Evidence | None:
 
 
 @cached_by_revision
-def written(run: Run) -> float | None:
-    """Return when something was last written that may be of a step that takes long: not of what
-    only goes on.
+def last_written(run: Run) -> float | None:
+    """Return when something was last written that may belong to a long step, not counting what is
+    written regardless of training.
     """
     times = [state.status.modified for state in run.sources.values() if not state.life.explained()]
     return max([time for time in times if time is not None], default=None)
@@ -75,7 +75,7 @@ def written(run: Run) -> float | None:
 @cached_by_revision
 def unattended(run: Run) -> bool:
     """Return whether no process writes a run's log any more: nobody holds it, and it has not grown
-    since we look.
+    since we started to look.
 
     A run that is copied over from elsewhere looks the same until its next piece comes, unless a
     heartbeat tells.
@@ -134,8 +134,8 @@ def _by_times(state: SourceState, name: str, now: float) -> Evidence | None:
 
 
 def phase(run: Run) -> str | None:
-    """Say what is last known of what the run is at: a heartbeat, a printed stage, a timer; None
-    where nothing is.
+    """Describe the last known activity of the run: a heartbeat, a printed stage, a timer; None if
+    nothing is known.
     """
     beats = [state for state in run.sources.values() if state.life.counters]
     if beats:
@@ -147,7 +147,9 @@ def phase(run: Run) -> str | None:
 
 
 def _timer(run: Run) -> str | None:
-    """Name the longest timed part of the last step: what waits is mostly one that takes long."""
+    """Name the longest timed part of the last step: a run that waits is mostly in a part that takes
+    long.
+    """
     parts = [
         (newest[-1], key)
         for key in run.keys

@@ -10,7 +10,7 @@ from verl_tui.records import SAMPLES, EventKind
 from verl_tui.runs.restarts import starts
 from verl_tui.runs.time.forecast import expected_step, remaining_steps
 from verl_tui.runs.time.pace import pace
-from verl_tui.runs.views.signs_of_life import evidence, gpus_work, unattended, writer, written
+from verl_tui.runs.views.signs_of_life import evidence, gpus_work, last_written, unattended, writer
 from verl_tui.runs.views.worker_errors import worker_errors
 
 if TYPE_CHECKING:
@@ -38,13 +38,13 @@ _LATE_PACES = 2
 """A step is overdue after twice the usual gap, the longest so far, and half a minute: heuristic."""
 _FRESH_LOG = 120.0
 _DOUBT = 2.0
-"""How many times as long it takes where the log was written to within the last two minutes, or GPUs
+"""Factor by which patience grows if the log was written to within the last two minutes, or GPUs
 work: something is going on.
 """
 _OF_EVALUATIONS = frozenset({SAMPLES, "settings", "checkpoints"})
 """Formats of what may lie beside an evaluation."""
 _CONSOLE = "console"
-"""The format that text has which no other format knows."""
+"""The format of text that no other format recognises."""
 _CTRL_C = pattern(r"KeyboardInterrupt|SIGINT")
 _QUIET_CRASH = 60.0
 """A traceback alone may be harmless; with this much silence after it the run is called crashed,
@@ -69,7 +69,7 @@ class State(Enum):
 def remaining(run: Run, now: float) -> float | None:
     """Return the seconds from the newest record to the last step, None where unknown.
 
-    Only a run that is going has an end to wait for, and only while records come.
+    Only a running run has an end to wait for, and only while records come.
     """
     coming = remaining_steps(run)
     return coming.seconds if coming is not None and goes_on(run, now) else None
@@ -95,7 +95,7 @@ def waited(run: Run, now: float) -> float | None:
     """Return for how many seconds a run could have made a step and has not, None where no record
     has a time.
 
-    That is its silence, but for the time in which it was stopped or its host slept.
+    That is its silence without the time in which it was stopped or its host slept.
     """
     quiet = silence(run, now)
     return None if quiet is None else max(0.0, quiet - run.lost(now))
@@ -211,7 +211,7 @@ def is_evaluation(run: Run) -> bool:
 
 
 def _stated(run: Run, _now: float) -> State | None:
-    """Return how the run ended by its own words, None where they do not say."""
+    """Return how the run ended according to its own log, None if the log does not say."""
     kind = run.outcome.kind if run.outcome is not None else None
     if kind is EventKind.FINISHED:
         return State.FINISHED
@@ -244,7 +244,7 @@ def _nearly(run: Run) -> bool:
 
 
 def _gone(run: Run) -> State:
-    """Return the state of a run whose process is gone without a word."""
+    """Return the state of a run whose process is gone without a message."""
     if _nearly(run):
         return State.FINISHED
     return State.CRASHED if worker_errors(run) else State.ENDED
@@ -295,8 +295,8 @@ _JUDGES = (
 
 
 def patience(run: Run) -> float:
-    """Return after how many seconds without a step a run counts as stalled, by the kind of the step
-    that is due.
+    """Return the seconds without a step after which a run counts as stalled, by the kind of the
+    step that is due.
     """
     due = expected_step(run)
     if due is None:
@@ -305,15 +305,15 @@ def patience(run: Run) -> float:
 
 
 def overdue(run: Run, quiet: float) -> bool:
-    """Return whether a run has made no step for longer than patience lasts; of a short while that
-    is told without a look at the steps before.
+    """Return whether a run has made no step for longer than patience lasts; for a short while this
+    is decided without looking at earlier steps.
     """
     return quiet > _STALL_FLOOR and quiet > patience(run)
 
 
 def doubt(run: Run, now: float) -> str:
-    """Say what shows that a silent run may yet be at work; nothing where nothing does."""
-    at = written(run)
+    """Name the evidence that a silent run may yet be at work; empty if there is none."""
+    at = last_written(run)
     if at is not None and now - at <= _FRESH_LOG:
         return "its files still grow"
     return "this machine's GPUs still work" if gpus_work(run, now) else ""

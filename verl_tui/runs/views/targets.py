@@ -57,7 +57,7 @@ def target_of(run: Run, metric: str, target: float) -> Target | None:
 
 def reached(run: Run, metric: str, target: float) -> Point | None:
     """Return the first point at or beyond a target, None where there is none; asking again costs
-    what is new.
+    only the new points.
     """
     key = metric_key(run, metric)
     series = run.series(key) if key is not None else None

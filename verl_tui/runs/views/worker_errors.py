@@ -1,4 +1,4 @@
-"""The errors that a run's workers reported and training went on with."""
+"""The errors that a run's workers reported while training went on."""
 
 from __future__ import annotations
 

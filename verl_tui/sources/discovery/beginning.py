@@ -1,4 +1,4 @@
-"""The first bytes of a file, by which its format is told."""
+"""The first bytes of a file, by which its format is recognised."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Beginning(NamedTuple):
 
     data: bytes
     final: bool
-    """True if the format that they fit is the file's, whatever is appended."""
+    """True if their format is certainly the file's, whatever is appended."""
 
 
 def beginning(path: Path) -> Beginning:
-    """Return the first bytes of a file, of a compressed one those that were compressed.
+    """Return the first bytes of a file, decompressed if it is compressed.
 
     Raises:
         OSError: It cannot be read, or is no gzip file although it is called so.

@@ -1,4 +1,4 @@
-"""Formats with a file a step: dumps and tables, of which a directory is one source."""
+"""Formats with one file per step: dumps and tables, where a directory is one source."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def is_of_a_step(name: str) -> bool:
 
 
 def formats(directory: Path, names: Sequence[str], probe: Probe) -> list[Format]:
-    """Return of which formats a directory is a source; the first file that can be read tells."""
+    """Return the formats that a directory is a source of, by the first file that can be read."""
     return [
         files.format
         for files in _STEP_FILES
@@ -53,8 +53,8 @@ def formats(directory: Path, names: Sequence[str], probe: Probe) -> list[Format]
 
 
 def source_path(file: FoundFile) -> Path:
-    """Return where a source lies: of a directory, what stands for its files, since it may be a
-    source itself.
+    """Return the path of a source: for a directory, one that stands for its files, since the
+    directory may be a source itself.
     """
     if is_folder(file.path):
         return next(

@@ -44,7 +44,7 @@ def homes_around(directory: Path) -> list[Path]:
 def with_checkpoints(runs: Sequence[FoundRun], found: Sequence[CheckpointHome]) -> list[FoundRun]:
     """Return the runs with their checkpoints.
 
-    Checkpoints belong to the run whose files lie nearest. Of several equally near ones they belong
+    Checkpoints belong to the run whose files lie nearest. If several are equally near, they belong
     to the one whose name is in their path; if there is none, to all: jobs that resume each other
     share them.
     """

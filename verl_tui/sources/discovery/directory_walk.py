@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.sources.discovery import by_step, passed_over, ranks
 from verl_tui.sources.discovery.checkpoint_owners import CheckpointHome
-from verl_tui.sources.discovery.entries import (
+from verl_tui.sources.discovery.directory_entries import (
     entries_of,
     is_bookkeeping,
     is_relevant,
@@ -15,8 +15,8 @@ from verl_tui.sources.discovery.entries import (
     leads_within,
     list_entries,
 )
-from verl_tui.sources.discovery.found import Folder, FoundFile, log_of, wandb_id
-from verl_tui.sources.discovery.grouping import grouped
+from verl_tui.sources.discovery.found import Folder, FoundFile, log_name, wandb_id
+from verl_tui.sources.discovery.grouping import grouped_runs
 from verl_tui.sources.discovery.name_classes import is_worth_reporting
 from verl_tui.sources.files import rotated
 from verl_tui.sources.files.checkpoint_names import HOMES
@@ -24,7 +24,7 @@ from verl_tui.sources.files.paths import is_file, is_folder
 from verl_tui.sources.folders.checkpoint_folders import homes, is_home
 from verl_tui.sources.folders.setting_files import NAMES as SETTINGS
 from verl_tui.sources.formats import trainer_state
-from verl_tui.sources.formats.console import decoder as console
+from verl_tui.sources.formats.console import reader as console
 
 if TYPE_CHECKING:
     import os
@@ -92,7 +92,7 @@ class DirectoryWalk:
         if (state := trainer_state.in_checkpoints(directory, entries)) is not None:
             here.anchors.append(FoundFile(state, trainer_state))
         self._drop_stepless(here, below)
-        runs = grouped(here, below, self._copies)
+        runs = grouped_runs(here, below, self._copies)
         if not runs:
             self._pass_over_store(directory)
         return runs
@@ -217,7 +217,7 @@ def _unsure_logs(folders: Sequence[Folder]) -> list[tuple[Folder, FoundFile]]:
 
 
 def _log_names(file: FoundFile) -> set[str]:
-    return {log_of(file), passed_over.shape(file.path)}
+    return {log_name(file), passed_over.shape(file.path)}
 
 
 def hydra_files(directory: Path, probe: Probe) -> list[FoundFile]:

@@ -16,6 +16,7 @@ from verl_tui.sources.discovery.checkpoint_owners import (
     homes_around,
     with_checkpoints,
 )
+from verl_tui.sources.discovery.directory_entries import entries_of
 from verl_tui.sources.discovery.directory_walk import (
     DirectoryWalk,
     dump_folders,
@@ -23,7 +24,6 @@ from verl_tui.sources.discovery.directory_walk import (
     hydra_files,
     settings_file,
 )
-from verl_tui.sources.discovery.entries import entries_of
 from verl_tui.sources.discovery.found import Folder, FoundFile, FoundRun, stem
 from verl_tui.sources.discovery.grouping import named_runs
 from verl_tui.sources.discovery.name_classes import NameClass, classify_name
@@ -52,7 +52,7 @@ class Discovery:
 
     runs: tuple[FoundRun, ...]
     problems: tuple[str, ...]
-    """Paths that lead nowhere and why, one sentence each."""
+    """Paths without anything to read and why, one sentence each."""
     waiting: tuple[str, ...]
     """Paths that may lead to something later, one sentence each."""
     passed: tuple[PassedOver, ...] = ()
@@ -64,7 +64,7 @@ class Discovery:
 
     @property
     def pending(self) -> tuple[str, ...]:
-        """All that may lead to something later, one sentence each."""
+        """Everything that may lead to something later, one sentence each."""
         return (*(one.sentence for one in self.unreached), *self.waiting)
 
 
@@ -227,24 +227,25 @@ class Finder:
             self._passed_over.append(PassedOver(one_line(str(path), 1000), reason))
 
     def _crowded(self, walk: DirectoryWalk) -> Iterator[tuple[Path, str]]:
-        """Yield the directories of which not all files were opened."""
+        """Yield the directories with files that were not opened."""
         for path in sorted(self._probe.crowded & walk.walked.keys()):
             yield path, f"only {MOST_ODD} of its files of unknown kinds were looked at"
 
-    def _no_log(self, top: Path, told: Collection[Path]) -> str:
-        """Return that a directory holds no log yet, and which of its files were opened.
+    def _no_log(self, top: Path, passed_over: Collection[Path]) -> str:
+        """Return a sentence that a directory holds no log yet, and which of its files were
+        opened.
 
         Args:
             top: The directory.
-            told: Files that are named among those passed over.
+            passed_over: Files that are named among those passed over.
         """
         empty: list[str] = []
         unknown: list[str] = []
         for path, size in self._probe.sizes(top).items():
-            if path not in told and classify_name(path.name) is NameClass.LOG:
+            if path not in passed_over and classify_name(path.name) is NameClass.LOG:
                 (unknown if size else empty).append(one_line(str(path.relative_to(top))))
         why = ", ".join(filter(None, (_are(empty, "empty so far"), _are(unknown, UNKNOWN))))
-        if not (why or told or self._probe.closed):
+        if not (why or passed_over or self._probe.closed):
             why = "looking for *.jsonl, *.log, *.out, *.txt, *.csv"
         return "no log in this directory yet" + (f": {why}" if why else "")
 

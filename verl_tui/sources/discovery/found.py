@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.patterns import pattern
 from verl_tui.sources.discovery import ranks
-from verl_tui.sources.formats.console import decoder as console
+from verl_tui.sources.formats.console import reader as console
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -78,7 +78,7 @@ class Folder:
     @property
     def logs(self) -> set[tuple[str, str]]:
         """Its logs, by kind and name; files that continue each other are one log."""
-        return {(file.format.name, log_of(file)) for file in self.anchors if file.format}
+        return {(file.format.name, log_name(file)) for file in self.anchors if file.format}
 
     @property
     def changed(self) -> float:
@@ -124,7 +124,7 @@ def is_events(path: Path) -> bool:
     return ".tfevents." in path.name
 
 
-def log_of(file: FoundFile) -> str:
+def log_name(file: FoundFile) -> str:
     """Return the name of the log that a file is a part of."""
     if file.log:
         return file.log
@@ -178,7 +178,7 @@ def has_console(folder: Folder) -> bool:
 
 
 def consoles(folder: Folder) -> Iterator[FoundFile]:
-    """Yield the consoles of a run, but for W&B's copies."""
+    """Yield the consoles of a run, except W&B's copies."""
     return (
         file for file in folder.anchors if file.format is console and wandb_id(file.path) is None
     )

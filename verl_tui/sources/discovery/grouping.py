@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
-from verl_tui.sources.discovery import naming, ranks, versions
+from verl_tui.sources.discovery import naming, ranks, swift_versions
 from verl_tui.sources.discovery.found import (
     WANDB,
     Folder,
     FoundFile,
     FoundRun,
     last_part,
-    log_of,
+    log_name,
     merge_into,
     one_log_each,
     stem,
@@ -53,7 +53,7 @@ _GENERIC = pattern(
 """Names of folders that say what lies in them, not which run it is."""
 
 
-def grouped(here: Folder, below: list[Folder], copies: WandbCopies) -> list[Folder]:
+def grouped_runs(here: Folder, below: list[Folder], copies: WandbCopies) -> list[Folder]:
     """Return the runs that a directory and the folders below it are: none, one or several."""
     own, kept = _split_by_wandb(here, copies.join_starts(here, _joined(here, below)))
     _take_extras(here, below)
@@ -177,13 +177,13 @@ def _is_start(here: Folder, run: Folder) -> bool:
 
 def _join_versions(runs: list[Folder]) -> list[Folder]:
     """Join the directories of one training of ms-swift, which makes another at each start."""
-    starts = {id(run): versions.version(run.directory.name) for run in runs}
+    starts = {id(run): swift_versions.version(run.directory.name) for run in runs}
     firsts: dict[str, Folder] = {}
     joined: set[int] = set()
     for folder in sorted(runs, key=lambda run: starts[id(run)] or 0):
         if starts[id(folder)] is None:
             continue
-        first = firsts.get(versions.resumed_from(folder.directory) or "")
+        first = firsts.get(swift_versions.resumed_from(folder.directory) or "")
         if first is not None:
             _continue_log(first, first.directory)
             _continue_log(folder, first.directory)
@@ -235,8 +235,8 @@ def _split(here: Folder) -> list[Folder]:
     """Split several logs in one directory into runs by their stems; settings go to none."""
     stems: dict[str, Folder] = {}
     for file in here.anchors:
-        name = Path(log_of(file)).name if ranks.member(file.path) else stem(file.path)
-        name = name if log_of(file) != str(file.path.parent) else file.path.parent.name
+        name = Path(log_name(file)).name if ranks.member(file.path) else stem(file.path)
+        name = name if log_name(file) != str(file.path.parent) else file.path.parent.name
         stems.setdefault(name, Folder(here.directory, name, stem=name)).anchors.append(file)
     return list(stems.values())
 

@@ -1,4 +1,4 @@
-"""Recognise the files that a user named one by one: these are read whatever they look like."""
+"""Recognise the files that a user named one by one: these are read regardless of their names."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from verl_tui.sources.discovery.found import FoundFile
 from verl_tui.sources.discovery.probing import reason_of
 from verl_tui.sources.files import rotated
 from verl_tui.sources.files.binary import is_binary
-from verl_tui.sources.files.compressed import plain
+from verl_tui.sources.files.compressed import uncompressed_name
 from verl_tui.sources.formats import tutorial
 from verl_tui.sources.formats.catalog import FORMATS
-from verl_tui.sources.formats.console import decoder as console
+from verl_tui.sources.formats.console import reader as console
 
 if TYPE_CHECKING:
     import os
@@ -52,8 +52,8 @@ class _Look(NamedTuple):
     """Its first bytes."""
     format: Format | None
     inherited: bool = False
-    """True if that is the format of what stood there before: the file has been written anew, and
-    has not said yet what it is.
+    """True if that is the format of what stood there before: the file has been rewritten, and its
+    new content shows no format yet.
     """
 
 
@@ -83,7 +83,7 @@ class NamedFiles:
         return self._by_beginning(path, begin, status)
 
     def _by_beginning(self, path: Path, begin: bytes, status: os.stat_result) -> Named:
-        format = next((one for one in FORMATS if one.matches(plain(path), begin)), None)
+        format = next((one for one in FORMATS if one.matches(uncompressed_name(path), begin)), None)
         look = _Look(status, begin[:_FIRST], format)
         if format is None and (before := self._before(path, look)) is not None:
             look = look._replace(format=before, inherited=True)
@@ -93,11 +93,11 @@ class NamedFiles:
         self._note(path, look)
         if format is None:
             return Named(None, _no_log(begin))
-        return Named(FoundFile(path, format, title=naming.title(begin)))
+        return Named(FoundFile(path, format, title=naming.experiment_name(begin)))
 
     def _before(self, path: Path, look: _Look) -> Format | None:
         """Return the format of a file before it was cut or replaced, None if it has only grown: it
-        is read on as that until it says what it is.
+        is read as that format until its content shows another.
         """
         before = self._looks.get(path)
         if before is None or (_grown(before, look) and not before.inherited):
@@ -119,7 +119,7 @@ def _no_log(begin: bytes) -> str:
 
 def _assumed(path: Path) -> Format:
     """Return how a text is read whose beginning fits no format yet."""
-    return tutorial if plain(path).suffix in (".jsonl", ".json") else console
+    return tutorial if uncompressed_name(path).suffix in (".jsonl", ".json") else console
 
 
 def _grown(before: _Look, now: _Look) -> bool:

@@ -56,7 +56,7 @@ def is_generic(name: str) -> bool:
     return _ID.fullmatch(name) is not None and (name.isdecimal() or not name.isalpha())
 
 
-def title(text: bytes) -> str:
+def experiment_name(text: bytes) -> str:
     """Return the experiment's name in settings, without a path; empty if there is none."""
     for found in _TITLE.finditer(text):
         if not _NAMERS.search(text[max(0, found.start() - 16) : found.start()]):
@@ -90,7 +90,7 @@ def place_name(relative: Sequence[str], above: Sequence[str]) -> str:
 
 
 def distinct(names: Sequence[str], places: Sequence[Sequence[str]]) -> list[str]:
-    """Return names of which no two are equal, with a part of the path added where needed.
+    """Return unique names, with a part of the path added where needed.
 
     Args:
         names: Names of runs.

@@ -23,12 +23,12 @@ from verl_tui.sources.discovery.name_classes import (
     suffix_of,
 )
 from verl_tui.sources.files.binary import is_binary
-from verl_tui.sources.files.compressed import head, plain
+from verl_tui.sources.files.compressed import head, uncompressed_name
 from verl_tui.sources.files.tail import opened
 from verl_tui.sources.formats import HEAD
 from verl_tui.sources.formats.catalog import FORMATS
-from verl_tui.sources.formats.console import decoder as console
 from verl_tui.sources.formats.console import first_signs as console_signs
+from verl_tui.sources.formats.console import reader as console
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class _Inspection:
     """The part of a file that has been inspected, and its format."""
 
     size: int
-    """Of the file then."""
+    """Size of the file at that time."""
     inode: int = 0
     """Which file it was: another one may take its name."""
     first: bytes = b""
@@ -85,8 +85,8 @@ class _Inspection:
     """Bytes from its beginning that hold no mark of a console."""
     known: Recognised | None = None
     inherited: bool = False
-    """True if that is the format of what stood there before: the file has been written anew, and
-    has not said yet what it is.
+    """True if that is the format of what stood there before: the file has been rewritten, and its
+    new content shows no format yet.
     """
     binary: bool = False
 
@@ -104,7 +104,7 @@ class _Inspection:
     def note(
         self, known: Recognised | None, status: os.stat_result, first: bytes, *, drops: bool
     ) -> None:
-        """Note what a look has shown.
+        """Note the result of a look at the file.
 
         Args:
             known: The format that the file shows.
@@ -179,7 +179,7 @@ class Probe:
         try:
             changed = path.stat().st_mtime_ns
             if self._titles.get(path, (None, ""))[0] != changed:
-                self._titles[path] = changed, naming.title(head(path, HEAD))
+                self._titles[path] = changed, naming.experiment_name(head(path, HEAD))
         except OSError:
             return ""
         return self._titles[path][1]
@@ -260,7 +260,7 @@ class Probe:
         if not inspection.begun or not continued:
             known = self._by_beginning(path, inspection, begin, called)
         known = known or self._as_console(path, inspection, status.st_size, called)
-        # What was known by its bar, or is written anew, remains a log until it says more.
+        # A file known by its bar, or rewritten, remains a log until it shows more.
         drops = continued and (provisional or inspection.binary)
         inspection.note(known, status, first, drops=drops)
         if before is not None and _format(inspection.known) is not before.format:
@@ -284,12 +284,14 @@ class Probe:
         if not begin.strip():
             return None
         fits = _surely if called is NameClass.ODD else _matching
-        format = fits(plain(path), begin)
-        return Recognised(format, title=naming.title(begin)) if format is not None else None
+        format = fits(uncompressed_name(path), begin)
+        return (
+            Recognised(format, title=naming.experiment_name(begin)) if format is not None else None
+        )
 
     def _deeper(self, path: Path, inspection: _Inspection, size: int) -> Recognised | None:
         """Look for a console's marks after the beginning: up to `DEEPEST`, then at the end only."""
-        if plain(path) != path or size <= HEAD:
+        if uncompressed_name(path) != path or size <= HEAD:
             return None
         at = min(max(inspection.at, HEAD), size)
         with opened(path) as file:
@@ -321,14 +323,14 @@ def _is_doubtful(path: Path, known: Recognised) -> bool:
 def _by_signs(path: Path, size: int) -> Recognised | None:
     """Recognise a console without a step by its beginning, a bar or an error."""
     text = head(path, HEAD)
-    if plain(path) == path and size > HEAD:
+    if uncompressed_name(path) == path and size > HEAD:
         with opened(path) as file:
             text += b"\n" + os.pread(file.fileno(), HEAD, max(HEAD, size - HEAD))
     named = f"{path.parent.name}/{path.name}"
     signs = (
         console_signs.begins(text) or console_signs.bar(text) or console_signs.failed(text, named)
     )
-    return Recognised(console, sure=False, title=naming.title(text)) if signs else None
+    return Recognised(console, sure=False, title=naming.experiment_name(text)) if signs else None
 
 
 def _is_worth_it(inspection: _Inspection, status: os.stat_result, called: NameClass) -> bool:

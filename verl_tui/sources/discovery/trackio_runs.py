@@ -7,7 +7,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from verl_tui.sources.formats.trackio import database
-from verl_tui.sources.formats.trackio.database import connect, database_of
+from verl_tui.sources.formats.trackio.database import database_of, open_database
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class RunNames:
         """Return the names of a database's runs, the last written one at the end."""
         last, names = self._known.get(path, (0, {}))
         try:
-            with closing(connect(path)) as opened:
+            with closing(open_database(path)) as opened:
                 configured = [
                     row[0] for row in opened.execute("SELECT run_name FROM configs ORDER BY id")
                 ]

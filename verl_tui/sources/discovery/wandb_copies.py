@@ -20,7 +20,7 @@ from verl_tui.sources.discovery.found import (
     Folder,
     consoles,
     last_part,
-    log_of,
+    log_name,
     merge_into,
     one_log_each,
     wandb_id,
@@ -57,7 +57,7 @@ class _Beginning:
         self._at = 0
 
     def look(self) -> None:
-        """Look how far it has got."""
+        """Read how far it has got."""
         self.before, self.seen, self._looked = self.step is not None, self._looked, True
         try:
             with opened(self._path) as file:
@@ -88,8 +88,8 @@ class WandbCopies:
         self.left = False
         """True if runs were left out at this look."""
         self.stepless: dict[Path, str] = {}
-        """Logs of those among them of which nothing will be shown before they make a step, and that
-        in words.
+        """Logs of runs left out that will not be shown before they make a step, with words on
+        that.
         """
 
     def begin(self, reported: Mapping[Path, Sequence[str]] | None) -> None:
@@ -114,7 +114,7 @@ class WandbCopies:
         gone: set[int] = set()
         if len(copies) > 1:
             gone = self._join_named(logs, copies)
-        if len(copies) > 1 or len(set(map(log_of, logs))) > 1:
+        if len(copies) > 1 or len(set(map(log_name, logs))) > 1:
             gone |= self._undecided(here, logs, copies, gone)
         return _without(runs, gone)
 
@@ -189,8 +189,8 @@ class WandbCopies:
         """Join each start that goes on from the one before; return those that are part of another
         now.
 
-        What begins at the first step again is another training, or the same from scratch: nobody
-        can tell.
+        A start that begins at the first step again is another training, or the same from scratch:
+        this cannot be decided.
         """
         first: Folder | None = None
         begun, join_starts = 0, set()
@@ -319,5 +319,5 @@ def _stated_titles(copy: Folder) -> list[str]:
     """Return the names in W&B's logs, an empty one for a run without a name; none for one that has
     not stated it yet.
     """
-    stated = (wandb.title(file.path) for file in copy.anchors if file.format is wandb)
+    stated = (wandb.run_title(file.path) for file in copy.anchors if file.format is wandb)
     return [title for title in stated if title is not None]

@@ -78,7 +78,7 @@ class DeviceFields(NamedTuple):
     listed: dict[str, float]
     """Those of the devices that it lists."""
     consumed: frozenset[str]
-    """Fields of which nothing else is left."""
+    """Fields that are used up by these figures."""
 
 
 _NONE = DeviceFields({}, {}, frozenset())

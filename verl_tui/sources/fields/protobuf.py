@@ -37,7 +37,7 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
     raise ValueError("a varint without an end")
 
 
-def signed(value: int) -> int:
+def signed_varint(value: int) -> int:
     """Return the int32 or int64 that was written as this varint."""
     return value - (1 << 64) if value >> 63 else value
 

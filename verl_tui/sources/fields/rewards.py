@@ -149,7 +149,7 @@ def _settings(path: Path) -> Mapping[str, Any]:
     import yaml  # 20 ms, only where there are weights to be read
 
     try:
-        loaded = loads(text) if path.suffix == ".json" else yaml_text.load(text)
+        loaded = loads(text) if path.suffix == ".json" else yaml_text.load_yaml(text)
     except (ValueError, RecursionError, yaml.YAMLError):
         return {}
     return loaded if isinstance(loaded, dict) else {}

@@ -26,8 +26,8 @@ _Place = tuple[bool, int]
 class SampleFigures:
     """Watches the records of one file for samples.
 
-    What is counted where is decided sample by sample, in the order of the file, so that the figures
-    of a step are the same in the end however the file was cut into reads.
+    The step that a sample counts for is decided sample by sample, in the order of the file, so that
+    the final figures do not depend on how the file was cut into reads.
     """
 
     def __init__(self) -> None:
@@ -35,8 +35,8 @@ class SampleFigures:
         """In the order in which they were begun."""
         self._closed: set[_Place] = set()
         self._touched: dict[_Place, None] = {}
-        """Open ones that have had samples since their figures were last told, in the order of the
-        first of these.
+        """Open ones that have had samples since their figures were last passed on, in the order of
+        the first of these.
         """
         self._step: int | None = None
         """Highest step that the file has shown since it began anew."""
@@ -92,7 +92,7 @@ class SampleFigures:
         self._step = step if self._step is None else max(step, self._step)
 
     def _restart(self, restart: Restart) -> Iterable[Record]:
-        """Begin anew, with one step or with all; return what is still to be told of the samples
+        """Start over, with one step or with all; return the pending figures of the samples
         before.
         """
         if restart.step is not None:

@@ -17,8 +17,8 @@ def scalar(text: str) -> Any:
     import yaml  # 20 ms, only for runs that have such settings
 
     try:
-        value = yaml_text.load(text)
-    # A number of thousands of digits, a day that is none, a thousand brackets.
+        value = yaml_text.load_yaml(text)
+    # A number of thousands of digits, an invalid date, a thousand brackets.
     except (yaml.YAMLError, ValueError, RecursionError):
         value = text
     return plain_setting(one_line(value, 1000) if isinstance(value, str) else value)

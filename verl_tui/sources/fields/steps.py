@@ -125,7 +125,7 @@ class StepTracker:
         self._measured: set[str] = set()
         """Metrics of the last step whose field may be none."""
         self._no_step = ""
-        """A field that looked like a step and was none."""
+        """A field that looked like a step and turned out to be none."""
 
     @property
     def known(self) -> bool:
@@ -134,8 +134,8 @@ class StepTracker:
 
     @property
     def relative(self) -> bool:
-        """True if steps depend on records before: counted, told by a field that rises, or within
-        epochs.
+        """True if steps depend on earlier records: counted, taken from a field that rises, or
+        within epochs.
         """
         rising = bool(self._measured or self._no_step)
         return bool(self._counting.records or rising or self._offset)

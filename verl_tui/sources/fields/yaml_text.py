@@ -1,4 +1,5 @@
-"""YAML of anybody's making: plain values only, and no text of a few lines that stands for billions.
+"""YAML from untrusted sources: plain values only, and no text of a few lines that expands to
+billions.
 
 An alias stands for all of what it names, and that may hold aliases in turn: nine in each of ten
 lines are 9^10 values (the "billion laughs").
@@ -16,7 +17,7 @@ _MOST = 2**22
 """Values and characters that a text may stand for: the largest configurations have some 100,000."""
 
 
-def load(text: str | bytes) -> Any:
+def load_yaml(text: str | bytes) -> Any:
     """Return what a YAML text says.
 
     Raises:

@@ -10,6 +10,6 @@ HOMES = ("checkpoints", "ckpts", "ckpt", "checkpoint")
 
 
 def checkpoint_step(name: str) -> int | None:
-    """Return the step of a checkpoint directory's name, None if it is none."""
+    """Return the step in a directory's name if it is a checkpoint, else None."""
     found = _NAME.match(name)
     return int(found.group(1)) if found else None

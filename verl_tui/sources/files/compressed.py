@@ -18,8 +18,8 @@ byte.
 """
 
 
-def plain(path: Path) -> Path:
-    """Return what a file would be called if it were not compressed."""
+def uncompressed_name(path: Path) -> Path:
+    """Return a file's name without the suffix of its compression."""
     return path.with_suffix("") if path.suffix.lower() == SUFFIX else path
 
 
@@ -29,7 +29,7 @@ def head(path: Path, limit: int) -> bytes:
     Raises:
         OSError: The file cannot be read, or is no gzip file although it is called so.
     """
-    if plain(path) == path:
+    if uncompressed_name(path) == path:
         with opened(path) as file:
             return file.read(limit)
     tail = CompressedTail(path)
@@ -66,7 +66,7 @@ class CompressedTail:
         """Size and time of the file that was damaged."""
 
     def __getstate__(self) -> dict[str, object]:
-        """Leave zlib's state behind, which cannot be written down."""
+        """Leave zlib's state behind, which cannot be pickled."""
         return {**self.__dict__, "_member": None}
 
     @property
@@ -161,7 +161,7 @@ class CompressedTail:
         assert self._member is not None
         while self._waiting and len(out) < limit:
             if not self._begun:
-                self._waiting = self._waiting.lstrip(b"\0")  # what pads a file is no member
+                self._waiting = self._waiting.lstrip(b"\0")  # padding is not a member
                 if not self._waiting:
                     break
             before = self._member.copy()

@@ -27,7 +27,7 @@ def is_file(path: Path | os.DirEntry[str]) -> bool:
         return False
 
 
-def bytes_of(path: Path) -> int:
+def file_size(path: Path) -> int:
     """Return the bytes of a file, 0 where it cannot be seen."""
     try:
         return path.stat().st_size

@@ -1,7 +1,7 @@
 """Logs that were rotated: `train.log.2.gz`, `train.log.1` and `train.log` are one log, in this
 order.
 
-Named are the parts as logrotate does it (`x.log.1`, `x.log-20241205.gz`), as Python's
+The parts are named as logrotate does it (`x.log.1`, `x.log-20241205.gz`), as Python's
 `RotatingFileHandler` (`x.log.1`) and `TimedRotatingFileHandler` (`x.log.2024-12-05`,
 `x.log.2024-12-05_13-00`), and as loguru does it (`x.2024-12-05_13-00-00_123456.log`).
 """
@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
-from verl_tui.sources.files.compressed import SUFFIX, CompressedTail, plain
+from verl_tui.sources.files.compressed import SUFFIX, CompressedTail, uncompressed_name
 from verl_tui.sources.files.tail import CHUNK, Chunk, Tail
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _LOGURU = pattern(
 
 @lru_cache(maxsize=2**15)
 def base(name: str) -> str | None:
-    """Return what the log is called of which a file is an older part; None if it is none."""
+    """Return the name of the log that a file is an older part of; None if it is none."""
     name = name[: -len(SUFFIX)] if name.lower().endswith(SUFFIX) else name
     if found := _PART.fullmatch(name):
         return found["base"]
@@ -61,7 +61,7 @@ def parts(path: Path) -> list[Path]:
 
 
 def newest_part(path: Path) -> Path:
-    """Return the file in which the newest of a log stands: its own, or the last part while there is
+    """Return the file with the newest lines of a log: its own, or the last part while there is
     none.
     """
     try:
@@ -221,7 +221,7 @@ def _is_copy(tail: Tail, path: Path) -> bool:
 
 
 def _opened(path: Path) -> Tail | CompressedTail:
-    return Tail(path) if plain(path) == path else CompressedTail(path)
+    return Tail(path) if uncompressed_name(path) == path else CompressedTail(path)
 
 
 def _size(path: Path) -> int:
@@ -236,7 +236,7 @@ def _continued(tail: Tail, part: Path) -> Tail | CompressedTail | None:
     another.
     """
     try:
-        if plain(part) == part:
+        if uncompressed_name(part) == part:
             if not tail.is_continued_by(part):
                 return None
             tail.path = part

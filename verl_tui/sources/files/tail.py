@@ -39,8 +39,8 @@ class Chunk:
 
 
 def opened(path: Path) -> BinaryIO:
-    """Open a file to be read. A pipe or a device would keep one waiting, and what is taken from it
-    another misses.
+    """Open a file to be read. A pipe or a device would block, and bytes taken from it would be
+    missing elsewhere.
 
     Raises:
         OSError: It cannot be read, or is no file.
@@ -65,7 +65,7 @@ class Tail:
         self.identity: tuple[int, int] | None = None
         """Device and inode of the file that was read last."""
         self._restarted: str | None = None
-        """Why it starts over, until that has been told: the reading that finds it out may fail."""
+        """Why it starts over, until that has been passed on: the read that notices it may fail."""
         self._stamp: tuple[int, ...] = ()
         """Stamp of the file when it was last opened."""
         self.head = b""
@@ -122,7 +122,7 @@ class Tail:
         return True
 
     def is_there(self) -> bool:
-        """Return whether the file that has been read is still in its place, as far as can be told
+        """Return whether the file that has been read is still in its place, as far as this shows
         without opening it.
         """
         try:
@@ -183,7 +183,7 @@ class NewestTail(Tail):
     """Reads the newest of the files that a path with `checkpoint-*` in it stands for."""
 
     def _where(self) -> Path:
-        return newest(self.path)
+        return newest_checkpoint_file(self.path)
 
 
 def is_checkpoint(name: str) -> bool:
@@ -191,7 +191,7 @@ def is_checkpoint(name: str) -> bool:
     return _CHECKPOINT.fullmatch(name) is not None
 
 
-def newest(path: Path) -> Path:
+def newest_checkpoint_file(path: Path) -> Path:
     """Return the file of the newest checkpoint that a path stands for; the path itself where there
     is none.
     """

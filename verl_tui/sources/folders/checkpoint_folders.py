@@ -23,7 +23,7 @@ _BEST = pattern(r"^best(?:[_-].*?)??(?:[_=-](?:(\d{1,15})|-?\d+\.\d+))?$")
 number is the step.
 """
 _SUFFIX = pattern(r"\.(?:pt|pth|ckpt|bin|safetensors)$")
-"""Of a checkpoint that is a file."""
+"""Suffixes of checkpoints that are files."""
 TRACKER = "latest_checkpointed_iteration.txt"
 """verl writes the step of the newest complete checkpoint into it, one integer (`trainer_base.py`,
 not atomically).
@@ -153,8 +153,8 @@ def _number(tracker: Path) -> int | None:
 
 
 def _checkpoint(path: Path, *, is_folder: bool) -> _FoundCheckpoint | None:
-    """Return a checkpoint by its name, None if it is none; of files only those whose name ends
-    as theirs do.
+    """Return a checkpoint by its name, None if it is none; files only count with the suffix of a
+    checkpoint.
     """
     name = path.name if is_folder else _SUFFIX.sub("", path.name)
     if not is_folder and name == path.name:

@@ -2,8 +2,8 @@
 once.
 
 A training leaves thousands of tables. Opening one takes longer than reading it, so of very many
-only a part is read: the newest ones, and of those before every second, third, … What comes while we
-watch is read as soon as it is whole.
+only a part is read: the newest ones, and of those before every second, third, … New tables are read
+as soon as they are complete.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from verl_tui.sources.fields.rewards import RewardSum
 from verl_tui.sources.fields.row_batcher import joined_notes
 from verl_tui.sources.fields.sample_figures import SampleFigures
 from verl_tui.sources.files.tail import opened
-from verl_tui.sources.folders.listing import Listing
+from verl_tui.sources.folders.step_files import Listing
 from verl_tui.sources.formats import parquet
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class TableFolder:
         self._read: set[int] = set()
         """Steps whose tables were whole."""
         self._broken: dict[int, Unreadable] = {}
-        """Steps whose tables are not whole as they are now, which nobody has been told yet, and
+        """Steps whose tables are incomplete at present, which has not been reported yet, and
         why.
         """
         self._note: str | None = None
@@ -112,7 +112,7 @@ class TableFolder:
         if self._missing:
             return
         sizes = {step: stamp.size for step, stamp in stamps.items() if stamp.size}
-        kept = chosen(sizes)
+        kept = tables_to_read(sizes)
         if len(kept) < len(sizes):
             self._note = (
                 f"{len(kept):,} of {len(sizes):,} tables were read,"
@@ -161,7 +161,7 @@ class TableFolder:
         return self._figures.complete(records)
 
 
-def chosen(sizes: Mapping[int, int]) -> list[int]:
+def tables_to_read(sizes: Mapping[int, int]) -> list[int]:
     """Return which of the tables that are found at once are read.
 
     All of them if the budget allows. Else half of it is for the newest, and the other half for

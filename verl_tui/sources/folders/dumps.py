@@ -3,7 +3,7 @@ stay on disk.
 
 A run leaves a dump of tens of MB at each step. So the directory is listed and little is read: the
 newest dumps whole, of older ones a part, one at a time, newest first, as much as `BUDGET` allows.
-What comes while we watch is read as it is written.
+New dumps are read as they are written.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from verl_tui.records import Dump, Record, Restart, Sample, SampleFacts, SourceS
 from verl_tui.sources.fields.sample_figures import figure_records
 from verl_tui.sources.files.paths import is_folder
 from verl_tui.sources.folders.dump_file import BLOCK, DumpFile
-from verl_tui.sources.folders.listing import NEWEST, Listing
+from verl_tui.sources.folders.step_files import NEWEST, Listing
 from verl_tui.sources.formats import rollouts
 
 if TYPE_CHECKING:
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 ALL = "*.jsonl"
 """Stands for all dumps of a directory in the name of its source."""
 WHOLE = 64 * 2**20
-"""Bytes of one dump that its figures are made of; of a larger one the first so many."""
+"""Most bytes of one dump that its figures are made of, the first ones."""
 BUDGET = 2**30
 """Bytes read for figures of all the dumps that are found at once, at the start above all."""
 LEAST = 2**20
-"""Bytes of an older dump that make figures worth showing; where the budget has not so many for
+"""Fewest bytes of an older dump that make figures worth showing; if the budget allows fewer for
 each, some have none.
 """
 _BUSY_READS = 32
@@ -40,7 +40,7 @@ _COST = 16 * 1024
 """Bytes that could be read in the time that opening a file takes: many small ones are read in one
 go.
 """
-_TOLD_UNREADABLE = 1000
+_REPORTED_UNREADABLE = 1000
 """Unreadable rows handed on one by one; further ones are only counted."""
 
 
@@ -229,7 +229,7 @@ class DumpSource:
         try:
             for row in dump.read_on():
                 self._unreadable += 1
-                if self._unreadable <= _TOLD_UNREADABLE:
+                if self._unreadable <= _REPORTED_UNREADABLE:
                     yield row._replace(reason=f"{name}: {row.reason}")
         except OSError as error:
             self._unreadable += 1
@@ -260,9 +260,7 @@ class DumpSource:
         )
 
     def _close_old(self) -> None:
-        """Keep what is known of the newest dumps only: that suffices to read them on as they
-        grow.
-        """
+        """Keep the state of the newest dumps only: that suffices to follow them as they grow."""
         for step in sorted(self._done, reverse=True)[NEWEST:]:
             self._forget(step)
 

@@ -103,7 +103,7 @@ def read_settings(text: bytes) -> dict[str, Any] | Unreadable:
     import yaml  # 20 ms, only for runs that have a configuration
 
     try:
-        found = _flat(yaml_text.load(text))
+        found = _flat(yaml_text.load_yaml(text))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         reason = f"not YAML: {getattr(error, 'problem', None) or 'unreadable'}"
@@ -139,5 +139,5 @@ def _of_wandb(loaded: dict[Any, Any]) -> dict[Any, Any]:
 
 def _arguments(metadata: bytes) -> list[object]:
     """Return the arguments that W&B kept of the command that started the run."""
-    arguments = yaml_text.load(metadata).get("args")
+    arguments = yaml_text.load_yaml(metadata).get("args")
     return arguments if isinstance(arguments, list) else []

@@ -16,12 +16,12 @@ from verl_tui.sources.formats import (
     trainer_state,
     tutorial,
 )
-from verl_tui.sources.formats.console import decoder as console
+from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.prometheus_text import reader as exposition
 from verl_tui.sources.formats.tensorboard import reader as tensorboard
 from verl_tui.sources.formats.trackio import database as trackio
 from verl_tui.sources.formats.wandb import reader as wandb
-from verl_tui.sources.formats.wandb import tables as wandb_tables
+from verl_tui.sources.formats.wandb import sample_tables as wandb_tables
 
 if TYPE_CHECKING:
     from verl_tui.sources.formats.format import Format

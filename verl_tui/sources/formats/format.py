@@ -23,8 +23,8 @@ class Reader(Protocol):
 
     @property
     def note(self) -> str | None:
-        """One sentence on how its figures came about that people should know, None where nothing is
-        to be said.
+        """One sentence that users should know about the origin of its figures, None for most
+        files.
         """
         ...
 
@@ -41,7 +41,7 @@ class Reader(Protocol):
         ...
 
     def restart(self, reason: str) -> Sequence[Record]:
-        """Forget everything: the file starts anew. Return what is to be told of that, mostly a
+        """Forget everything: the file starts anew. Return the records of that, mostly a
         `Restart`.
         """
         ...
@@ -71,8 +71,8 @@ class Decoder(Protocol):
         ...
 
     def restart(self) -> Iterable[MetricRow | Record]:
-        """Forget everything: the file starts anew. Return what is to be told instead of a new
-        segment, if anything.
+        """Forget everything: the file starts anew. Return the records that replace a new segment,
+        if any.
         """
         ...
 
@@ -83,15 +83,15 @@ class StandaloneDecoder(Decoder, Protocol):
 
     @property
     def standing(self) -> object:
-        """What the meaning of later lines depends on, to be compared with that of another decoder;
-        None where it depends on each line before.
+        """The state that the meaning of later lines depends on, to be compared with another
+        decoder's; None if it depends on each line before.
         """
         ...
 
 
 @runtime_checkable
 class BufferingDecoder(Decoder, Protocol):
-    """A decoder of which some records wait for later lines, and which need not wait for the ends of
+    """A decoder some of whose records wait for later lines, and which need not wait for the ends of
     all lines.
     """
 
@@ -141,8 +141,8 @@ class PartReader(Reader, Protocol):
 
 @runtime_checkable
 class SeparableReader(Reader, Protocol):
-    """A reader of a file of which others can read what comes later, apart from what lies between:
-    most of its records mean the same by themselves.
+    """A reader of a file whose later parts others can read separately, since most of its records
+    mean the same by themselves.
     """
 
     def apart(self, at: int) -> SeparableReader | None:
@@ -187,7 +187,7 @@ class Parts(Protocol[PartReaderT]):
 
     @property
     def cut(self) -> int:
-        """Steps at the beginning of a part of which something may lie before it."""
+        """Number of steps at the beginning of a part that may be incomplete."""
         ...
 
     @property
@@ -209,7 +209,7 @@ class Parts(Protocol[PartReaderT]):
         ...
 
     def begin(self, read: ReadAt, at: int, stop: int) -> int | None:
-        """Return where the first record begins that can be told to be one.
+        """Return where the first record begins that is recognised with certainty.
 
         Args:
             read: Returns bytes of the file.
@@ -256,7 +256,7 @@ class Format(Protocol):
 
 @runtime_checkable
 class PartedFormat(Format, Protocol):
-    """A format of which parts can be read: its records state their steps."""
+    """A format that can be read in parts: its records state their steps."""
 
     parts: Parts[Any]
 

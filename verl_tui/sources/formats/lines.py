@@ -47,7 +47,7 @@ class LineReader:
         self._is_unread = False
         """True if a last line without an end was not read."""
         self._standing: object = None
-        """What its decoder went by when it began apart from what lies before."""
+        """The state that its decoder began with, if it was read apart from the lines before."""
 
     @property
     def note(self) -> str | None:
@@ -238,7 +238,7 @@ class LineParts:
 
         Args:
             decoder: Returns a fresh decoder.
-            cut: Steps at the beginning of a part of which something may lie before it.
+            cut: Number of steps at the beginning of a part that may be incomplete.
         """
         self._decoder = decoder
         self.cut = cut

@@ -1,7 +1,7 @@
 """Rollout and validation dumps: `{step}.jsonl`, one sample a line (verl
 `trainer.rollout_data_dir`).
 
-How directories of them are read says `verl_tui.sources.folders.dumps`.
+Directories of them are read by `verl_tui.sources.folders.dumps`.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ _LIST = pattern(
     r"\s*:\s*)?\[\s*(?=\{)",
     re.DOTALL,
 )
-"""The beginning of a document with a list of records, at its top or below what it says of the
+"""The beginning of a document with a list of records, at its top or below the facts on the
 evaluation.
 """
 _LARGEST = 256 * 2**20
@@ -61,7 +61,7 @@ def reader(path: Path) -> Reader:
 
 
 class SamplesReader:
-    """Reads lines, or a document as a whole: its first bytes tell which it is."""
+    """Reads lines, or a document as a whole, depending on the first bytes."""
 
     def __init__(self, path: Path) -> None:
         self._decoder = SampleDecoder(path)
@@ -87,7 +87,7 @@ class SamplesReader:
         try:
             found = _records(loads(bytes(self._held)))
         except ValueError:
-            return ()  # the end of a record, or lines of JSON: `finish` tells
+            return ()  # the end of a record, or lines of JSON: `finish` decides
         self._held.clear()
         return tuple(
             sample for record in found if (sample := self._decoder.sample(record)) is not None

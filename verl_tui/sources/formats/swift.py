@@ -53,12 +53,12 @@ class SwiftDecoder(TutorialDecoder):
     """Decodes the records of a training, its end and its summary."""
 
     def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record | Flaw]:
-        """Return what one object says."""
+        """Return the records of one object."""
         if _SUMMARY in record:
             yield from _best(record.get("best_model_checkpoint"))
             return
         closes = "train_runtime" in record
-        # Its last step has been told: what the closing record measures anew is of the whole
+        # Its last step has been passed on; the closing record's new figures cover the whole
         # training.
         yield from super().read(
             {name: record[name] for name in record if not (closes and name in _OF_STEPS)}

@@ -16,7 +16,7 @@ from verl_tui.sources.fields.jsonl import integer, number, objects, unreadable
 from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher, joined_notes
 from verl_tui.sources.files.checkpoint_names import HOMES, checkpoint_step
 from verl_tui.sources.files.paths import is_file
-from verl_tui.sources.files.tail import NEWEST, is_checkpoint, newest
+from verl_tui.sources.files.tail import NEWEST, is_checkpoint, newest_checkpoint_file
 from verl_tui.text import one_line, safe
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def in_checkpoints(directory: Path, entries: Iterable[os.DirEntry[str]]) -> Path
     for home in homes:
         if is_file(home / FILE):
             return home / FILE
-        if is_file(newest(home / NEWEST / FILE)):
+        if is_file(newest_checkpoint_file(home / NEWEST / FILE)):
             return home / NEWEST / FILE
     return None
 
@@ -86,8 +86,8 @@ def reader(path: Path) -> TrainerStateReader:
 
 
 class TrainerStateReader:
-    """Holds the bytes of the document until they are whole; remembers what it has told of the ones
-    before.
+    """Holds the bytes of the document until it is complete; remembers the entries passed on from
+    earlier ones.
     """
 
     def __init__(self, origin: str) -> None:
@@ -106,7 +106,7 @@ class TrainerStateReader:
         return joined_notes(self._from_zero, self._batcher.note)
 
     def feed(self, data: bytes) -> tuple[Record, ...]:
-        """Return what the document says once it is whole."""
+        """Return the records of the document once it is complete."""
         self._held += data
         if len(self._held) > LARGEST:
             self._held.clear()
@@ -185,8 +185,8 @@ class TrainerStateReader:
 
 
 def _entry(entry: object, first: int) -> Iterator[MetricRow | Record]:
-    """Yield what one entry of the history says; one of training and one of evaluation may share a
-    step.
+    """Yield the records of one entry of the history; one of training and one of evaluation may
+    share a step.
 
     Args:
         entry: As it stands in the document.

@@ -56,10 +56,10 @@ _ABOUT = frozenset(
 )
 """Fields that state place and time of a record: they are no metrics."""
 _HOLDERS = ("metrics", "scalars", "values", "logs", "log")
-"""Fields that hold the metrics of a record, and say nothing of them by their name."""
+"""Fields that hold the metrics of a record, and whose names carry no meaning."""
 _LOG_TEXT = pattern(rb"\b(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL)\b")
 _FIRST_LINES = 8
-"""Lines of a file of which one has to be a record: loggers begin with text of their own."""
+"""Number of first lines one of which must be a record: loggers begin with text of their own."""
 _MOST_SCHEMAS = 1000
 """Remembered sets of fields: a file has a handful, a broken one any number."""
 
@@ -148,8 +148,8 @@ class TutorialDecoder(JsonDecoder):
 
     @property
     def standing(self) -> object:
-        """What steps and totals depend on; None where it is more, or where ranks or devices write
-        records of their own.
+        """The state that steps and totals depend on; None if they depend on more, or if ranks or
+        devices write records of their own.
         """
         place = self._place.standing
         return None if self._workers or place is None else (place, self._total)
@@ -192,7 +192,7 @@ class TutorialDecoder(JsonDecoder):
     def _placed(
         self, found: Iterable[MetricRow | Record | Flaw]
     ) -> Sequence[MetricRow | Record | Flaw]:
-        """Return what an object says, nothing while no record has stated its step."""
+        """Return the records of an object, nothing while no record has stated its step."""
         records = tuple(found)
         return records if self._place.known else ()
 

@@ -1,11 +1,11 @@
 """Find out if the process that began an event file is gone: its host and number are in the name.
 
 TensorBoard calls a file `events.out.tfevents.TIME.HOST.PID.N`
-(tensorboard/summary/writer/event_file_writer.py) and does not keep it open, so that no look at open
-files tells who writes it. A name alone proves little: a container may have the host's name and
-numbers of its own. So a process that has such a number in any container here counts as the one;
-where only a container's own processes can be seen, the file has to be silent for longer than its
-writer keeps things back; and a file that grows after all is never judged so again.
+(tensorboard/summary/writer/event_file_writer.py) and does not keep it open, so that open files do
+not show who writes it. A name alone proves little: a container may have the host's name and numbers
+of its own. So a process that has such a number in any container here counts as the one; where only
+a container's own processes can be seen, the file has to be silent for longer than its writer keeps
+things back; and a file that grows after all is never judged so again.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Authors:
         return Author(float(found[1]), int(found[3]))
 
     def _settled(self, path: Path, now: float) -> float | None:
-        """Return when a file last changed, None if nothing may be said of its process."""
+        """Return when a file last changed, None if its process cannot be judged."""
         try:
             info = path.stat()
         except OSError:
@@ -122,7 +122,7 @@ class Authors:
         return began <= author.time + _LATER
 
     def _booted(self) -> float:
-        """Return when the system was started, 0 where it does not say."""
+        """Return when the system was started, 0 if unknown."""
         try:
             lines = (self._root / "stat").read_text().splitlines()
         except OSError:

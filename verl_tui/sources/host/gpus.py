@@ -29,7 +29,7 @@ RETRY_SECONDS = 60.0
 PATIENCE = 10.0
 """Seconds to wait for the driver where it is asked once."""
 HANGS = "the NVIDIA driver does not answer"
-"""What is said where it takes longer."""
+"""The message if it takes longer."""
 
 # Return codes of NVML, written out because pynvml is imported only when the first reading is
 # wanted.
@@ -58,7 +58,7 @@ _PROBLEMS = {
 # These say that no query of any device can work, whichever query met them first.
 _NOTHING_WORKS = frozenset({_UNINITIALIZED, _DRIVER_NOT_LOADED, _VERSION_MISMATCH})
 _FAULTS = {_GPU_IS_LOST: "fell off the bus", _RESET_REQUIRED: "needs a reset"}
-"""What has become of a device that the driver lists and no longer reaches."""
+"""The possible faults of a device that the driver lists and no longer reaches."""
 
 _LIBRARY = "libnvidia-ml.so.1"
 _SENSOR_OF_THE_CHIP = 0  # NVML_TEMPERATURE_GPU
@@ -109,7 +109,7 @@ class GpuSource:
         self._processes = Processes()
         self._host = one_line(platform.node(), 80)
         self._names: dict[str, str] = {}
-        """Last known names by index, since a lost device no longer tells its own."""
+        """Last known names by index, since a lost device no longer reports its own."""
 
     def read(self, now: float) -> GpuReading:
         """Read every device once; never raises, may block while the driver does.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _LOCAL = frozenset(
     ("btrfs", "ext2", "ext3", "ext4", "f2fs", "jfs", "overlay", "tmpfs", "xfs", "zfs")
 )
-"""File systems of which no other host writes a file."""
+"""File systems whose files no other host writes."""
 _OCTAL = pattern(r"\\([0-7]{3})")
 
 
@@ -50,13 +50,13 @@ def mount(path: Path, proc: Path) -> Mount | None:
 
 @lru_cache(maxsize=1)
 def _mounts(proc: Path) -> list[tuple[str, str]]:
-    """Return where file systems are mounted and of which kind they are, the deepest first."""
+    """Return the mount points of file systems with their kinds, the deepest first."""
     try:
         lines = os.fsdecode((proc / "self" / "mounts").read_bytes()).split("\n")
     except OSError:
         return []
     rows = (line.split(" ") for line in lines)
-    # What is mounted later over the same place hides what was there.
+    # A later mount at the same place hides earlier ones.
     kinds = {_plain(words[1]): words[2] for words in rows if len(words) > 2}
     return sorted(kinds.items(), key=lambda one: -len(one[0]))
 

@@ -37,7 +37,7 @@ class _Seen(NamedTuple):
     """A process as it was when it was looked at."""
 
     started: str
-    """Start time: tells it from a later process with the same number."""
+    """Start time: distinguishes it from a later process with the same number."""
     time: float
     process: GpuProcess
 
@@ -65,10 +65,10 @@ class Processes:
         self._seen: dict[int, _Seen] = {}
 
     def look(self, pid: int, memory: int | None, now: float) -> GpuProcess:
-        """Return what can be said of a process; never raises.
+        """Return the known facts about a process; never raises.
 
         Args:
-            pid: Its number, as the driver says.
+            pid: Its number, as the driver reports it.
             memory: Bytes it holds on the device.
             now: Seconds since the Unix epoch.
         """

@@ -1,9 +1,9 @@
 """Find the process of this host that holds a log open for writing: is a silent run alive?
 
 On Linux `/proc/PID/fd` says so, by device and inode, so that symlinks and a file's other names do
-not matter. For a `tee`, the process that writes to its pipe is the writer. Nothing is said of
-processes that cannot be seen (another host, container or user), and nothing on other systems. All
-processes are searched rarely; once the holders of a file are known, only these are checked.
+not matter. For a `tee`, the process that writes to its pipe is the writer. No statement is made
+about processes that cannot be seen (another host, container or user), and nothing on other systems.
+All processes are searched rarely; once the holders of a file are known, only these are checked.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Holder(NamedTuple):
 
     pid: int
     started: str
-    """Start time: tells it from a later process with the same number."""
+    """Start time: distinguishes it from a later process with the same number."""
     descriptor: str
     """Number of the open file; empty if it writes to a pipe that another process reads."""
 
@@ -353,7 +353,7 @@ def _size(path: Path) -> int:
 
 
 def _stats(paths: Iterable[Path]) -> dict[Path, os.stat_result]:
-    """Return what the system says of the files that are there."""
+    """Return the status of the files that exist."""
     found: dict[Path, os.stat_result] = {}
     for path in paths:
         with suppress(OSError):

@@ -87,7 +87,7 @@ def is_meant(spec: str) -> bool:
     return _SCHEME.match(spec) is not None
 
 
-def read(spec: str) -> Address:
+def parse_address(spec: str) -> Address:
     """Return the address that a user named.
 
     Raises:
@@ -114,6 +114,6 @@ def read(spec: str) -> Address:
     return Address(scheme, parts.hostname, port or _PORTS[scheme], path)
 
 
-def shown(spec: str) -> str:
+def without_login(spec: str) -> str:
     """Return what the user named as it may be shown, without a login."""
     return one_line(re.sub(r"(?<=://)[^/]*@", "", spec), 200)

@@ -108,14 +108,14 @@ class Client:
         raise NoAnswerError(reason or f"answers with HTTP {status}", status, body[:_CHUNK])
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
     def _onward(self, address: Address, location: str) -> Address:
         try:
-            onward = addresses.read(urljoin(address.text, location))
+            onward = addresses.parse_address(urljoin(address.text, location))
         except ValueError as error:
             raise NoAnswerError("redirects without naming an address") from error
         if onward.origin != address.origin:
@@ -208,10 +208,10 @@ class Client:
     def _why(self, error: Exception) -> str:
         if isinstance(error, TimeoutError) or self._late:
             return f"gives no complete answer within {self._deadline:g} s"
-        return sentence(error)
+        return failure_reason(error)
 
 
-def sentence(error: Exception) -> str:
+def failure_reason(error: Exception) -> str:
     """Return in a few words why a server cannot be read."""
     for kind, say in _SENTENCES:
         if isinstance(error, kind):
@@ -260,8 +260,8 @@ def trust() -> ssl.SSLContext:
 
 
 def _login(host: str) -> dict[str, str]:
-    """Return the header that lets one in: the environment's, else a login from `~/.netrc` for that
-    host.
+    """Return the header that authorises a request: the environment's, else a login from `~/.netrc`
+    for that host.
     """
     stated = os.environ.get(AUTHORIZATION, "").strip()
     if stated:

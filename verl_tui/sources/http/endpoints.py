@@ -77,7 +77,7 @@ class PolledEndpoint:
 
 
 class PageRun:
-    """One run that endpoints tell of; several of them are its workers."""
+    """One run that endpoints export; several of them are its workers."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -100,7 +100,7 @@ class PageRun:
         self.workers.setdefault(address, deque(maxlen=_KEPT)).append((time, scrape))
 
     def take(self, failing: Iterable[str]) -> tuple[Record, ...]:
-        """Return what the pages say, as soon as there is one of each worker that answers.
+        """Return the figures in the pages, as soon as there is one of each worker that answers.
 
         Args:
             failing: Addresses that do not answer, which are not waited for.
@@ -116,7 +116,7 @@ class PageRun:
         return self._batcher.take()
 
     def figures(self, pages: Mapping[str, Scrape], times: Mapping[str, float]) -> ScrapeFigures:
-        """Return what the pages of one moment come to.
+        """Return the combined figures of the pages of one moment.
 
         Args:
             pages: By address.
@@ -141,7 +141,7 @@ class EndpointRuns:
     def __init__(self) -> None:
         self.runs: dict[str, PageRun] = {}
         self._nameless: str | None = None
-        """The run of what names no run, once that is decided."""
+        """The run of pages that name no run, once that is decided."""
 
     def sort(self, endpoints: Iterable[PolledEndpoint]) -> None:
         """Give the pages that wait to their runs.

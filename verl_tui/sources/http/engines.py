@@ -1,8 +1,8 @@
 """Engines that consoles name, where the configuration wants them asked: their figures belong to the
 console's run.
 
-What a log says is not to be trusted: no login goes there, and of a page only what engines say is
-taken.
+Text in a log is not trusted: no login is sent to these addresses, and only engine figures are taken
+from their pages.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ class EngineRun(PageRun):
         )
 
     def figures(self, pages: Mapping[str, Scrape], times: Mapping[str, float]) -> ScrapeFigures:
-        """Return what engines say at one moment; training is told of by the logs alone."""
+        """Return the engines' figures at one moment; figures of training come from the logs
+        alone.
+        """
         own = {
             address: Scrape(
                 tuple(one for one in page.samples if _OF_ENGINES.match(one.name)), page.kinds
@@ -112,12 +114,12 @@ class Engines:
         self._sources: dict[str, dict[str, EngineSource]] = {}
         """By run and address."""
         self._stated: dict[str, dict[str, SourceStatus]] = {}
-        """By run and path: how the consoles are that name engines."""
+        """By run and path: the state of the consoles that name engines."""
         self._reached: dict[str, tuple[float, int]] = {}
-        """By run: its newest step, and the time of the file that says so."""
+        """By run: its newest step, and the time of the file that states it."""
 
     def heed(self, batch: Batch) -> None:
-        """Take what a log says: the engines that it names, and the step."""
+        """Note the engines that a log names, and its step."""
         name, status = batch.run, batch.status
         if status.engines or status.path in self._stated.get(name, ()):
             self._stated.setdefault(name, {})[status.path] = status
@@ -154,7 +156,7 @@ class Engines:
         settle([source.poller for known in self._sources.values() for source in known.values()])
 
     def end(self) -> None:
-        """Ask nothing any more."""
+        """Stop asking."""
         for known in self._sources.values():
             for source in known.values():
                 source.stop.set()
@@ -162,7 +164,9 @@ class Engines:
     def _source(self, name: str, address: str, *, leads: bool) -> EngineSource:
         run = self._runs.setdefault(name, EngineRun(name))
         run.step = self._reached.get(name, (0.0, 0))[1]
-        poller = Poller(addresses.read(address), self._clock, login=False, every=self._every)
+        poller = Poller(
+            addresses.parse_address(address), self._clock, login=False, every=self._every
+        )
         return EngineSource(run, poller, lambda: self._collect(name), leads=leads)
 
     def _collect(self, name: str) -> list[str]:

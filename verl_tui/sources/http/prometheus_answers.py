@@ -39,10 +39,10 @@ class AnswerSeries(NamedTuple):
 
 
 def data_of(body: bytes) -> Any:
-    """Return what a server of Prometheus's API says.
+    """Return the data in an answer of Prometheus's API.
 
     Raises:
-        NoAnswerError: It says that something went wrong, or speaks otherwise.
+        NoAnswerError: It reports an error, or is not an answer of the API.
     """
     try:
         answer = loads(body)
@@ -56,8 +56,8 @@ def data_of(body: bytes) -> Any:
     return answer.get("data")
 
 
-def series_of(body: bytes) -> list[AnswerSeries]:
-    """Return the series of an answer to a range query; entries that are none are left out."""
+def parsed_series(body: bytes) -> list[AnswerSeries]:
+    """Return the series of an answer to a range query; invalid entries are left out."""
     data = data_of(body)
     result = data.get("result") if isinstance(data, dict) else None
     if not isinstance(result, list):
@@ -91,7 +91,7 @@ class AnswerRows:
     def __init__(self) -> None:
         self._total: int | None = None
         self._state: str | None = None
-        """The run's state, as our exporter says."""
+        """The run's state, by our exporter."""
         self._held: dict[str, StampedValue] = {}
         """Last values of the metrics that are logged now and then."""
         self._last_rows: set[_RowKey] = set()
@@ -138,7 +138,7 @@ class AnswerRows:
             yield Progress(total=total)
 
     def _ended(self, lines: Sequence[AnswerSeries]) -> Iterator[Event]:
-        """Yield that the run has ended, where our exporter says so and did not before."""
+        """Yield that the run has ended, once our exporter says so."""
         states = {
             line.labels.get("state", ""): max(line.points.items())
             for line in lines
@@ -271,7 +271,7 @@ class AnswerRows:
         return self._times[-1]
 
     def _step_at(self, time: float) -> tuple[int, bool]:
-        """Return the step of a moment, and whether anything tells; else moments are counted by the
+        """Return the step of a moment, and whether it is known; else moments are counted by the
         minute.
         """
         if self._steps:
@@ -379,8 +379,8 @@ def _number(written: object) -> float:
 
 
 def _key(line: AnswerSeries) -> str | None:
-    """Return the key of a figure that carries it as a label; behind it of what and of which host it
-    is.
+    """Return the key of a figure that carries it as a label; followed by its subject and its
+    host.
     """
     key = line.labels.get("key")
     if key is None:

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 INSIGHT_STEP = "rl_insight_monitor_training_global_step"
 STEP_NAMES = (prometheus_names.STEPS, INSIGHT_STEP, "verl_training_global_step")
-"""Series that tell how far a run is."""
+"""Series that show the progress of a run."""
 BELONGS = ("run", "project", "experiment_name", "job")
-"""Labels that tell which run a series is of."""
+"""Labels that identify the run of a series."""
 RUNS = (
     '{run!="",__name__=~"verl_.+"}',
     '{experiment_name!=""}',
@@ -103,7 +103,7 @@ def text(value: str) -> str:
 
 
 def steps() -> str:
-    """Return what tells how far each run is."""
+    """Return the query for the progress of each run."""
     names = "|".join(STEP_NAMES)
     return f'max by ({", ".join(BELONGS)}) ({{__name__=~"{names}"}})'
 
@@ -138,7 +138,7 @@ def of_all_runs(names: Collection[str]) -> str:
 
 
 def belongs(labels: Mapping[str, str]) -> dict[str, str]:
-    """Return the labels of a series that tell which run it is of."""
+    """Return the labels of a series that identify its run."""
     if labels.get("run"):
         return {"run": labels["run"]}
     if labels.get("experiment_name"):
@@ -147,9 +147,9 @@ def belongs(labels: Mapping[str, str]) -> dict[str, str]:
     return {"job": labels["job"]} if labels.get("job") else {}
 
 
-def devices(names: Collection[str]) -> str | None:
-    """Return the figures of devices, None if there are none; of several exporters those of the
-    first.
+def device_query(names: Collection[str]) -> str | None:
+    """Return the figures of devices, None if there are none; if there are several exporters, those
+    of the first.
     """
     known = [name for name in DEVICES if name in names and _FAMILIES.match(name)]
     first = [name for name in known if _family(name) == _family(known[0])]

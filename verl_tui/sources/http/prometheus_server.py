@@ -15,7 +15,7 @@ from verl_tui import prometheus_names
 from verl_tui.patterns import pattern
 from verl_tui.sources.http import prometheus_queries as queries
 from verl_tui.sources.http.addresses import NoAnswerError
-from verl_tui.sources.http.prometheus_answers import AnswerSeries, data_of, series_of
+from verl_tui.sources.http.prometheus_answers import AnswerSeries, data_of, parsed_series
 from verl_tui.sources.http.served_run import ServedRun
 from verl_tui.text import one_line
 
@@ -31,7 +31,7 @@ rank = 1
 _PAST = 15 * 86_400.0
 """Seconds that are looked back: what Prometheus keeps by default."""
 _SCRAPE = 15.0
-"""Seconds between two scrapes where the server does not say: a usual choice; 60 is Prometheus's
+"""Seconds between two scrapes if the server does not state them: a usual choice; 60 is Prometheus's
 default.
 """
 _SHORTEST, _LONGEST = 1.0, 120.0
@@ -52,7 +52,7 @@ shows.
 _LATE = 1.0
 """Seconds that a scrape takes to be found."""
 _HOUR = 3600.0
-"""Seconds that are looked back where no step says since when."""
+"""Seconds to look back if no step shows the beginning."""
 _REDISCOVER = 60.0
 _MOST_RUNS = 100
 
@@ -82,7 +82,7 @@ class Server:
         self._discovered = -math.inf
 
     def ask(self, now: float) -> None:
-        """Ask for what is new.
+        """Ask for new figures.
 
         Args:
             now: Seconds since the epoch.
@@ -155,8 +155,8 @@ class Server:
             self.runs[run.name] = run
 
     def _name(self, labels: Mapping[str, str]) -> str:
-        """Return what a run is called: as the logs call it; with its project where another one has
-        its name.
+        """Return a run's name: as in the logs, with its project if another one has the same
+        name.
         """
         own = (
             labels.get("run")
@@ -176,8 +176,8 @@ class Server:
         )
 
     def _owner(self, now: float) -> ServedRun:
-        """Return whose the figures of machines are: the only run that goes on, or the only run;
-        else none's.
+        """Return the run that the figures of machines belong to: the only one that goes on, or the
+        only one; else none.
         """
         trained = [run for run in self.runs.values() if run.labels]
         live = [run for run in trained if run.goes_on(now)]
@@ -207,7 +207,9 @@ class Server:
             return self.interval
         targets = data.get("activeTargets") if isinstance(data, dict) else None
         stated = [
-            duration(one.get("scrapeInterval")) for one in targets or () if isinstance(one, dict)
+            promql_duration(one.get("scrapeInterval"))
+            for one in targets or ()
+            if isinstance(one, dict)
         ]
         known = [seconds for seconds in stated if seconds is not None]
         return min(max(min(known), _SHORTEST), _LONGEST) if known else self.interval
@@ -284,7 +286,7 @@ class Server:
                 run.absent = run.rows.newest or now
 
     def _until(self, now: float) -> float:
-        """Return the last moment of which every scrape has arrived by now."""
+        """Return the last moment for which all scrapes have arrived by now."""
         return math.floor((now - min(_LATE, self.interval / 2)) / self.interval) * self.interval
 
     def _keys_of(self, run: ServedRun) -> Mapping[str, str]:
@@ -295,7 +297,7 @@ class Server:
         """Return what asks for the readings of each group."""
         window = max(60, int(4 * self.interval))
         asked = {
-            "devices": queries.devices(self._names),
+            "devices": queries.device_query(self._names),
             "engines": queries.engines(self._names, window),
         }
         return {group: query for group, query in asked.items() if query is not None}
@@ -316,7 +318,7 @@ class Server:
         form = urlencode(
             {"query": query, "start": f"{first:.3f}", "end": f"{last:.3f}", "step": f"{every:g}"}
         )
-        return series_of(self._ask(self.address.below("/api/v1/query_range"), form=form))
+        return parsed_series(self._ask(self.address.below("/api/v1/query_range"), form=form))
 
 
 def is_one(client: Client, address: Address) -> bool:
@@ -338,7 +340,7 @@ def _range(since: float, now: float) -> str:
     return urlencode({"start": f"{since:.0f}", "end": f"{now:.0f}"})
 
 
-def duration(text: object) -> float | None:
+def promql_duration(text: object) -> float | None:
     """Return a duration as Prometheus writes it: `15s`, `1m`, `1m30s`, `500ms`."""
     total, number = 0.0, ""
     units = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}

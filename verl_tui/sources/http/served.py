@@ -1,7 +1,8 @@
 """Sources behind addresses: each is asked in a thread of its own, so that one that hangs holds up
 nobody.
 
-What cannot be reached is said with the reason and since when, and asked again, ever more seldom.
+Unreachable addresses are reported with the reason and since when, and asked again at growing
+intervals.
 """
 
 from __future__ import annotations
@@ -124,8 +125,8 @@ class Poller:
         return min(max(_LONGEST_WAIT, interval), interval * 2.0 ** min(self._failures, 10))
 
     def _connect(self, now: float) -> Server | PolledEndpoint:
-        """Return what is there: a Prometheus server, metrics at the address itself, or below it at
-        `/metrics`.
+        """Return the kind of server: a Prometheus server, metrics at the address itself, or below
+        it at `/metrics`.
         """
         path = self.address.path
         if not path.endswith(_METRICS) and "?" not in path:
@@ -180,7 +181,7 @@ class PageSource:
         """Read nothing yet.
 
         Args:
-            run: What the pages are of.
+            run: The run of the pages.
             poller: Asks for them.
             sort: Gives pages to their runs, and returns the addresses that do not answer.
             leads: Whether the records of all of the run's endpoints come through this one.
@@ -193,7 +194,7 @@ class PageSource:
         self._records = 0
 
     def read(self) -> tuple[tuple[Record, ...], bool]:
-        """Return what the newest pages say."""
+        """Return the records of the newest pages."""
         if not self.leads:
             return (), False
         records = self._run.take(self._sort())
@@ -286,9 +287,11 @@ class Served:
 
     def _name(self, spec: str) -> None:
         try:
-            self.pollers.append(Poller(addresses.read(spec), self._clock, every=self._every))
+            self.pollers.append(
+                Poller(addresses.parse_address(spec), self._clock, every=self._every)
+            )
         except ValueError as error:
-            self.problems += (f"{addresses.shown(spec)}: {error}",)
+            self.problems += (f"{addresses.without_login(spec)}: {error}",)
 
     def start(self, stop: threading.Event) -> None:
         """Begin to ask, each address in a thread of its own; once only."""

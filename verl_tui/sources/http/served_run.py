@@ -23,7 +23,7 @@ class ServedRun:
 
     name: str
     labels: dict[str, str]
-    """Labels that tell its series from those of others; empty for figures of no run."""
+    """Labels that distinguish its series from those of others; empty for figures of no run."""
     names: set[str] = field(default_factory=set)
     series: int = 0
     span: tuple[float, float] | None = None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from textual.binding import Binding
 
 from verl_tui.rendering.session.hint_keys import HINT_KEYS
-from verl_tui.tui.keys.names import key_name
+from verl_tui.tui.keys.key_names import key_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

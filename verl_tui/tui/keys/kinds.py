@@ -17,7 +17,7 @@ _PLACES = ("verl_tui.tui.screens", "verl_tui.tui.panels")
 """Packages where they are found, by walking through: these import what is here."""
 
 
-def names() -> set[str]:
+def action_names() -> set[str]:
     """Return the names of all actions, as `[keys]` of the configuration takes them."""
     return {binding.id for kind in all_kinds() for binding in bindings(kind) if binding.id}
 

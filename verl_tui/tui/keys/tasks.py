@@ -15,4 +15,4 @@ TAKE = Binding.Group("take something away")
 MOVE = Binding.Group("move and look")
 
 TASKS = (LEARN, WHY, SAMPLES, COMPARE, SPEED, TAKE, MOVE)
-"""In the order of the help."""
+"""The tasks, in the order of the help."""

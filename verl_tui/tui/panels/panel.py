@@ -111,7 +111,7 @@ class Panel(ContainedPart, Container):
         return False
 
     def subtitle(self, text: str) -> None:
-        """Write a few words into the lower edge of the frame; foreign text is no markup here."""
+        """Write a few words into the lower edge of the frame; text from logs is no markup here."""
         content = Content(text)
         if self.border_subtitle != content.markup:
             self.border_subtitle = content
@@ -130,7 +130,7 @@ class TextPanel(Panel, RoleStyled):
         )
 
     def on_unmount(self) -> None:
-        """Let go: what an app calls at a change of its theme it would keep for good."""
+        """Unsubscribe: the app would keep the callback for theme changes for ever."""
         self.app.theme_changed_signal.unsubscribe(self)
 
     def on_resize(self) -> None:

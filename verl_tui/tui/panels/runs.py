@@ -13,7 +13,7 @@ from verl_tui.rendering.dashboard_rows import has_column
 from verl_tui.rendering.filter_words import Matches
 from verl_tui.rendering.run_list.entry_rows import ROLES, badges, signs
 from verl_tui.rendering.run_list.layout import ListRoom, RunListLayout, caption
-from verl_tui.rendering.run_list.table import on_edge
+from verl_tui.rendering.run_list.table_rows import on_edge
 from verl_tui.rendering.session.run_order import named_like
 from verl_tui.rendering.session.selection import LETTERS
 from verl_tui.rendering.text.family_colours import FAMILIES
@@ -147,7 +147,7 @@ class RunsPanel(TextPanel):
         yield self._rows
 
     def has_content(self, view: View) -> bool:
-        """Return True if there are several runs: of one the status line says all."""
+        """Return True if there are several runs: for one, the status line is enough."""
         return len(view.monitor.runs) > 1
 
     def needed(self, view: View, width: int, height: int) -> int:

@@ -35,7 +35,7 @@ class Overlay(BufferedScreen[ScreenResultType], ModalScreen[ScreenResultType]):
     """A screen over the dashboard that shows something of one run."""
 
     EDGE: ClassVar[tuple[tuple[str, str], ...]] = ()
-    """Names of actions in the configuration, and what the frame says that their keys do."""
+    """Names of actions in the configuration, and the words for their keys in the frame."""
     WIDEST: ClassVar[int | None] = None
     """Cells that the panel takes at most, where its lines would be too long to read otherwise."""
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (80, "-wide")]  # noqa: RUF012 - as Textual has it

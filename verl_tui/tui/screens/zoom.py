@@ -17,7 +17,7 @@ from verl_tui.rendering.charts.values import in_sight, reading
 from verl_tui.rendering.charts.x_axes import on_axis
 from verl_tui.rendering.text.numbers import exact_step
 from verl_tui.rendering.text.short_names import short_names
-from verl_tui.runs.views.provenance import words
+from verl_tui.runs.views.provenance import provenance_words
 from verl_tui.tui.export import take_table
 from verl_tui.tui.keys.chart_keys import KEYS, TABLE, look_after, step_at, with_step_in_sight
 from verl_tui.tui.keys.help_section import HelpSection
@@ -166,8 +166,8 @@ class ZoomScreen(BufferedScreen[ChartLook]):
             at = step_at(self._view.run, self._plan.key, self._look, position)
         else:
             at = None
-        told = self._chart.cursor_values(at)
-        self._reading.show(told, height // 3 if height >= _READ_FROM else 0, ellipsis=mark)
+        readings = self._chart.cursor_values(at)
+        self._reading.show(readings, height // 3 if height >= _READ_FROM else 0, ellipsis=mark)
         self._show_histogram(at)
 
     def _show_histogram(self, step: int | None) -> None:
@@ -198,19 +198,19 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         self._origin.show(pieces)
 
     def _origin_pieces(self, run: Run | None) -> Iterator[tuple[str, str]]:
-        """Yield the look, where the metric was logged, and what tells its times."""
+        """Yield the look, where the metric was logged, and the origin of its times."""
         for text in self._look.words(run):
             yield text, "accent"
         if run is None:
             return
-        for number, text in enumerate(words(run, self._plan.key)):
+        for number, text in enumerate(provenance_words(run, self._plan.key)):
             yield text if number else f"from {text}", "dim"
         series = run.series(self._plan.key)
         if series is not None and (times := on_axis(run, self._look.axis).origin(series)):
             yield f"x by {times}", "dim"
 
     def show(self, view: View) -> None:
-        """Draw the newest state of the shown run; while there is none, what there was."""
+        """Draw the newest state of the shown run; while there is none, the previous chart."""
         if view.run is not None:
             before, self._view = self._view, view
             if before.run is None or view.run.name != before.run.name:
@@ -244,8 +244,8 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         return self._plan.key
 
     def _alike(self, wanted: PlannedChart) -> PlannedChart:
-        """Return the chart of the shown run that tells of the same; of a metric that it lacks, what
-        there was.
+        """Return the shown run's chart of the same metric; the previous chart if the run lacks
+        it.
         """
         plans = self._planned()
         named = (
@@ -308,7 +308,7 @@ class ZoomScreen(BufferedScreen[ChartLook]):
             take_table(self.app, named(run.name, self._plan.key), columns)
 
     def clip(self) -> str:
-        """Return what the chart says where the cursor is, else last."""
+        """Return the chart's values at the cursor, else the last ones."""
         return reading(self._plan, self._right, self._view, self._look)
 
     def _planned(self) -> list[PlannedChart]:

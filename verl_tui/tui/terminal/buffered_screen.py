@@ -81,7 +81,7 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
         )
 
     def on_unmount(self) -> None:
-        """Let go: what an app calls at a change of its theme it would keep for good."""
+        """Unsubscribe: the app would keep the callback for theme changes for ever."""
         self.app.theme_changed_signal.unsubscribe(self)
 
     def key_escape(self, event: events.Key) -> None:
@@ -112,13 +112,13 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
     def on_resize(self, event: Resize) -> None:
         """Draw for a new size where that was laid out while another screen was in front.
 
-        Only the size that the app has by now counts: Textual tells a screen of each that it has
-        laid out, too, and two would be laid out in turn for ever.
+        Only the app's present size counts: Textual also reports each size that was laid out before,
+        and two sizes would be laid out in turn for ever.
         """
         size = self.app.size
         if event.size != size:
             event.prevent_default()
-            if size != self.outer_size:  # what was to tell so may have been dropped for this
+            if size != self.outer_size:  # the message about it may have been dropped for this one
                 self.post_message(Resize(size, size))
         elif size != self.drawn_at:
             self._draw_at(size)
@@ -173,8 +173,8 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
         For such regions Textual drops the pending repaints of widgets on this screen.
         """
         if layout:
-            # Textual keeps where a screen's widgets are for as long as its size is the same, though
-            # its own rules say otherwise by now.
+            # Textual keeps a screen's layout as long as its size is the same, even if its rules
+            # have changed.
             forget = getattr(self, "_clear_arrangement_cache", None)
             if forget is not None:
                 forget()

@@ -4,8 +4,8 @@ Textual writes whole rows of a widget, each piece with its colours before it and
 Over a slow line the colours cost more than the text: here they are written once for all cells of a
 frame that share them.
 
-A row is two strings with a letter a cell: for what stands there, and for its colours. Strings are
-compared, searched and cut at once; of a list of cells the interpreter would take each in turn.
+A row is two strings with one letter per cell: one for its text, and one for its colours. Strings
+are compared, searched and cut in one operation; a list of cells would be processed one by one.
 """
 
 from __future__ import annotations
@@ -112,8 +112,8 @@ class Cells:
         self._rows = []
 
     def frame(self, update: LayoutUpdate, system: ColorSystem) -> str:
-        """Return what writes all that has changed in a whole frame; all of it where another size
-        was written last.
+        """Return the sequences for all changes in a whole frame; for all of it if another size was
+        written last.
         """
         self._begin(system)
         before, self._rows = self._rows, [self.row(strips) for strips in update.strips]
@@ -125,7 +125,7 @@ class Cells:
         )
 
     def changes(self, update: ChopsUpdate, system: ColorSystem) -> str:
-        """Return what writes all that has changed in some regions."""
+        """Return the sequences for all changes in some regions."""
         self._begin(system)
         return self._write(self._changed(update))
 
@@ -199,7 +199,7 @@ class Cells:
         return text if len(text) == 1 and text < _JOINED else self._joined.letter(text)
 
     def _join(self, signs: str, joined: str) -> str:
-        """Return letters of which the last sign has got more to it."""
+        """Return letters with more characters added to the last one."""
         at = len(signs) - (2 if signs.endswith(_HALF) else 1)
         return (
             signs[:at]
@@ -212,7 +212,7 @@ class Cells:
         return letter
 
     def _write(self, pieces: Iterable[_Piece]) -> str:
-        """Return what writes pieces, all of one colour together, wherever they stand."""
+        """Return the sequences for pieces, those of one colour together, wherever they are."""
         written: list[str] = []
         ink, at = "", (-1, 0)
         for letter, y, x, signs in sorted(pieces):
@@ -262,7 +262,7 @@ class _Changes(CompositorUpdate):
 
 
 class Written(CompositorUpdate):
-    """An update of which is known already what it writes."""
+    """An update whose output is known already."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -278,7 +278,9 @@ def _system(console: Console) -> ColorSystem:
 
 @lru_cache(maxsize=4096)
 def _split(text: str) -> tuple[str, str | tuple[str, ...]]:
-    """Return what of a text belongs to the cell before, and what stands in each of its own."""
+    """Return the part of a text that belongs to the cell before it, and the content of each of its
+    own cells.
+    """
     if _SURE.fullmatch(text):
         return "", text
     joined, found = "", list[str]()
@@ -340,8 +342,8 @@ def _parts(numbers: str) -> _Ink:
 
 @lru_cache(maxsize=4096)
 def _change(known: str | None, numbers: str) -> str:
-    """Return what sets a style: only what differs from the one before, if that is known and
-    nothing of it has to be taken away.
+    """Return the sequence that sets a style: only its differences from the one before, if that is
+    known and none of its attributes has to be reset.
     """
     after = _parts(numbers)
     if known is not None:

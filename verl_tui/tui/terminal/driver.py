@@ -1,7 +1,7 @@
 """Textual's driver, for terminals that stand still or go away in the middle of a frame, and for any
 bytes as keys.
 
-What is said here of Textual is so in 8.2: `drivers/linux_driver.py`, `drivers/_writer_thread.py`,
+Remarks on Textual hold for 8.2: `drivers/linux_driver.py`, `drivers/_writer_thread.py`,
 `_xterm_parser.py`.
 """
 
@@ -76,16 +76,16 @@ class RobustDriver(LinuxDriver):
             signal.signal(number, self._on_signal)
         # Such a handler waits for the main thread, and that may wait to write; this pipe hears of
         # signals at once.
-        heard, told = os.pipe()
-        os.set_blocking(told, False)
-        signal.set_wakeup_fd(told, warn_on_full_buffer=False)
+        heard, woken = os.pipe()
+        os.set_blocking(woken, False)
+        signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
         threading.Thread(target=self._end_on_signal, args=(heard,), name="end", daemon=True).start()
 
     def start_application_mode(self) -> None:
-        """Take the terminal; tell the app of new sizes one after another.
+        """Take the terminal; report new sizes to the app one after another.
 
-        One handler of a signal interrupts another: Textual's would tell the newest size first, and
-        then, as the last word, the one that it had read before.
+        One handler of a signal interrupts another: Textual's would report the newest size first,
+        and last the one that it had read before.
         """
         super().start_application_mode()  # type: ignore[no-untyped-call]
         tell = cast("Callable[..., None]", signal.getsignal(signal.SIGWINCH))
@@ -106,14 +106,14 @@ class RobustDriver(LinuxDriver):
                 termios.tcsetattr(self.fileno, termios.TCSANOW, self._modes)
 
     def _get_terminal_size(self) -> tuple[int, int]:
-        """Return the size that the app has, also where the terminal says none or another stream is
-        none: of two sizes each would be laid out for ever in place of the other.
+        """Return the size that the app has, even if the terminal reports none or another stream is
+        not a terminal: two different sizes would replace each other in the layout for ever.
         """
         return self._app.console.size.width, self._app.console.size.height
 
     def process_message(self, message: Message) -> None:
-        """Take what the terminal says, but not its word for its size: that is asked of the system,
-        and may be another for a moment, or for ever.
+        """Handle input from the terminal, except for its reported size: the size comes from the
+        system, and the two may differ for a moment, or for ever.
         """
         if not isinstance(message, InBandWindowResize | Resize):
             super().process_message(message)
@@ -121,7 +121,7 @@ class RobustDriver(LinuxDriver):
     def run_input_thread(self) -> None:
         """Read keys until the app or the terminal ends; Textual reads the end again and again."""
         parser = KeyParser(self._debug)
-        # A strict decoder, as Textual's is, ends the app with the first byte that is no text.
+        # A strict decoder, as Textual's is, ends the app at the first byte that is not text.
         decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         text = ""
         while not self.exit_event.is_set():
@@ -167,7 +167,7 @@ class RobustDriver(LinuxDriver):
                 super()._sigcont_application()
 
     def _sigtstp_application(self, *_: object) -> None:
-        """Hand the terminal over and stop, if nothing has told to go on meanwhile."""
+        """Hand the terminal over and stop, unless a signal to continue has come meanwhile."""
         with self._turn(signal.SIGTSTP) as mine:
             handed = mine and self._auto_restart
             if handed:
@@ -263,7 +263,7 @@ class KeyParser(XTermParser):
         """The last characters: the mark of a beginning or an end may come in pieces."""
 
     def feed(self, data: str) -> Iterable[Message]:
-        """Take what was typed or pasted; yield what it means."""
+        """Parse typed or pasted text; yield its events."""
         seen = self._last + data
         began, ended = seen.rfind(BRACKETED_PASTE_START), seen.rfind(BRACKETED_PASTE_END)
         if began != ended:
@@ -273,7 +273,7 @@ class KeyParser(XTermParser):
         yield from super().feed(data)
 
     def tick(self) -> Iterable[Message]:
-        """Yield what is meant now that nothing has followed for a while."""
+        """Yield the events that are certain now that nothing has followed for a while."""
         yield from super().tick()
         if self._pasted and monotonic() - self._heard >= self._pause:
             yield from self.feed(BRACKETED_PASTE_END)
@@ -285,7 +285,7 @@ class KeyParser(XTermParser):
             yield Key(Keys.Ignore, sequence)
 
     def parse_mouse_code(self, code: str) -> Message | None:
-        """Return the event, in cells where the terminal says that it knows no pixels."""
+        """Return the event, in cells if the terminal reports that it does not know pixels."""
         try:
             return super().parse_mouse_code(code)
         except ZeroDivisionError:

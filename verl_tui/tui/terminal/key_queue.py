@@ -60,7 +60,7 @@ class KeyQueue(ContainedApp[ReturnType]):
     async def on_event(self, event: Event) -> None:
         """Handle a key, or keep it until the one before is done; forwarded keys pass."""
         if isinstance(event, Paste):
-            # A clipboard holds foreign text: Textual would write its escape sequences.
+            # A clipboard may hold text of any origin: Textual would write its escape sequences.
             event.text = safe(event.text[:_MOST_PASTED])
         if not isinstance(event, (Key, Paste)) or event.is_forwarded:
             await super().on_event(event)

@@ -7,7 +7,7 @@ Textual ends the app at the first error in a handler, a callback or a drawing. H
 - `ContainedApp.contain` counts and logs the error, and looks in its traceback for the innermost
   widget whose code it came through;
 - the `ContainedPart` that this widget belongs to, a panel or a screen over the dashboard, shows a
-  sentence in place of its contents; an error outside of any part is said over the screen (`tell`).
+  sentence in place of its contents; an error outside of any part is shown over the screen (`tell`).
 
 Errors are not caught before there is a screen, where `VERL_TUI_STRICT` is set, as in tests, and
 where they come from outside of all parts so often that nothing else may happen any more.
@@ -55,7 +55,7 @@ _SYSTEM = "#textual-toastrack"
 
 
 class Contained(MessagePump):
-    """Something of Textual's whose errors do not end the app."""
+    """A base for widgets, screens and apps whose errors do not end the app."""
 
     def attempt(self, call: Callable[..., _Result], *given: Any, otherwise: _Result) -> _Result:
         """Return what a call returns, or something else where it fails."""
@@ -92,7 +92,7 @@ class ContainedPart(ContainedWidget):
     failed = ""
     """The sentence, empty while all is well."""
     _hidden: tuple[tuple[Widget, Any], ...] = ()
-    """What is in it, and whether that was displayed by a rule of its own."""
+    """Its contents, and whether they were displayed by a rule of their own."""
 
     def attempt(self, call: Callable[..., _Result], *given: Any, otherwise: _Result) -> _Result:
         """Return what a call returns, or something else where it fails or the part has failed."""

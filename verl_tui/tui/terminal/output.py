@@ -36,7 +36,7 @@ class TerminalOutput(App[ReturnType]):
         self._disable_tooltips = True  # we have none; each screen would hold a widget for them
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """Return what changes rows on their way to the terminal.
+        """Return the filters for rows on their way to the terminal.
 
         Without colours Textual draws in shades of grey; NO_COLOR means none (https://no-color.org).
         """

@@ -45,7 +45,7 @@ LEAST = 3.0
 _REDS, _AMBERS = (-12.0, 28.0), (28.0, 57.0)
 """Hues, in degrees, of what is critical and of what is a warning: Textual's own red is a pink."""
 _RED, _AMBER = ("#FF6B63", "#B3160F"), ("#FFB938", "#8A5200")
-"""What stands for them where a theme has others: on dark grounds, on light ones."""
+"""Their replacements where a theme has others: on dark grounds, on light ones."""
 _VIVID = 0.45
 """Least saturation of these, and of a row's ground: paler red is pink."""
 _CALM = 0.75
@@ -161,7 +161,7 @@ def in_force(configured: str, state: UserState, available: Collection[str]) -> s
     another.
 
     Args:
-        configured: What the configuration says now.
+        configured: The theme in the configuration now.
         state: What is remembered of the user.
         available: Names of all themes there are.
     """
@@ -169,8 +169,8 @@ def in_force(configured: str, state: UserState, available: Collection[str]) -> s
     return remembered if remembered in available else configured
 
 
-def chosen(state: UserState, *, name: str, configured: str) -> UserState:
-    """Return the state with a theme chosen in the app, instead of what the configuration says
+def with_chosen_theme(state: UserState, *, name: str, configured: str) -> UserState:
+    """Return the state with a theme chosen in the app, instead of the one in the configuration
     now.
     """
     return replace(state, theme=name, theme_instead_of=configured)
@@ -193,7 +193,8 @@ def readable(
 ) -> dict[str, str]:
     """Return a theme's variables with every role as far from its grounds as it takes to be read.
 
-    What a theme says is kept as far as that allows. The terminal's own colours are as they are.
+    A theme's own colours are kept as far as that allows; the terminal's own colours are left as
+    they are.
 
     Args:
         variables: Those of the theme.

@@ -19,10 +19,10 @@ class Chart(Plot):
     """Draws `ChartData` at any size: a full plot, a sparkline below its title, or a single row."""
 
     def expect_layout(self, *, late: bool) -> None:
-        """Draw nothing before a layout that is under way has given this its place; if late, not
-        even then.
+        """Skip drawing until the layout in progress has placed the chart; if late, even longer.
 
-        What is new in the layout is painted with it; what keeps its place would keep its rows.
+        Widgets that the layout moves are painted with it; one that keeps its place would keep its
+        old rows.
         """
         if self._drawn_size == self.outer_size:
             self.refresh()
@@ -34,7 +34,7 @@ class Chart(Plot):
         return self._drawing.label_cells(data, width, height)
 
     def catch_up(self) -> None:
-        """Draw from now on; what was not painted because it has the place that it had is."""
+        """Resume drawing; refresh if the layout left the place unchanged."""
         self._late = False
         if self._drawn_size != self.outer_size:
             self.refresh()

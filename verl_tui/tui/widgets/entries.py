@@ -87,7 +87,7 @@ class Entries(Rows):
         self.chosen = None if entry is None else self._heads[entry]
 
     def ground(self, at: int) -> Style | None:
-        """Return what is laid under the rows of the entry that is chosen."""
+        """Return the style under the rows of the chosen entry."""
         if self.chosen is None or not self.chosen < at < self.chosen + self._height(self.chosen):
             return super().ground(at)
         mark = self.mark  # reversed, bars and sparklines would show their opposite

@@ -23,7 +23,7 @@ class FewRows(ContainedWidget, Widget):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, markup=False)
         self.rows: Sequence[str] = ()
-        """What is shown."""
+        """The rows that are shown."""
 
     @property
     def room(self) -> int:

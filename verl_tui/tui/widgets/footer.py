@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from textual.strip import Strip
 
-from verl_tui.tui.keys.names import key_name
+from verl_tui.tui.keys.key_names import key_name
 from verl_tui.tui.terminal.styles import RoleStyled
 
 if TYPE_CHECKING:

@@ -60,7 +60,7 @@ class Line(RoleStyled):
         pieces = list(self._left)
         left = self._text(pieces)
         while left.cell_len > room and len(pieces) > 1:
-            # Half a word at the end says less than nothing: the last pieces matter least.
+            # Half a word at the end is misleading: the last pieces matter least.
             pieces.pop()
             left = self._text(pieces)
         left.truncate(room, overflow="ellipsis")

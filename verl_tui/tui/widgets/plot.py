@@ -64,7 +64,7 @@ class Plot(RoleStyled, can_focus=True):
     """A widget that turns `ChartData` into rows of text, repaints the rows that differ, and has a
     cursor.
 
-    Subclasses say what the rows are. The keys count only while the widget has the focus.
+    Subclasses draw the rows. The keys count only while the widget has the focus.
     """
 
     PREFIX = "chart"
@@ -170,8 +170,7 @@ class Plot(RoleStyled, can_focus=True):
         no others.
         """
         other_axis, self._data = data.axis.time != self._data.axis.time, data
-        # The owner may not have heard yet where its reader moved the cursor: only what it changes
-        # counts.
+        # The owner may not know yet where the reader moved the cursor: only its own changes count.
         if data.cursor != self._given_cursor or other_axis:  # and a time is no step
             self._cursor = self._given_cursor = data.cursor
         self._redraw()
@@ -216,7 +215,7 @@ class Plot(RoleStyled, can_focus=True):
 
     def _drawn_rows(self) -> list[Text]:
         """Return the rows as the terminal can show them."""
-        # Of the sixteen colours of a terminal none is a shade of its background.
+        # None of a terminal's sixteen colours is a shade of its background.
         self._drawing.shades = not (
             self._drawing.symbols is ASCII or self.app.no_color or self.app.current_theme.ansi
         )

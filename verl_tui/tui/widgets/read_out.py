@@ -20,7 +20,7 @@ class ReadOut(FewRows):
     ReadOut { color: $text-accent; }
     """
 
-    def show(self, told: Iterable[CursorValue], most: int, *, ellipsis: str = "…") -> None:
+    def show(self, readings: Iterable[CursorValue], most: int, *, ellipsis: str = "…") -> None:
         """Show readings in at most so many rows."""
-        found = list(told)
+        found = list(readings)
         self.set_rows(rows_of(found, self.room, most, ellipsis) if found and most > 0 else [])

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _EMPTY = Strip([])
 """Drawn below the last row."""
 _BLOCKS = frozenset("▁▂▃▄▅▆▇█▏▎▍▌▋▊▉")
-"""What bars and sparklines are made of."""
+"""Characters of bars and sparklines."""
 
 
 def _grounded(strip: Strip, ground: Style) -> Iterator[Segment]:
@@ -124,9 +124,10 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
         return strip.apply_style(self.role_style(""))
 
     def ground(self, at: int) -> Style | None:
-        """Return what is laid under a row that is chosen.
+        """Return the style under a chosen row.
 
-        Only the ground changes: what a row's colours say must stay readable under the cursor.
+        Only the background changes: the meaning of a row's colours must stay readable under the
+        cursor.
         """
         if not self.choosing or at != self.chosen:
             return None

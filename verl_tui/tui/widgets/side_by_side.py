@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from textual import on
 from textual.containers import Horizontal, Vertical
 
-from verl_tui.rendering.samples import changed_words, document, response_rows, table
+from verl_tui.rendering.samples import changed_words, document, response_rows, sample_rows
 from verl_tui.rendering.samples.document import Document
 from verl_tui.rendering.samples.header_lines import sample_words
 from verl_tui.tui.terminal.lazy_strips import LazyStrips
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.samples import Place
 
-_ROLES = tuple(dict.fromkeys((*document.ROLES, *table.ROLES)))
+_ROLES = tuple(dict.fromkeys((*document.ROLES, *sample_rows.ROLES)))
 
 
 class SideBySide(Horizontal, RoleStyled):
-    """Draws what is browsed, each part only where it has changed; its class says which parts are
+    """Draws the browsed samples, each part only if it has changed; CSS classes say which parts are
     wanted.
 
     That is `-digest` for the responses to one prompt, and `-list` where the list goes before the
@@ -92,7 +92,7 @@ class SideBySide(Horizontal, RoleStyled):
         """Make it.
 
         Args:
-            browse: What is to be seen.
+            browse: The samples to show.
             id: As of every widget.
         """
         super().__init__(id=id)
@@ -130,7 +130,7 @@ class SideBySide(Horizontal, RoleStyled):
     # -- drawing -----------------------------------------------------------------------------------
 
     def draw(self, *, clear: str, ascii_only: bool) -> None:
-        """Draw what is in sight of what is browsed; `clear` is the key that clears the filter."""
+        """Draw the visible parts; `clear` is the key that clears the filter."""
         self._ascii_only, self._clear = ascii_only, clear
         if self._browse.responses:
             self._draw_digest(ascii_only=ascii_only)
@@ -155,11 +155,11 @@ class SideBySide(Horizontal, RoleStyled):
         key = (listing.revision, excerpts.revision, order, width, ascii_only, styles)
         if key != self._drawn_list:
             self._drawn_list = key
-            shown = table.columns(listing.fields, len(listing.facts), order, width)
+            shown = sample_rows.columns(listing.fields, len(listing.facts), order, width)
             self._titles.set_strips(
-                [self.inked(table.heading(shown, order, ascii_only=ascii_only))]
+                [self.inked(sample_rows.sample_heading(shown, order, ascii_only=ascii_only))]
             )
-            # What is drawn later is drawn from what holds now: the listing goes on.
+            # Later drawing uses the present state, since the listing goes on.
             facts, visible, scores, groups = (
                 listing.facts,
                 listing.visible,
@@ -170,7 +170,7 @@ class SideBySide(Horizontal, RoleStyled):
                 LazyStrips(
                     len(visible),
                     lambda at: self.inked(
-                        table.line(
+                        sample_rows.sample_row(
                             facts[visible[at]],
                             shown,
                             scores,
@@ -246,7 +246,9 @@ class SideBySide(Horizontal, RoleStyled):
             LazyStrips(
                 len(items),
                 lambda at: self.inked(
-                    response_rows.row(items[at](), width, with_step=steps, ascii_only=ascii_only)
+                    response_rows.response_row(
+                        items[at](), width, with_step=steps, ascii_only=ascii_only
+                    )
                 ),
             )
         )
@@ -277,7 +279,7 @@ class SideBySide(Horizontal, RoleStyled):
         rows.set_strips([self.inked(row) for row in drawn])
 
     def _index_of(self, shown: tuple[Place, int] | None) -> int:
-        """Return where a sample stands among the responses, 0 if it is none of them."""
+        """Return the index of a sample among the responses, 0 if it is none of them."""
         places = [(item.place, item.row) for item in (make() for make in self._items)]
         return places.index(shown) if shown in places else 0
 

@@ -11,7 +11,7 @@ from verl_tui.rendering.log.pieces import ROLES
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
-    from verl_tui.rendering.log.tail import LogTail
+    from verl_tui.rendering.log.last_lines import LogTail
     from verl_tui.rendering.session.snapshot import View
 
 
@@ -57,7 +57,7 @@ class StartLog(Rows):
             tail.stop()
             tail = self._tail = None
         if tail is None and view is not None:
-            from verl_tui.rendering.log.tail import LogTail
+            from verl_tui.rendering.log.last_lines import LogTail
 
             self._tail = LogTail(view, lambda: self.post_message(self.Read()))
         self.redraw()

@@ -1,7 +1,7 @@
 """Widgets in columns and rows, as many as fit, which is asked while the screen is being laid out.
 
-What a stylesheet's grid holds has to be changed after a layout, when the size is known: each new
-size would be laid out and painted twice.
+The contents of a stylesheet's grid can only be changed after a layout, when the size is known: each
+new size would be laid out and painted twice.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ _PIECE = 16 * 1024
 _MOST_PIECES = 2000
 """Pieces of a line that are put together: 32 MiB of Docker's, as of other lines."""
 _MOST_STREAMS = 8
-"""Streams of which pieces wait: there are two."""
+"""Most streams with pieces that wait: there are two."""
 _MICROSECONDS = 1e14
 """Numbers from here on count microseconds, as journald does; as seconds they would lie three
 million years ahead.
@@ -46,7 +46,7 @@ _EACH = 10.0
 
 
 class _Entry(NamedTuple):
-    """What a collector keeps at once, mostly a line."""
+    """One entry of a collector, mostly a line."""
 
     text: bytes
     time: float | None
@@ -54,7 +54,7 @@ class _Entry(NamedTuple):
     stream: str
 
 
-def plain(head: bytes) -> bytes:
+def as_printed(head: bytes) -> bytes:
     """Return the beginning of a console as it was printed; nothing if no collector keeps it."""
     if not head.lstrip().startswith(b"{"):
         return b""
@@ -85,7 +85,7 @@ class CollectedDecoder(ConsoleLayer):
         """None until the first line."""
         self._pieces: dict[str, list[bytes]] = {}
         """Stream -> the pieces so far of a line that goes on."""
-        self._told = 0.0
+        self._passed_on = 0.0
         """The last time that was passed on."""
         self._added = 0
         """Lines beyond the file's own: an object may hold several."""
@@ -122,7 +122,7 @@ class CollectedDecoder(ConsoleLayer):
 
     def _is_collected(self, text: bytes) -> bool:
         if self._collected is None and text.strip():
-            self._collected = bool(plain(text.lstrip().split(b"\n", 1)[0]))
+            self._collected = bool(as_printed(text.lstrip().split(b"\n", 1)[0]))
         return bool(self._collected)
 
     def _read(self, line: bytes, number: int) -> Iterator[MetricRow | Record]:
@@ -154,8 +154,8 @@ class CollectedDecoder(ConsoleLayer):
         return b"".join(pieces)
 
     def _pulse(self, time: float | None) -> Iterator[Pulse]:
-        if time is not None and not self._told <= time < self._told + _EACH:
-            self._told = time
+        if time is not None and not self._passed_on <= time < self._passed_on + _EACH:
+            self._passed_on = time
             yield Pulse(time, "")
 
 
@@ -166,7 +166,7 @@ def _timed(record: MetricRow | Record, time: float | None) -> MetricRow | Record
 
 
 def _entry(line: bytes) -> _Entry | None:
-    """Return what an object holds; None if it is none, or holds no line."""
+    """Return the entry in an object; None if it is not an object, or holds no line."""
     try:
         found = orjson.loads(line)
     except orjson.JSONDecodeError:

@@ -1,4 +1,4 @@
-"""verl's console log: step lines among everything else that a training prints.
+"""Decodes consoles: verl's step lines among everything else that a training prints.
 
 Lines are read wherever they stand: glued to progress bars, behind Ray's prefixes and colours, in
 every number format since v0.1. The rest is noise, not an error. The dicts that other trainers print
@@ -7,85 +7,52 @@ are read by `verl_tui.sources.formats.console.dicts`.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
-from verl_tui.records import EventKind, Progress, Pulse
+from verl_tui.records import EventKind, Progress
 from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
-from verl_tui.sources.files.binary import is_binary
-from verl_tui.sources.formats.console import collected, progress_lines
 from verl_tui.sources.formats.console import dicts as console_dicts
 from verl_tui.sources.formats.console import engine_addresses as console_engines
 from verl_tui.sources.formats.console import events as console_events
+from verl_tui.sources.formats.console import progress_lines
 from verl_tui.sources.formats.console import sample_blocks as console_blocks
 from verl_tui.sources.formats.console import settings_reader as console_settings
 from verl_tui.sources.formats.console import wandb_runs as console_wandb
-from verl_tui.sources.formats.console.collected import CollectedDecoder
-from verl_tui.sources.formats.console.dicts import DictReader, hinted
+from verl_tui.sources.formats.console.dicts import DictReader
 from verl_tui.sources.formats.console.engine_addresses import EngineReader
 from verl_tui.sources.formats.console.events import EventReader
 from verl_tui.sources.formats.console.leads import LeadReader, LineWithLead, printed
-from verl_tui.sources.formats.console.noise import Noise
 from verl_tui.sources.formats.console.printed_tables import TableBlock
 from verl_tui.sources.formats.console.progress_lines import WHOLE_BAR, named_bars, stated_progress
 from verl_tui.sources.formats.console.sample_blocks import SampleBlock
 from verl_tui.sources.formats.console.settings_reader import SettingsReader
+from verl_tui.sources.formats.console.silent_lines import Noise
 from verl_tui.sources.formats.console.step_lines import (
     KEPT_BY_WANDB,
     STEP,
-    SURE,
     StepLineReader,
     cut_note,
     is_cut,
     without_last,
 )
+from verl_tui.sources.formats.console.timestamps import TimestampReader
 from verl_tui.sources.formats.console.trainer_detector import VERL
 from verl_tui.sources.formats.console.word_search import any_of
-from verl_tui.sources.formats.console.wrapped import WrappedDecoder
-from verl_tui.sources.formats.lines import LineParts, LineReader
 from verl_tui.sources.formats.trainer_state import FROM_ZERO, FROM_ZERO_NOTE
-from verl_tui.text import one_line, strip_ansi
-from verl_tui.times import parse_time
+from verl_tui.text import strip_ansi
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from verl_tui.records import Record
 
-name = "console"
-rank = 3
-anchor = True
-
 _LEAD = pattern(rb"(?:(?:\x1b\[[\d;]{0,20}m)*\([^()\x1b\n]*\)(?:\x1b\[[\d;]{0,20}m)* )?")
 """Ray's prefix with its colours, empty where there is none."""
-_TELLING = 1024
-"""Bytes that tell text from other data; behind them a model may have written any."""
 _CLEARED = 10
 """Fewest spaces that clear a bar."""
 _LAST = {EventKind.FINISHED, EventKind.EXITED, EventKind.STOPPED, EventKind.FATAL}
 _ENDS = {*_LAST, EventKind.TRACEBACK}
-_STAMP = pattern(rb"20\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
-_STAMP_WITHIN = 90
-"""First bytes of a line in which its timestamp is looked for."""
-_TENS = len("2026-11-22 11:31:2")
-_COUNTERS = pattern(
-    rb"[.,\d]*\]?:? ?(?P<counters>(?:[a-z_]{3,20}: \d{1,12}, ){1,8}[a-z_]{3,20}: \d{1,12})\s*$"
-)
-"""Counters that verl 0.9's trainer prints each minute while waiting (`ppo/v1/replay_buffer.py`)."""
-_KNOWN = (
-    b"step:",
-    b"(TaskRunner",
-    b"(main_task",
-    b"(WorkerDict",
-    b"Training Progress",
-    b"verl.",
-    b"actor_rollout_ref",
-    b"Started a local Ray instance",
-    b"Total training steps",
-    b"validation generation end",
-)
 _RELEVANT = any_of(
     (
         *console_events.WORDS,
@@ -97,28 +64,6 @@ _RELEVANT = any_of(
     )
 )
 """Finds the lines worth parsing, except those of samples and tables, and times: most are noise."""
-_ENOUGH = 3
-"""Records that make a text a console whatever its name; documents quote one."""
-
-
-def matches(path: Path, head: bytes) -> bool:
-    """Return whether the beginning of a text file looks like a training's console."""
-    known = any(mark in head for mark in _KNOWN) or hinted(head) or hinted(collected.plain(head))
-    return known and not is_binary(head[:_TELLING])
-
-
-def is_sure(head: bytes) -> bool:
-    """Return whether a text holds so many records that it is a console, whatever it is called."""
-    found = 0
-    for line in (collected.plain(head) or head).split(b"\n"):
-        step = STEP.search(line) if b"step:" in line else None
-        found += line.count(b" - ") >= SURE if step is not None else b"{'" in line and hinted(line)
-    return found >= _ENOUGH
-
-
-def reader(path: Path) -> LineReader:
-    """Return a reader for one file."""
-    return LineReader(_decoder())
 
 
 class ConsoleDecoder:
@@ -137,8 +82,7 @@ class ConsoleDecoder:
         self._step: int | None = None
         self._from_zero = False
         """True where the console counts steps from 0 and other files of the run from 1."""
-        self._stamped = b""
-        """The last timestamp reported, to ten seconds: lines come by the thousand."""
+        self._timestamps = TimestampReader()
         self._number = 0
         self._is_cut = False
         """True if the line that is read is as long as W&B lets lines become."""
@@ -146,7 +90,7 @@ class ConsoleDecoder:
         """Step lines that were cut."""
         self._leads = LeadReader()
         self._lead = self._prefix = b""
-        """What stands before the last line: what was added later, and Ray's own."""
+        """The prefixes of the last line: the one added after printing, and Ray's own."""
         self._blank = False
         """True if a bar seems to have been cleared."""
 
@@ -265,7 +209,7 @@ class ConsoleDecoder:
         self._lead, self._prefix, part = self._parted(line)
         self._number = number
         if self._lead:
-            self._read_time(out, self._lead)
+            out.extend(self._timestamps.read(self._lead))
         if part or self._sample.begun:
             self._read_part(out, self._prefix, part, number)
         return out
@@ -357,7 +301,7 @@ class ConsoleDecoder:
             if part.startswith(b"wandb: "):
                 self._read_wandb(part)
             self._read_events(out, prefix, part, number)
-        self._read_time(out, part)
+        out.extend(self._timestamps.read(part))
 
     def _read_wandb(self, part: bytes) -> None:
         run = console_wandb.reports_to(part)
@@ -391,20 +335,6 @@ class ConsoleDecoder:
         self._read_progress(out, part[: found.start()])
         out.append(row)
         return True
-
-    def _read_time(self, out: list[MetricRow | Record], part: bytes) -> None:
-        """Read the timestamp at the beginning of a line, and the counters of a heartbeat."""
-        found = _STAMP.search(part, 0, _STAMP_WITHIN) if b"20" in part[:_STAMP_WITHIN] else None
-        if found is None:
-            return
-        counters = _COUNTERS.match(part, found.end())
-        tens = found.group()[:_TENS]
-        if counters is None and tens == self._stamped:
-            return
-        self._stamped = tens
-        time = parse_time(found.group().decode().replace("T", " "))
-        text = one_line(counters["counters"].decode(), 120) if counters is not None else ""
-        out.append(Pulse(time, text))
 
     def _read_bars(
         self, out: list[MetricRow | Record], prefix: bytes, part: bytes, number: int
@@ -461,14 +391,6 @@ class ConsoleDecoder:
         self._sample.trained()
         self._events.step()
         out.extend(self._settings.end())
-
-
-def _decoder(*, patient: bool = True) -> WrappedDecoder:
-    return WrappedDecoder(CollectedDecoder(ConsoleDecoder()), patient=patient)
-
-
-parts = LineParts(partial(_decoder, patient=False), cut=2)
-"""Dicts that state no step have that of a bar around them."""
 
 
 def _without_hole(line: bytes) -> bytes:

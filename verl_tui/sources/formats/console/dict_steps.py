@@ -37,7 +37,7 @@ class PrintedDict(NamedTuple):
     keys: tuple[str, ...]
     values: tuple[float, ...]
     training: bool
-    """True if the trainer prints such a dict at each logging interval."""
+    """True if the trainer prints dicts of this kind at each logging interval."""
     epoch: float | None = None
     step: int | None = None
     """The step that the dict states."""

@@ -1,8 +1,8 @@
 """Events on a console: starts, checkpoints, normal ends, tracebacks and what killed the run.
 
-What looks like a crash often is none: optional imports fail at the start, clean-up fails after a
-normal end, raylets report dead workers, models write `Traceback`. So a line only gives its kind;
-the lines behind it decide whether it ended the run (`verl_tui.runs.run`).
+A line that looks like a crash often is none: optional imports fail at the start, clean-up fails
+after a normal end, raylets report dead workers, models write `Traceback`. So a line only gives its
+kind; the lines behind it decide whether it ended the run (`verl_tui.runs.run`).
 """
 
 from __future__ import annotations

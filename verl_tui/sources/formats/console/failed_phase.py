@@ -1,4 +1,4 @@
-"""What a run was doing when it failed, by the functions that its traceback names.
+"""The phase in which a run failed, by the functions that its traceback names.
 
 A traceback lists calls from the outermost inwards. The first one whose name says what the trainer
 does tells most: what generates within a validation fails in the validation.
@@ -30,7 +30,7 @@ _GROUP = pattern(rb"^\s+[^#\"']*\b\w*(?:_wg|rollout_manager)\.(?P<name>\w+)\(")
 _TRAINERS = rb"/(?:verl|trl|swift|llamafactory|recipe)/|trainer\w*\.py$"
 """Files in which functions with common names are a trainer's."""
 _INSTALLED = b"site-packages"
-"""What stands above it in a path names the user's folders, not the library."""
+"""Parts of a path above this are the user's folders, not the library."""
 _PhaseTable = tuple[tuple[str, bytes, bytes], ...]
 _CLEAR: _PhaseTable = (
     ("validating", rb"_?validate|_?evaluate|evaluation_loop|_eval\w*", _TRAINERS),
@@ -81,7 +81,7 @@ _CLEAR: _PhaseTable = (
     ("starting Ray", rb"\w+", rb"/ray/_private/(?:node|services|resource_and_label_spec)\.py$"),
     ("starting the rollout engine", rb"\w+", rb"/vllm/v1/engine/core\.py$|/llm_engine\.py$"),
 )
-"""What the functions do of verl 0.3 to 0.9, TRL 0.14 to 1.16, ms-swift 4 and transformers: words,
+"""Phases by the functions of verl 0.3 to 0.9, TRL 0.14 to 1.16, ms-swift 4 and transformers: words,
 the form of their names, and that of their paths where the name alone is too common.
 """
 _VAGUE: _PhaseTable = (
@@ -95,7 +95,9 @@ _VAGUE: _PhaseTable = (
     ("running a callback", rb"call_event", rb"/trainer_callback\.py$"),
     ("updating the weights", rb"training_step|_?compute_loss|_?optimizer_step|backward", b""),
 )
-"""Functions that call some of the above: of these, where there is none, the innermost tells."""
+"""Functions that call some of the above: if none of those is named, the innermost of these
+counts.
+"""
 
 
 def _compiled(table: _PhaseTable) -> Sequence[tuple[str, re.Pattern[bytes], re.Pattern[bytes]]]:
@@ -114,7 +116,7 @@ class PhaseReader:
 
     @property
     def phase(self) -> Phase | None:
-        """What the run was doing, None where no function tells."""
+        """The phase of the run, None if no function shows it."""
         return self._clear or self._vague
 
     def begin(self) -> None:

@@ -78,7 +78,7 @@ def bar(text: bytes) -> bool:
 
 
 def failed(text: bytes, named: str = "") -> bool:
-    """Return True if a text ends with the reason why a training program failed.
+    """Return True if a text ends with the reason for a training program's failure.
 
     Args:
         text: The log, to its end.

@@ -1,4 +1,4 @@
-"""What lies between a console's file and its decoder, and says of the console what that says."""
+"""A layer between a console's file and its decoder, which passes the decoder's facts on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class ConsoleLayer:
-    """Has the lines of a console decoded once it has undone what happened to them."""
+    """Restores the lines of a console and hands them to its decoder."""
 
     def __init__(self, console: BufferingDecoder) -> None:
         """Begin.

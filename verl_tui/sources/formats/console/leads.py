@@ -1,5 +1,5 @@
-"""What stands before the lines of a console: Ray's and torchrun's names of the process that printed
-them, and before those what containers, schedulers and log collectors add.
+"""Prefixes of a console's lines: Ray's and torchrun's names of the process that printed them, and
+before those the additions of containers, schedulers and log collectors.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ _USUAL = pattern(
 begin like this, too.
 """
 _ENOUGH = 20
-"""Lines in a row that begin alike, from the first on, of which none was printed so."""
+"""Number of first lines that begin alike without having been printed that way."""
 _FEW = 3
 """Lines that show what is common to all, where one of them shows that it was printed, too."""
 _LEVEL = rb"(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|std(?:out|err))\b *"
 _VARIES = pattern(rb"(?P<number>^ *\d+|\d+)|\b" + _LEVEL)
-"""What differs from line to line of the same lead."""
+"""Parts that differ from line to line of the same lead."""
 _AS_NUMBER, _AS_LEVEL = b"\x00", b"\x01"
-"""Stand for them in the form of a line."""
+"""Their placeholders in the form of a line."""
 _FORM = 160
 """First bytes of a line in which its lead is looked for."""
 _LAST_MARK = pattern(rb"^.*[\s:|\]>]", re.DOTALL)
@@ -60,7 +60,7 @@ class LineWithLead(NamedTuple):
     """A line without what stands before it."""
 
     lead: bytes
-    """What was added when it had been printed."""
+    """The lead that was added after printing."""
     prefix: bytes
     """Ray's prefix, or torchrun's."""
     text: bytes
@@ -147,7 +147,7 @@ def _compiled(form: bytes) -> re.Pattern[bytes]:
 
 
 class LeadReader:
-    """Takes off the lines of one console what stands before them."""
+    """Strips the leads from the lines of one console."""
 
     def __init__(self) -> None:
         self._usual: str | None = ""
@@ -169,7 +169,7 @@ class LeadReader:
         return _parted(line, at + self._common.end(line[at:]))
 
     def _read_usual(self, line: bytes, at: int) -> int:
-        """Return where the text begins behind what all lines begin with."""
+        """Return where the text begins behind the lead that all lines share."""
         found = _USUAL.match(line, at)
         kind = found.lastgroup if found is not None else None
         if self._lines == 0:

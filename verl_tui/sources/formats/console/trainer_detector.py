@@ -1,4 +1,4 @@
-"""Tells which trainer writes a console, by what the console itself shows.
+"""Detects which trainer writes a console from the console itself.
 
 The shape of metrics is the best evidence: verl's step lines, slime's and OpenRLHF's named dicts,
 keys that only one trainer's dicts have. ms-swift's and LLaMA-Factory's loggers sign their lines
@@ -59,7 +59,7 @@ _WORDS = {
     TRL: (b"trl",),
     OTHER: (b"transformers", b"Running training"),
 }
-"""What a line that mentions a trainer has in it at least: a quick test, since most lines mention
+"""Every line that mentions a trainer contains one of these: a quick test, since most lines mention
 none.
 """
 _SWIFT_KEY = "global_step/max_steps"
@@ -83,7 +83,7 @@ class TrainerDetector:
         """By the keys of dicts."""
         self._mentioned: set[str] = set()
         self._words = [word for words in _WORDS.values() for word in words]
-        """What lines have in them that mention one of the others."""
+        """Every line that mentions one of the other trainers contains one of these."""
 
     @property
     def name(self) -> str | None:

@@ -30,7 +30,7 @@ _ENOUGH = 5
 long.
 """
 _TOO_MANY = 3
-"""Rows that are wider than the terminal, from which on there was none."""
+"""Rows wider than the terminal from which on the log counts as not wrapped."""
 _MOST_ROWS = 2000
 """Rows of one line: two million characters."""
 _FIRST_ROWS = 2000
@@ -38,7 +38,7 @@ _FIRST_ROWS = 2000
 _DIGITS = pattern(rb"\d+")
 _CONTROLS = pattern(rb"[\x08\r\x1b]")
 _NEVER_SHOWN = pattern(rb"\{\"|[^\x08\r\x1b]*[\x08\r\x1b]")
-"""What collectors keep as JSON, and what a terminal obeys: no row of one."""
+"""JSON lines of collectors and control characters: a line with these is not a row of a terminal."""
 _BEGINS = pattern(
     rb"\((?:[^()\s]+ )?pid=|\[rank\d|step:-?\d+(?:e\d+)? - |\{'|Traceback \("
     rb"|20\d\d-\d\d-\d\d[ T]|[\w ]{0,40}:? {0,3}\d{1,3}%\|"
@@ -78,7 +78,7 @@ class WrappedDecoder(ConsoleLayer):
     def _forget(self) -> None:
         self._may_be_wrapped = True
         self._width = 0
-        """Of the widest row."""
+        """Width of the widest row."""
         self._full: set[bytes] = set()
         """Rows of that width, without their digits."""
         self._goes_on = False
@@ -182,7 +182,7 @@ class WrappedDecoder(ConsoleLayer):
             yield from self._completed()
 
     def _look(self, row: bytes) -> None:
-        """Learn from a row whether the log is wrapped, and how wide the terminal was."""
+        """Find out from a row whether the log is wrapped, and how wide the terminal was."""
         self._seen += 1
         self._goes_on = self._goes_on or (bool(self._rows) and _is_within(self._rows[-1], row))
         if len(row) >= self._width:

@@ -19,10 +19,14 @@ if TYPE_CHECKING:
 
 _MIB = 2.0**20
 _MOST = 1e15
-"""DCGM writes 2^63 and a little less for what a board does not tell (`DCGM_INT64_BLANK`)."""
+"""DCGM writes 2^63 and a little less for figures that a board does not report
+(`DCGM_INT64_BLANK`).
+"""
 
 _DCGM, _NPU, _RAY, _OWN = range(4)
-"""Of several exporters only the first one's devices count: they name the same nodes differently."""
+"""If there are several exporters, only the devices of the first count: they name the same nodes
+differently.
+"""
 
 
 class _DeviceFigure(NamedTuple):
@@ -67,8 +71,8 @@ _CPU, _MEMORY = f"{_CLUSTER}/cpu", f"{_CLUSTER}/memory_percent"
 
 
 def node_of(labels: Mapping[str, str]) -> str:
-    """Return the name of the host that a sample is of, without its port; empty where no label
-    tells.
+    """Return the name of the host that a sample is of, without its port; empty if no label names
+    it.
     """
     name = next((labels[label] for label in _NODE if labels.get(label)), "")
     head, _, port = name.rpartition(":")

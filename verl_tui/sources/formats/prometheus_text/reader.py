@@ -1,5 +1,4 @@
-"""Prometheus's text format and OpenMetrics: what a `/metrics` page says, and files that such a page
-was saved in.
+"""Prometheus's text format and OpenMetrics: `/metrics` pages, and files with saved pages.
 
 https://prometheus.io/docs/instrumenting/exposition_formats and
 https://prometheus.io/docs/specs/om/open_metrics_spec. The lines are read by prometheus-client; one
@@ -39,8 +38,8 @@ LARGEST = 32 * 2**20
 MB.
 """
 NOBODYS = "-"
-"""Stands for what a page of several runs says of none."""
-_MOST_TOLD = 100
+"""Stands for the figures on a page of several runs that belong to none."""
+_MOST_REPORTED = 100
 """Lines of a page that are reported one by one where they cannot be read."""
 _TYPE = pattern(
     rb"# TYPE [A-Za-z_:][\w:.]{0,300} "
@@ -92,7 +91,7 @@ def matches(path: Path, head: bytes) -> bool:
 
 
 def read_page(data: bytes) -> MetricsPage:
-    """Return what the bytes of a page say; raises nothing, whatever they are.
+    """Parse the bytes of a page; never raises for their content.
 
     Raises:
         ImportError: prometheus-client is not installed.
@@ -105,7 +104,7 @@ def read_page(data: bytes) -> MetricsPage:
     )  # OpenMetrics: seconds where the text format has milliseconds
     kinds = {spelled(found[1]): found[2] for found in _TYPED.finditer(text)}
     samples: list[PrometheusSample] = []
-    flaws: deque[Unreadable] = deque(maxlen=_MOST_TOLD)
+    flaws: deque[Unreadable] = deque(maxlen=_MOST_REPORTED)
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip() or line.startswith("#"):
             continue
@@ -187,8 +186,8 @@ def file_and_part(path: Path) -> tuple[Path, str | None]:
 
 @lru_cache(maxsize=2)
 def parts_of(data: bytes) -> tuple[Sequence[Mapping[str, Scrape]], Sequence[Unreadable]]:
-    """Return what a page says by the part: of each run, and of none; and the lines that nobody
-    understands.
+    """Return the figures of a page by part (each run, and none), and the lines that could not be
+    parsed.
 
     All runs of a page are read from the same bytes, so that they are gone through once.
 
@@ -246,14 +245,14 @@ class PageReader:
 
     @property
     def note(self) -> str | None:
-        """Return what a page cannot tell, or what is missing to read it."""
+        """Return a note on what a page leaves open, or on what is missing to read it."""
         others = (
             f"holds {self._others + 1} runs; the first one is shown" if self._others > 0 else None
         )
         return MISSING if self._missing else joined_notes(self._scrapes.note, others)
 
     def feed(self, data: bytes) -> tuple[Record, ...]:
-        """Take bytes; only their end tells that the page is whole."""
+        """Take bytes; only at their end is the page known to be complete."""
         self._data += data
         if len(self._data) > LARGEST:
             self._data.clear()
@@ -262,7 +261,7 @@ class PageReader:
         return ()
 
     def finish(self) -> tuple[Record, ...]:
-        """Return what the page says: whether it is whole only its end tells."""
+        """Return the records of the page, which is only complete at its end."""
         if not self._data or self._missing or self._too_large:
             return ()
         data = bytes(self._data)
@@ -290,8 +289,8 @@ class PageReader:
         return ()
 
     def _own(self, parts: Mapping[str, Scrape]) -> Scrape | None:
-        """Return what a page says of the run meant; where nothing tells which, of the first, and of
-        none.
+        """Return the figures of the requested run and of none; of the first run if none was
+        requested.
         """
         if self._part is not None:
             return parts.get(self._part)

@@ -1,7 +1,8 @@
-"""From figures of moments to rows of steps.
+"""Turns figures of moments into rows of steps.
 
-A page says what holds now, and goes on saying it: how a step came out is what holds last before the
-next one. What is measured by the clock is averaged over the step in which it was measured.
+A page shows the present values, and keeps showing them: the result of a step is the last value
+before the next one. Figures measured by the clock are averaged over the step in which they were
+measured.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class ScrapedRows:
         return self._step is None
 
     def take(self, figures: ScrapeFigures, time: float | None) -> Iterator[MetricRow | Record]:
-        """Yield what a moment says.
+        """Yield the records of a moment.
 
         Args:
             figures: Of one run.
@@ -110,7 +111,8 @@ def is_now_and_then(key: str) -> bool:
 
 
 def held(key: str, value: float, validated: float | None) -> StampedValue:
-    """Return what tells one value of what is logged now and then from the next.
+    """Return the identity of a value that is logged now and then, by which it differs from the next
+    one.
 
     Args:
         key: Of the metric.
@@ -134,10 +136,9 @@ def run_of(labels: Mapping[str, str]) -> tuple[str, str]:
 
 
 def runs_in(scrape: Scrape) -> dict[tuple[str, str], Scrape]:
-    """Return what a page says of each run, by run and project; under empty names what it says of
-    none.
+    """Return the figures of a page by run and project; those of no run under empty names.
 
-    What its names stand for it says once for all runs.
+    The meaning of its names is stated once for all runs.
     """
     parts: dict[tuple[str, str], list[PrometheusSample]] = {}
     keys = []

@@ -1,8 +1,8 @@
 """Turns scrapes of a run's workers into figures: counters into rates, histograms into quantiles.
 
-A series is a name with labels. Labels that name the process (engine, replica, …) do not tell
-metrics apart: counts are summed over them, levels averaged. Other labels stay in the key, behind a
-`/`. The labels' names decide which is which, a heuristic.
+A series is a name with labels. Labels that name the process (engine, replica, …) do not distinguish
+metrics: counts are summed over them, levels averaged. Other labels stay in the key, behind a `/`.
+The labels' names decide which is which, a heuristic.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Scrape(NamedTuple):
 
     samples: Sequence[PrometheusSample]
     kinds: Mapping[str, str]
-    """Metric -> its type, as far as the page says."""
+    """Metric -> its type, as far as the page states it."""
 
 
 class ScrapeFigures(NamedTuple):
@@ -70,7 +70,7 @@ class ScrapeFigures(NamedTuple):
     readings: Mapping[str, float]
     """Figures that go by the clock: engines, queues, machines, and all rates and quantiles."""
     validated: float | None = None
-    """The step of the newest validation, as our exporter says it."""
+    """The step of the newest validation, as our exporter states it."""
 
 
 _MOST_PARTS = 32
@@ -89,8 +89,8 @@ class Scrapes:
         """Begin with nothing.
 
         Args:
-            totals: Whether a counter is told by what it stands at as long as there is no rate: of a
-                page that was saved there never is one.
+            totals: Whether a counter is shown by its total as long as there is no rate: for a saved
+                page there never is one.
         """
         self._totals = totals
         self._before: dict[tuple[str, str, _Labels], tuple[float, float | None]] = {}
@@ -143,12 +143,12 @@ def instance_of(worker: str) -> str:
 
 
 def _at(worker: str) -> dict[str, str]:
-    """Return the label that says where a worker is, for samples that do not say."""
+    """Return the label for a worker's host, for samples that do not state one."""
     return {"instance": instance_of(worker)} if worker else {}
 
 
 def _keys(scrapes: Iterable[Scrape]) -> dict[str, str]:
-    """Return the log's own keys of names, where our exporter says them."""
+    """Return the log's own keys of names, if our exporter states them."""
     tables = (
         dict(sample.labels)
         for one in scrapes
@@ -203,7 +203,7 @@ class _FigureBuilder:
             self._levels[name, what].append(sample.value)
 
     def _progress(self, name: str, value: float) -> bool:
-        """Take what tells how far training is; tell whether it was that."""
+        """Take a sample about the progress of training; return whether it was one."""
         if name == prometheus_names.LAST_STEP:
             self.stepped = max(self.stepped or 0.0, value)
             return True
@@ -260,7 +260,7 @@ class _FigureBuilder:
         """Return by how much a counter has grown since the scrape before, and in how many seconds
         if that is known.
 
-        Where there was none before it is all; a process that began anew counts from 0.
+        Without an earlier one, that is all of it; a process that began anew counts from 0.
         """
         series = (worker, *sample.series)
         before = self._before.get(series)
@@ -273,10 +273,10 @@ class _FigureBuilder:
         return grown, seconds if seconds > 0 else None
 
     def figures(self, keys: Mapping[str, str]) -> tuple[dict[str, float], dict[str, float]]:
-        """Return what training says of its step, and what is measured by the clock, by key.
+        """Return the figures of the step and those measured by the clock, by key.
 
         Args:
-            keys: Names of which our exporter says the log's key.
+            keys: Names whose keys in the log our exporter states.
         """
         metrics: dict[str, float] = {}
         readings: dict[str, float] = {}
@@ -350,7 +350,7 @@ def _family(name: str, kinds: Mapping[str, str]) -> tuple[str, str]:
 
 
 def _what(labels: _Labels) -> str:
-    """Return of what a sample is, empty where its labels say only who tells it."""
+    """Return the subject of a sample, empty if its labels name only the process that exports it."""
     return "/".join(
         value
         for label, value in labels

@@ -33,14 +33,14 @@ WHO = frozenset({
     "SessionName", "Version", "NodeAddress", "IsHeadNode", "RayNodeType", "moe_ep_rank", "priority",
     "partition_id", "component", "exported_job", "exported_instance", "device", "Component", "Pid",
 })  # fmt: skip
-"""Labels that name the process or machine of a sample, which do not tell metrics apart."""
+"""Labels that name the process or machine of a sample, which do not distinguish metrics."""
 ADDED = pattern(
     r".*(?:[_:]num_.*|[_:](?:running|waiting|swapped)|_reqs|_requests|_throughput|_bytes|_count"
     r"|_total|_tokens|_keys)"
 )
 """Gauges that are amounts, which are summed over workers."""
 KEPT_TOTALS = pattern(r".*(?:corrupted|preempt|error|fail|abort|retract).*")
-"""Counters whose sum says more than their rate."""
+"""Counters whose sum is more informative than their rate."""
 BY_CLOCK = pattern(r"(?:vllm|sglang|lmdeploy|trtllm|tq|ray|npu|node|DCGM)[_:].*")
 """Series of engines, queues and machines, which go on whether training does or not."""
 SUMMARIES = {prometheus_names.REWARD, prometheus_names.GENERATION}

@@ -47,7 +47,7 @@ _PLAUSIBLE = pattern(rb"(?!\0\0\0)(?=[\s\S]{2}[\0-\x3f]\0{5})")
 
 
 @cache
-def tables() -> list[list[int]]:
+def checksum_tables() -> list[list[int]]:
     """Return what each byte adds to the checksum, by the number of bytes that follow it and the
     byte.
     """
@@ -65,7 +65,7 @@ def tables() -> list[list[int]]:
 
 def crc32c(data: bytes) -> int:
     """Return the CRC-32C of bytes."""
-    by_distance, crc = tables(), _ALL
+    by_distance, crc = checksum_tables(), _ALL
     for at in range(0, len(data), REACH):
         block = data[at : at + REACH][::-1]
         size = len(block)
@@ -121,7 +121,7 @@ def _holds(read: ReadAt, at: int, inside: int) -> bool:
     return len(record) == inside + 4 and sound(record)
 
 
-def whole(data: bytes) -> int:
+def whole_records(data: bytes) -> int:
     """Return how many of some bytes, from the beginning of a record on, are whole records, as their
     lengths say, which are not checked.
     """
@@ -210,7 +210,7 @@ class RecordSplitter:
         self._next = later._next
 
     def wrong(self, record: bytes) -> Unreadable:
-        """Return what is to be told of a record that was held and whose checksum is wrong."""
+        """Return the complaint about a record that was held and whose checksum is wrong."""
         at = self._data.find(record) - 12
         number = self._before + bisect_left(self._starts, at) + 1
         return self._unreadable(number, at, "the checksum of a record is wrong")

@@ -19,7 +19,7 @@ from verl_tui.sources.formats.tensorboard.frames import (
     first_record,
     length,
     sound,
-    whole,
+    whole_records,
 )
 from verl_tui.sources.formats.tensorboard.scalars import STEPS, ScalarBatcher, Scalars
 from verl_tui.sources.formats.tensorboard.texts import read_texts
@@ -86,9 +86,7 @@ class EventsReader:
 
     @property
     def note(self) -> str | None:
-        """Return what is to be said of values that others of the same tag and step took the place
-        of.
-        """
+        """Return a note on values that were replaced by others of the same tag and step."""
         return replaced_note(self._replaced)
 
     @property
@@ -143,7 +141,7 @@ class EventsReader:
     def skipped_to(self, at: int) -> EventsReader:
         """Return a reader of the records from a later place in the file on.
 
-        It knows what has been said of tags. Both share what they learn of how records are written.
+        It knows the tags so far. Both share their knowledge of how records are written.
         """
         later = EventsReader(self._origin, skips=True)
         later._begin(at, self._batcher)
@@ -152,8 +150,8 @@ class EventsReader:
         return later
 
     def apart(self, at: int) -> EventsReader:
-        """Return a reader of the records from a later place in the file on, which knows what has
-        been said of tags.
+        """Return a reader of the records from a later place in the file on, which knows the tags so
+        far.
         """
         later = EventsReader(self._origin)
         later._begin(at)
@@ -163,10 +161,10 @@ class EventsReader:
 
     def whole(self, data: bytes) -> int:
         """Return how many of the next bytes are whole records."""
-        return whole(data)
+        return whole_records(data)
 
     def stretch_start(self, data: bytes) -> int | None:
-        """Return where the first record begins, as each says all of itself; None where there is
+        """Return where the first record begins, since each is complete in itself; None if there is
         none.
         """
         return 0 if data else None

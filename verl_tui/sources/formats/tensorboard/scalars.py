@@ -1,10 +1,10 @@
 """Reads those of TensorBoard's records that are a number of a tag seen before, which nearly all
 are.
 
-All records of one tag have the same bytes but for time, step and number. So what the first one says
-is remembered by these bytes, and others are only gathered. What is gathered is checked and read at
-once: a checksum is the exclusive or of what each byte adds to it, and for one byte of many records
-that is a translation of bytes.
+All records of one tag have the same bytes but for time, step and number. So the first one is
+remembered by these bytes, and others are only gathered, to be checked and read together: a checksum
+is the exclusive or of what each byte adds to it, and for one byte of many records that is a
+translation of bytes.
 """
 
 from __future__ import annotations
@@ -14,8 +14,15 @@ from array import array
 from functools import cache
 from typing import TYPE_CHECKING
 
-from verl_tui.sources.fields.protobuf import signed, varint
-from verl_tui.sources.formats.tensorboard.frames import REACH, SHIFT, crc32c, sound, tables, turned
+from verl_tui.sources.fields.protobuf import signed_varint, varint
+from verl_tui.sources.formats.tensorboard.frames import (
+    REACH,
+    SHIFT,
+    checksum_tables,
+    crc32c,
+    sound,
+    turned,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -110,7 +117,7 @@ def _quarters(data: bytes) -> Iterator[bytes]:
 @cache
 def _translations(distance: int) -> Sequence[bytes]:
     """Return what each byte adds to a checksum, as four tables, each for one byte of it."""
-    added = b"".join(turned(crc).to_bytes(4, "little") for crc in tables()[distance])
+    added = b"".join(turned(crc).to_bytes(4, "little") for crc in checksum_tables()[distance])
     return tuple(added[part::4] for part in range(4))
 
 
@@ -179,7 +186,7 @@ class ScalarBatcher:
 
         Args:
             data: The record without its checksum.
-            event: What it says.
+            event: Its content.
             value: The only value in it.
             scalars: Gives what is kept of a tag.
         """
@@ -202,9 +209,7 @@ class ScalarBatcher:
         return True
 
     def flush(self) -> Iterator[bytes]:
-        """Read what was gathered into its scalars; yield the records whose checksums say that they
-        are others.
-        """
+        """Read what was gathered into its scalars; yield the records with wrong checksums."""
         for layout in self._layouts.values():
             if layout.tracks:
                 yield from layout.sort_out()
@@ -220,6 +225,6 @@ class ScalarBatcher:
                 step, self._end = varint(record, 10)
             except ValueError:
                 step = STEPS
-            self._step = signed(step)
+            self._step = signed_varint(step)
         self._written = record[9 : self._end]
         self._tracks = self._known.setdefault(self._end, {}) if abs(self._step) < STEPS else {}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.distributions import of_bins, of_limits
-from verl_tui.sources.fields.protobuf import BYTES, FIXED64, VARINT, fields, signed, varint
+from verl_tui.sources.fields.protobuf import BYTES, FIXED64, VARINT, fields, signed_varint, varint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,7 +92,7 @@ def read_event(data: bytes) -> LoggedEvent:
             case 1, 1, (start, _):
                 (event.time,) = _DOUBLE.unpack_from(data, start)
             case 2, 0, int(step):
-                event.step = signed(step)
+                event.step = signed_varint(step)
             case 3, 2, (start, stop):
                 event.version = _text(data, start, stop)
             case 5, 2, (start, stop):
@@ -196,7 +196,7 @@ def _shape(data: bytes, start: int, stop: int) -> tuple[int, ...]:
                 for n, w, size in fields(data, *value)
                 if (n, w) == (1, VARINT) and isinstance(size, int)
             ]
-            sizes.append(signed(inside[-1]) if inside else 0)
+            sizes.append(signed_varint(inside[-1]) if inside else 0)
     if any(size < 0 for size in sizes):
         raise ValueError("a tensor of unknown shape")
     return tuple(sizes)
@@ -210,7 +210,7 @@ of its own.
 
 def _listed(data: bytes, number: int, value: int | tuple[int, int]) -> Iterator[float]:
     if isinstance(value, int):
-        yield signed(value)
+        yield signed_varint(value)
         return
     start, stop = value
     if code := _LISTS[number]:
@@ -218,7 +218,7 @@ def _listed(data: bytes, number: int, value: int | tuple[int, int]) -> Iterator[
         return
     while start < stop:
         found, start = varint(data, start)
-        yield signed(found) if number != 17 else found
+        yield signed_varint(found) if number != 17 else found
 
 
 def _content(content: bytes, kind: int) -> list[float]:

@@ -33,13 +33,13 @@ _BUSY = 0.2
 
 
 def matches(path: Path, head: bytes) -> bool:
-    """Return whether a file is a database of trackio, as far as can be told while another program
+    """Return whether a file is a database of trackio, as far as this shows while another program
     holds it.
     """
     if path.suffix.lower() != SUFFIX or not head.startswith(_MAGIC):
         return False
     try:
-        with closing(connect(path)) as database:
+        with closing(open_database(path)) as database:
             found = {
                 row[0]
                 for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
@@ -50,7 +50,7 @@ def matches(path: Path, head: bytes) -> bool:
 
 
 def reader(path: Path) -> NoReader:
-    """Return what reads no bytes: a database is asked, not read from end to end."""
+    """Return a reader that reads no bytes: a database is queried, not read from end to end."""
     return NoReader()
 
 
@@ -72,7 +72,7 @@ class NoReader:
         return ()
 
 
-def connect(path: Path) -> sqlite3.Connection:
+def open_database(path: Path) -> sqlite3.Connection:
     """Open a database for reading.
 
     Where no writer has left a log of changes beside it, SQLite is told that nothing changes: it

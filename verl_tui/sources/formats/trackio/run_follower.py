@@ -85,7 +85,7 @@ class TrackioSource:
         if stamp == self._stamp or not stamp:
             return (), False
         try:
-            with closing(trackio.connect(self._database)) as database:
+            with closing(trackio.open_database(self._database)) as database:
                 self._batcher.add(self._read(database))
             self._problem = None
         except (sqlite3.Error, OSError, UnicodeDecodeError) as error:

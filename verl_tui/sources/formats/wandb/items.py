@@ -90,7 +90,7 @@ def plain_items(data: bytes, span: Span, field: int) -> tuple[dict[str, float], 
 def _floats(numbers: Sequence[bytes]) -> Iterator[float]:
     """Return numbers that are written as in JSON, or as Python writes those that are not finite.
 
-    Raises ValueError where one is no number.
+    Raises ValueError if one is not a number.
     """
     text = b",".join((*numbers, b""))
     if b"-0," not in text:  # which orjson takes for 0

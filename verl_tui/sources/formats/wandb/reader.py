@@ -5,7 +5,7 @@ Seven bytes of header, then a log as LevelDB writes it: blocks of 32 KiB, in the
 checksum, a length, a type and data; a chunk is a whole record or the first, a middle or the last
 part of one (https://github.com/google/leveldb/blob/main/doc/log_format.md, wandb's
 core/pkg/leveldb/record.go). The checksum is not LevelDB's: it is the plain CRC-32 of type and data,
-as in zlib. What the records say: `verl_tui.sources.formats.wandb.records`.
+as in zlib. What the records say: `verl_tui.sources.formats.wandb.record_decoder`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from verl_tui.records import MetricRows, Restart, Settings, Unreadable
 from verl_tui.sources.fields.row_batcher import RowBatcher
 from verl_tui.sources.files.tail import opened
 from verl_tui.sources.formats.placed import Placed
-from verl_tui.sources.formats.wandb.records import RecordDecoder
+from verl_tui.sources.formats.wandb.record_decoder import RecordDecoder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +40,7 @@ CHUNK = Struct("<IHB")
 """Checksum, length and type."""
 FULL, FIRST, MIDDLE, LAST = 1, 2, 3, 4
 _TITLED = 2 * BLOCK
-"""Bytes among which a run says what it is called."""
+"""Bytes within which a run states its name."""
 
 
 def matches(path: Path, head: bytes) -> bool:
@@ -55,9 +55,9 @@ def reader(path: Path) -> WandbReader:
     return WandbReader(str(path))
 
 
-def title(path: Path) -> str | None:
-    """Return what a run is called at W&B, nothing where it has no name, None where its log does not
-    say yet.
+def run_title(path: Path) -> str | None:
+    """Return the name of a run at W&B, empty if it has none, None if its log does not state it
+    yet.
     """
     try:
         return _title(path, min(path.stat().st_size, _TITLED))
@@ -83,7 +83,7 @@ class WandbReader:
 
     @property
     def note(self) -> str | None:
-        """Return what is to be said of replaced records."""
+        """Return a note on replaced records."""
         return self._batcher.note
 
     def __init__(self, origin: str) -> None:
@@ -266,7 +266,8 @@ class WandbReader:
 
 
 def _ends(data: bytes, place: int) -> Iterator[int]:
-    """Yield where each record of some bytes ends, as their chunks say, which are not checked.
+    """Yield where each record of some bytes ends, by the lengths of their chunks, which are not
+    checked.
 
     Args:
         data: Bytes from the beginning of a record on.
@@ -287,7 +288,7 @@ def _ends(data: bytes, place: int) -> Iterator[int]:
 class _WandbParts:
     """Reads parts of a log, from a record on that is found by the chunks of its block.
 
-    The beginning tells whose steps the records have. Where the history does not begin there, only
+    The beginning shows whose steps the records have. Where the history does not begin there, only
     records that state the trainer's step are taken, and those that follow them.
     """
 

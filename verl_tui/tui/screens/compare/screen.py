@@ -13,7 +13,7 @@ from verl_tui.rendering.compare_rows import (
     fit_columns,
     heading_rows,
     longest,
-    spark_row,
+    reward_row,
     table_rows,
 )
 from verl_tui.rendering.text.hues import rules
@@ -117,7 +117,7 @@ class ComparePanel(TextPanel):
         if self.size.height < _FLAT:
             names = names[:1]
         elif self.size.height >= _SPARKED:
-            names += filter(None, [spark_row(view, runs, columns, self._alignment)])
+            names += filter(None, [reward_row(view, runs, columns, self._alignment)])
         height = self._head.styles.height
         if height is None or height.value != len(names):
             self._head.styles.height = len(names)

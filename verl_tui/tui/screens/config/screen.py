@@ -11,8 +11,8 @@ from textual.widgets import Input
 from verl_tui.rendering.config_rows import (
     ROLES,
     compared,
-    detail_rows,
     difference_page,
+    full_entry,
     heading_row,
     page_rows,
     settings_page,
@@ -143,7 +143,7 @@ class ConfigPanel(TextPanel):
     def _draw_detail(self, page: SettingsPage, entry: SettingEntry | None) -> None:
         # The height is computed, since the layout may still have the one before.
         width, height = self._detail.size.width, self._detail_rows
-        rows = detail_rows(page, entry, width, height, ascii_only=self._ascii)
+        rows = full_entry(page, entry, width, height, ascii_only=self._ascii)
         self._detail.set_strips(self.strips(rows))
 
     @on(Entries.Chosen)

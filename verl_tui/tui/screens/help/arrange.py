@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from rich.style import Style
 
-    from verl_tui.tui.screens.help.rows import HelpRow
+    from verl_tui.tui.screens.help.help_rows import HelpRow
 
 GAP = 2
 """Cells between two columns."""

@@ -17,7 +17,7 @@ from textual.widgets import Input
 from verl_tui.rendering.filter_words import Matches
 from verl_tui.tui.keys.bindings import first_keys
 from verl_tui.tui.screens.help.arrange import GAP, by_section, in_columns, with_words
-from verl_tui.tui.screens.help.rows import ROOMY, help_rows
+from verl_tui.tui.screens.help.help_rows import ROOMY, help_rows
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.terminal.lazy_strips import LazyStrips
 from verl_tui.tui.widgets.filter_bar import FilterBar
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
     from textual.geometry import Size
 
-    from verl_tui.tui.screens.help.rows import HelpRow
+    from verl_tui.tui.screens.help.help_rows import HelpRow
 
 
 _COLUMNS = 130

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
-    from verl_tui.rendering.log.rows import LogRow
+    from verl_tui.rendering.log.line_rows import LogRow
     from verl_tui.rendering.log.target import LogTarget
     from verl_tui.rendering.session.snapshot import View
 
@@ -157,7 +157,7 @@ class LogScreen(BufferedScreen[None], RoleStyled):
         if shown is not None:
             rows.set_strips([self.inked(row) for row in shown])
             rows.chosen = window.marked
-        self._head.show(*status.place(window, self.size.width))
+        self._head.show(*status.place_line(window, self.size.width))
         self._foot.show(status.keys(window.seeker.query, window.view.keys))
 
     def _next(self, query: Alarms | TextQuery, way: int) -> None:
@@ -293,7 +293,7 @@ class LogScreen(BufferedScreen[None], RoleStyled):
     def _say_matches(self) -> None:
         """Say beside the typed text how many of the lines in sight have it."""
         bar, view = self.query_one(FilterBar), self.window.view
-        counts = status.in_sight(self.window.lines, bar.input.value)
+        counts = status.hits_in_sight(self.window.lines, bar.input.value)
         enter = "searches the whole log"
         bar.say(counts, ascii_only=view.ascii_only, enter=enter, escape=view.keys["log.back"])
 

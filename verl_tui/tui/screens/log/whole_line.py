@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding
 
-from verl_tui.rendering.log.json_records import whole
+from verl_tui.rendering.log.json_records import whole_line
 from verl_tui.rendering.text.wrap import wrap
 from verl_tui.tui.panels.panel import TextPanel
 from verl_tui.tui.screens.overlay import Overlay
@@ -39,7 +39,7 @@ class LinePanel(TextPanel):
 
     def __init__(self, line: str) -> None:
         super().__init__()
-        self.text = whole(line)
+        self.text = whole_line(line)
         self._rows = Rows()
 
     def compose(self) -> ComposeResult:

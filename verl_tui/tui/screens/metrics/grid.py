@@ -164,7 +164,7 @@ class MetricGrid(ContainedWidget, Container):
         self._places: dict[str, tuple[Tile, MetricGroup]] = {}
         """Where the metrics of the page are."""
         self._data: dict[str, ChartData] = {}
-        """What they show."""
+        """The data of the charts that are shown, by key."""
         self._gutters = Gutters()
         self._waiting: Iterator[str] = iter(())
         self.later: Timer | None = None

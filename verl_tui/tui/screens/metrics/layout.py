@@ -16,7 +16,7 @@ from verl_tui.rendering.text.printable import printable
 from verl_tui.rendering.text.wrap import fit
 from verl_tui.tui.keys.chart_keys import with_step_in_sight
 from verl_tui.tui.screens.metrics.grid import MetricGrid
-from verl_tui.tui.screens.metrics.table import MetricTable
+from verl_tui.tui.screens.metrics.metric_table import MetricTable
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.toast import toast
 from verl_tui.tui.widgets.filter_bar import FilterBar

@@ -101,7 +101,7 @@ class ActionSearch(Provider):
 
 
 def meant(query: str) -> Iterator[str]:
-    """Yield the words in the names of actions that are meant by a synonym."""
+    """Yield the words in the names of actions that a synonym stands for."""
     typed = query.strip().casefold()
     if len(typed) >= _LEAST:
         found = (

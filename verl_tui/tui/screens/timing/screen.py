@@ -8,7 +8,7 @@ from textual.binding import Binding
 
 from verl_tui.rendering.text.hues import rules
 from verl_tui.rendering.text.part_colours import HUES
-from verl_tui.rendering.timing_rows import ROLES, timing_rows
+from verl_tui.rendering.timing.timing_rows import ROLES, timing_rows
 from verl_tui.text import one_line
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.keys.tasks import SPEED

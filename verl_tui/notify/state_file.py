@@ -1,4 +1,4 @@
-"""What was told, kept in a file from one check to the next."""
+"""The messages that were sent, kept in a file from one check to the next."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _VERSION = 1
 _LARGEST = 16 * 2**20
 
 
-class ToldError(Exception):
-    """A file does not hold what was told; the text is one sentence that names it."""
+class StateFileError(Exception):
+    """A file does not hold a state; the text is one sentence that names it."""
 
 
-def read_told(path: Path, notifier: Notifier) -> bool:
-    """Have a notifier go on from a file; return False if there is none yet.
+def read_state(path: Path, notifier: Notifier) -> bool:
+    """Make a notifier continue from a file; return False if there is none yet.
 
     Raises:
-        ToldError: It cannot be read, or holds something else, which is left alone.
+        StateFileError: It cannot be read, or holds something else, and is left alone.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -38,11 +38,11 @@ def read_told(path: Path, notifier: Notifier) -> bool:
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise ToldError(f"{path}: {(error.strerror or str(error)).lower()}") from error
+        raise StateFileError(f"{path}: {(error.strerror or str(error)).lower()}") from error
     try:
         _take(json.loads(text), notifier)
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise ToldError(
+        raise StateFileError(
             f"{path}: is not a file that `check --state` wrote: name another one, or remove it"
         ) from error
     return True
@@ -60,7 +60,7 @@ def _take(data: Any, notifier: Notifier) -> None:
     limits.more = int(data["more"])
 
 
-def write_told(path: Path, notifier: Notifier) -> None:
+def write_state(path: Path, notifier: Notifier) -> None:
     """Replace the file as a whole; nobody else may read it.
 
     Raises:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 from textual.containers import Container
 
+from verl_tui.rendering.metrics.metric_rows import ROLES, layout, metric_heading, metric_row
 from verl_tui.rendering.metrics.shown import BUDGET
-from verl_tui.rendering.metrics.table import ROLES, heading, layout, row
 from verl_tui.rendering.text.family_colours import FAMILIES
 from verl_tui.rendering.text.hues import rules
 from verl_tui.rendering.text.printable import wrapped
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from textual.strip import Strip
     from textual.timer import Timer
 
+    from verl_tui.rendering.metrics.metric_rows import TableLayout
     from verl_tui.rendering.metrics.shown import ListedMetrics
-    from verl_tui.rendering.metrics.table import TableLayout
 
 _WITH_HEAD = 6
 """Least height of a table with the names of its columns."""
@@ -101,7 +101,9 @@ class MetricTable(Container, RoleStyled):
         ascii_only = shown.view.ascii_only
         columns = layout(width, max(map(cell_len, self._keys), default=0))
         self._head.display = bool(self._keys) and self.size.height >= _WITH_HEAD
-        self._head.set_strips([self.inked(heading(columns, shown.order, ascii_only=ascii_only))])
+        self._head.set_strips(
+            [self.inked(metric_heading(columns, shown.order, ascii_only=ascii_only))]
+        )
         if not self._keys:
             said = wrapped(shown.otherwise, width, ascii_only=ascii_only)
             self._rows.set_strips([self.inked([(part, "dim")]) for part in said])
@@ -135,13 +137,13 @@ class MetricTable(Container, RoleStyled):
             if self.later is None:
                 self.later = self.set_timer(0.005, self._go_on)
             return self._stale.get(key) or self.inked(
-                row(key, None, columns, pinned=pinned, ascii_only=ascii_only)
+                metric_row(key, None, columns, pinned=pinned, ascii_only=ascii_only)
             )
         series = run.series(key) if run is not None else None
         end = run.end if run is not None else None
         named = run.indicators.items() if run is not None else ()
         indicator = next((name for name, of in named if of == key), None)
-        pieces = row(
+        pieces = metric_row(
             key,
             series,
             columns,

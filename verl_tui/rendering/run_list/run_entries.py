@@ -9,13 +9,13 @@ from weakref import WeakKeyDictionary
 from verl_tui.health.finding import Severity
 from verl_tui.indicators import factor
 from verl_tui.rendering.run_list.entry_rows import RunEntry
-from verl_tui.rendering.run_list.table import RunFigures
+from verl_tui.rendering.run_list.table_rows import RunFigures
 from verl_tui.rendering.session.selection import LETTERS
 from verl_tui.rendering.session.shown_state import Unread, shown_state
 from verl_tui.rendering.text import run_colours
 from verl_tui.rendering.text.numbers import compact, exact_step
 from verl_tui.runs.cached import cached_by_revision
-from verl_tui.runs.views.kl import KL_INDICATORS, told_kl
+from verl_tui.runs.views.kl import KL_INDICATORS, shown_kl
 from verl_tui.runs.views.state import remaining, silence, state
 from verl_tui.times import age, duration
 
@@ -79,12 +79,12 @@ def steps_text(run: Run) -> str:
     return exact_step(run.step) + (f"/{exact_step(run.total_steps)}" if run.total_steps else "")
 
 
-def figures(view: View, run: Run) -> RunFigures:
+def last_figures(view: View, run: Run) -> RunFigures:
     """Return the last values of a run, and its worst finding that is not acknowledged."""
     found = sorted(_trouble(view, run), key=lambda finding: -finding.severity)
     return RunFigures(
         reward=_last(run, "reward"),
-        kl=_last(run, told_kl(run)),
+        kl=_last(run, shown_kl(run)),
         throughput=_last(run, "throughput"),
         finding=found[0].id if found else "",
         more=max(0, len(found) - 1),

@@ -1,4 +1,4 @@
-"""Which run a user means by a name or a path."""
+"""Finds the run that a user means by a name or a path."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class UnknownRunError(Exception):
     """No run, or more than one, is meant; the text is one sentence."""
 
 
-def meant(runs: Sequence[Run], word: str) -> Run:
+def find_run(runs: Sequence[Run], word: str) -> Run:
     """Return the run that a word names: in full, by one of its paths, or by a part of its name.
 
     Raises:

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _MOST = 50
-"""Lines of one part, of which there may be thousands."""
+"""Most lines of one part, which may have thousands."""
 
 
-def write_text(found: Mapping[str, Any]) -> str:
+def doctor_text(found: Mapping[str, Any]) -> str:
     """Return a report, the faults first."""
     versions = found["versions"]
     lines = [

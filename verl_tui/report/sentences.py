@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from verl_tui.comparison.table import TextTable
 from verl_tui.comparison.tables import tables
+from verl_tui.comparison.text_table import TextTable
 from verl_tui.report.masked import masked
 from verl_tui.text import one_line
 from verl_tui.words import counted, number
@@ -39,11 +39,11 @@ class WrittenFinding(NamedTuple):
     advice: str
     source: str
     consequences: tuple[str, ...]
-    """Ids of what only follows from it."""
+    """Ids of the findings that only follow from it."""
 
 
 def line(text: str) -> str:
-    """Return foreign text in one line, without what gives access and without homes."""
+    """Return text from a log in one line, without secrets and home directories."""
     return masked(one_line(text, LONGEST))
 
 
@@ -138,7 +138,7 @@ def capital(text: str) -> str:
 
 
 def caption(chart: ReportChart, picture: ChartDrawing | None) -> str:
-    """Return what is said below a chart: keys, how it is smoothed, which runs it lacks."""
+    """Return the words below a chart: keys, how it is smoothed, which runs it lacks."""
     parts = [line(note) for note in chart.notes]
     if picture is not None and picture.smoothing:
         behind = " over the values" if picture.has_values else ""
@@ -148,7 +148,7 @@ def caption(chart: ReportChart, picture: ChartDrawing | None) -> str:
     return " · ".join(parts)
 
 
-def described(chart: ReportChart, picture: ChartDrawing) -> str:
+def chart_in_words(chart: ReportChart, picture: ChartDrawing) -> str:
     """Return a chart in words, for those who cannot see it."""
     first, last = picture.reach
     parts = [f"{chart.title} over steps {first} to {last}"]
@@ -167,8 +167,8 @@ def excerpt_heading(one: ReportedSample) -> str:
     return f"{one.why} ({score})"
 
 
-def samples_of(found: ReportedSamples) -> str:
-    """Return from where a run's samples are."""
+def sample_origin(found: ReportedSamples) -> str:
+    """Return the origin of a run's samples."""
     if found.step is None:
         return found.note
     where = f"step {found.step}" + (", validation" if found.validation else "")

@@ -1,4 +1,4 @@
-"""Select the entries of a directory that may belong to a run, by names and links."""
+"""Select the entries of a directory that may belong to a run, by their names and links."""
 
 from __future__ import annotations
 

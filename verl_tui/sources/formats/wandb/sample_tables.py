@@ -76,8 +76,8 @@ class TableReader:
         self._size = 0
         self._done = False
         """True once the table has been read or given up."""
-        self._told = False
-        """True once it was told that something stands behind the table."""
+        self._has_complained = False
+        """True once it was reported that something follows the table."""
 
     @property
     def note(self) -> str | None:
@@ -91,7 +91,7 @@ class TableReader:
         self._data.append(data)
         self._size += len(data)
         if self._size > _LARGEST:
-            self._data, self._done, self._told = [], True, True
+            self._data, self._done, self._has_complained = [], True, True
             return (Unreadable(1, f"larger than {_LARGEST >> 20} MiB", ""),)
         if not data.rstrip().endswith(b"}"):
             return ()
@@ -117,14 +117,14 @@ class TableReader:
 
     def _behind(self, data: bytes) -> tuple[Record, ...]:
         """Return a complaint of what stands behind the table, once."""
-        if self._told or not data.strip():
+        if self._has_complained or not data.strip():
             return ()
-        self._told = True
+        self._has_complained = True
         return (Unreadable(1, "something stands behind the end of the table", ""),)
 
     def restart(self, reason: str) -> tuple[Record, ...]:
         """Forget everything: the file starts again."""
-        self._data, self._size, self._done, self._told = [], 0, False, False
+        self._data, self._size, self._done, self._has_complained = [], 0, False, False
         return (Restart(reason),)
 
     def _samples(self, table: Any) -> Iterator[Record]:

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from verl_tui.commands.output import reading
+from verl_tui.commands.output import reading_progress
 
 
 class Terminal(io.StringIO):
@@ -27,10 +27,10 @@ def said(monkeypatch: pytest.MonkeyPatch, *, tty: bool, seconds: float) -> str:
     """Return what is written while ten portions are read that take so many seconds each."""
     terminal, now = Terminal(tty=tty), 0.0
     monkeypatch.setattr(sys, "stderr", terminal)
-    with reading(clock=lambda: now) as told:
+    with reading_progress(clock=lambda: now) as show:
         for done in range(1, 11):
             now += seconds
-            told(done * 1_000_000, 10_000_000)
+            show(done * 1_000_000, 10_000_000)
     return terminal.getvalue()
 
 
@@ -57,8 +57,9 @@ def test_it_is_not_written_more_often_than_can_be_read(monkeypatch):
 def test_an_interrupted_reading_leaves_a_clean_line(monkeypatch):
     terminal = Terminal(tty=True)
     monkeypatch.setattr(sys, "stderr", terminal)
-    with pytest.raises(KeyboardInterrupt), reading(clock=iter((0.0, 1.0, 1.0)).__next__) as told:  # noqa: PT012 - the line is taken away on the way out
-        told(1, 2)
+    clock = iter((0.0, 1.0, 1.0)).__next__
+    with pytest.raises(KeyboardInterrupt), reading_progress(clock=clock) as show:  # noqa: PT012 - the line is taken away on the way out
+        show(1, 2)
         raise KeyboardInterrupt
     assert "50%" in terminal.getvalue()
     assert terminal.getvalue().endswith("\r\x1b[K")

@@ -8,7 +8,7 @@ from verl_tui.runs.run import Run
 from verl_tui.sources.discovery.passed_over import sentences
 from verl_tui.sources.end_source import EndSource
 from verl_tui.sources.feed import Feed
-from verl_tui.sources.files.paths import bytes_of
+from verl_tui.sources.files.paths import file_size
 from verl_tui.sources.parts import has_parts
 from verl_tui.sources.source_reader import source_of
 from verl_tui.text import one_line
@@ -29,15 +29,15 @@ _FURTHER = 4
 more than the last.
 """
 DEEP = 16 * 2**20
-"""Bytes at the end of a long log that have to hold at least one value or sample of what is asked
-for, else it is taken for a mistake: a heuristic, hundreds of steps of the wordiest logs.
+"""Bytes at the end of a long log that must contain at least one of the requested values or samples,
+else the request is taken for a mistake (heuristic: hundreds of steps of the wordiest logs).
 """
 _NAMED = 8
 """Most runs named in a sentence."""
 
 
 class RunError(Exception):
-    """The run that is asked for cannot be told; the text is one sentence."""
+    """The requested run cannot be identified; the text is one sentence."""
 
 
 class NothingError(Exception):
@@ -53,21 +53,21 @@ class Reading(NamedTuple):
     all was read.
     """
     needs_all: bool
-    """True if no part of it answers anything: its steps depend on the beginning of a log."""
+    """True if no part of it can be used, because its steps depend on the beginning of a log."""
     whole: bool
     bytes_read: int
-    """Bytes read in all attempts, without what tells the formats of files."""
+    """Bytes read in all attempts, except those read to recognise file formats."""
     sentences: tuple[str, ...]
-    """What was passed over or is missing, one sentence each."""
+    """Sentences on files that were skipped and on what is missing."""
     starts: dict[str, int]
-    """Path -> the byte at which the part that was read begins, 0 where it is not in here."""
+    """Path -> the byte at which the part that was read begins; 0 for paths not in here."""
     wanted: int | None
     """Bytes that were read at the end of each long log, None if all."""
 
     @property
     def searched(self) -> str | None:
-        """The part that was searched, in words, where it was all or enough to tell that something
-        is not in the log; None where it was less.
+        """The part that was searched, in words, if it was all or enough to conclude that something
+        is not in the log; None if it was less.
         """
         if self.whole:
             return ""
@@ -81,7 +81,7 @@ class Reading(NamedTuple):
         return {"read": "whole" if self.whole else "end", "bytes_read": self.bytes_read}
 
 
-def names(specs: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def run_names(specs: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the names of the runs behind paths, and what was passed over; no log is read."""
     feed = Feed(specs)
     discovery = feed.scan()
@@ -89,7 +89,9 @@ def names(specs: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return feed.names, said
 
 
-def whole(specs: Sequence[str], name: str | None, now: float, *, alive: bool = False) -> Reading:
+def read_whole(
+    specs: Sequence[str], name: str | None, now: float, *, alive: bool = False
+) -> Reading:
     """Return one run, all of it read.
 
     Args:
@@ -109,8 +111,8 @@ def glance(specs: Sequence[str], name: str | None, now: float, *, least: int) ->
     """Return one run with a little read of the end of each long log: enough for how it ended.
 
     Raises:
-        RunError: See `whole`.
-        NothingError: See `whole`.
+        RunError: See `read_whole`.
+        NothingError: See `read_whole`.
     """
     return _read(specs, name, now, _How(FIRST, least, alive=True), 0)
 
@@ -125,20 +127,20 @@ def from_end(
     first: int = FIRST,
     alive: bool = False,
 ) -> AnswerT:
-    """Return an answer from as much of the end of long logs as it takes.
+    """Return an answer, reading as much of the end of long logs as it takes.
 
     Args:
         specs: Paths.
         name: The run, None where there is only one.
         now: Seconds since the epoch.
-        answer: Returns None where it takes more than has been read; never of a whole run.
+        answer: Returns None if it needs more than has been read; never for a whole run.
         least: Bytes from which on a log is long.
         first: Bytes read at the end of a long log in the first attempt.
-        alive: See `whole`.
+        alive: See `read_whole`.
 
     Raises:
-        RunError: See `whole`.
-        NothingError: See `whole`.
+        RunError: See `read_whole`.
+        NothingError: See `read_whole`.
     """
     wanted: int | None = first
     spent = 0
@@ -170,14 +172,14 @@ def _read(specs: Sequence[str], name: str | None, now: float, how: _How, spent: 
         specs: Paths.
         name: The run.
         now: Seconds since the epoch.
-        how: What is read of it.
+        how: How much of it is read, and how.
         spent: Bytes that earlier attempts have read.
     """
     wanted, least, alive = how
     ends: list[EndSource] = []
 
     def chosen(file: FoundFile, ordinal: int) -> Source:
-        if wanted is None or bytes_of(file.path) <= max(least, wanted):
+        if wanted is None or file_size(file.path) <= max(least, wanted):
             return source_of(file, ordinal)
         if not has_parts(file.format, file.path):
             return source_of(file, ordinal)

@@ -77,7 +77,7 @@ def layout(width: int, longest: int) -> TableLayout:
     return TableLayout(mark, name, _NUMBER, **sizes)
 
 
-def heading(shown: TableLayout, order: MetricOrder, *, ascii_only: bool) -> Pieces:
+def metric_heading(shown: TableLayout, order: MetricOrder, *, ascii_only: bool) -> Pieces:
     """Return the column titles, with an arrow at the one that the table is sorted by."""
     down = order.reverse if order.by == "key" else not order.reverse
     sign = ("v" if down else "^") if ascii_only else ("▼" if down else "▲")
@@ -106,7 +106,7 @@ def heading(shown: TableLayout, order: MetricOrder, *, ascii_only: bool) -> Piec
     ]
 
 
-def row(
+def metric_row(
     key: str,
     series: Series | None,
     shown: TableLayout,

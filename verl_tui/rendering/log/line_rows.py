@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
-from verl_tui.rendering.log.json_records import summary
+from verl_tui.rendering.log.json_records import record_summary
 from verl_tui.rendering.log.line_kinds import LineKind, ParsedLine, split_line
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _ALIKE = 800
 
 @dataclass(frozen=True, slots=True)
 class LogRow:
-    """A line, or several that say the same."""
+    """A line, or several with the same content."""
 
     start: int
     """Start of its first line."""
@@ -31,7 +31,7 @@ class LogRow:
     kind: LineKind
     tag: str
     text: str
-    """Of several lines the last one's."""
+    """If there are several lines, that of the last one."""
     count: int
     """Number of lines in it."""
     whole: str
@@ -45,9 +45,9 @@ def rows(
 
     Args:
         lines: Lines that follow each other.
-        fold: Whether to fold what repeats itself up to its numbers, and who printed it, and to tell
-            what records say.
-        apart: Tells lines that are to be seen each by itself, as it was printed.
+        fold: Whether to fold repeated lines that differ only in numbers and in who printed them,
+            and to summarise records.
+        apart: Returns True for lines to show each by itself, as printed.
     """
     made: list[LogRow] = []
     before: str | None = None
@@ -75,8 +75,8 @@ def rows(
 
 
 def _summed_up(line: ParsedLine) -> tuple[str, str]:
-    """Return the tag and the text of a line, of a record what it says."""
-    record = summary(line.text)
+    """Return the tag and the text of a line; for a record, its summary."""
+    record = record_summary(line.text)
     return (line.tag, line.text) if record is None else (line.tag or record.tag, record.text)
 
 
@@ -89,7 +89,7 @@ def _ends_bar(above: Sequence[LogRow], line: ParsedLine) -> bool:
 
 
 def _key(kind: LineKind, tag: str, text: str) -> str | None:
-    """Return what lines have in common that are folded; None for lines that each count."""
+    """Return the key by which lines are folded; None for lines that are never folded."""
     if kind in (LineKind.STEP, LineKind.MARK):
         return None
     if kind is LineKind.PROGRESS:

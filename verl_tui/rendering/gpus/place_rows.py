@@ -11,9 +11,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.gpus import device_detail
-from verl_tui.rendering.gpus.device_rows import gpu_rows
+from verl_tui.rendering.gpus.device_rows import device_rows
 from verl_tui.rendering.gpus.matrix import matrix
-from verl_tui.rendering.gpus.remarks import callouts, name, packed, summary
+from verl_tui.rendering.gpus.remarks import callouts, device_summary, name, side_by_side
 from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.printable import cut
 from verl_tui.rendering.text.wrap import ellipsis, fit_left
@@ -62,7 +62,9 @@ def overview_rows(
     devices: Sequence[Device], width: int, height: int, *, ascii_only: bool = False
 ) -> list[Pieces]:
     """Write many devices: a summary, the matrix, remarks."""
-    words = packed(summary(devices, short=width < _SHORT), width, ascii_only=ascii_only)
+    words = side_by_side(
+        device_summary(devices, short=width < _SHORT), width, ascii_only=ascii_only
+    )
     callouts = _callouts(devices, width, with_idle=False, ascii_only=ascii_only)
     cells = matrix(devices, width, height - len(words) - len(callouts), ascii_only=ascii_only)
     return [*([(line, "name")] for line in words), *cells, *callouts]
@@ -95,7 +97,7 @@ def detail_rows(
     spare = height - len(above) - sum(1 + len(rows) for rows in running)
     tall = min(_TALLEST, spare // max(1, len(devices)))
     pasts = [
-        device_detail.history(device, width, tall if tall > 1 else 0, ascii_only=ascii_only)
+        device_detail.history_chart(device, width, tall if tall > 1 else 0, ascii_only=ascii_only)
         for device in devices
     ]
     rows = _rows(devices, width, past=not any(pasts), ascii_only=ascii_only)
@@ -115,7 +117,7 @@ def _rows(
         pasts = [device.history for device in devices]
     else:
         pasts = []
-    rows = gpu_rows(gpus, width, ascii_only=ascii_only, past=pasts)
+    rows = device_rows(gpus, width, ascii_only=ascii_only, past=pasts)
     return [cut(list(row), width, mark) for row in rows]
 
 
@@ -123,4 +125,4 @@ def _callouts(
     devices: Sequence[Device], width: int, *, with_idle: bool = True, ascii_only: bool
 ) -> list[Pieces]:
     remarks = callouts(devices, with_idle=with_idle)
-    return [[(line, "warn")] for line in packed(remarks, width, ascii_only=ascii_only)]
+    return [[(line, "warn")] for line in side_by_side(remarks, width, ascii_only=ascii_only)]

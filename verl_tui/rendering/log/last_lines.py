@@ -61,7 +61,7 @@ class LogTail:
         if log is not None:
             log.look()
         if height >= _ROOMY:
-            above = [*beginning(view, width), []]
+            above = [*why_no_charts(view, width), []]
         else:
             above = _first_sentence(view, width, -(-height // _ABOVE))
         rows = self._log_rows(width, max(1, height - len(above)))
@@ -90,7 +90,7 @@ class LogTail:
         return next((at for at, line in enumerate(self._window.lines) if line.first), 0)
 
 
-def beginning(view: View, width: int) -> list[Pieces]:
+def why_no_charts(view: View, width: int) -> list[Pieces]:
     """Say why there are no charts: the state, what the run was at, what has been read."""
     room = max(1, width - _SIDE)
     return [

@@ -18,7 +18,7 @@ _NAMES = {
     "underscore": "_",
     "at": "@",
 }
-"""Keys of which Textual knows another name, or no character."""
+"""Keys for which Textual has another name, or no character."""
 _ARROWS = ("left", "right", "up", "down")
 
 

@@ -1,6 +1,4 @@
-"""The resolved configuration of the simulated GRPO run, cut down to what says something about
-it.
-"""
+"""The resolved configuration of the simulated GRPO run, cut down to its informative settings."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class _Column(NamedTuple):
     """True if aligned to the right, as numbers are."""
 
 
-def table(
+def run_table(
     names: Sequence[str],
     width: int,
     *,

@@ -88,7 +88,7 @@ def _by_importance(
     return found
 
 
-def heading(
+def sample_heading(
     shown: Sequence[TableColumn], order: SampleOrder, *, ascii_only: bool = False
 ) -> Pieces:
     """Return the titles, with an arrow at the column that the list is sorted by."""
@@ -106,7 +106,7 @@ def heading(
     return row
 
 
-def line(
+def sample_row(
     fact: SampleFacts,
     shown: Sequence[TableColumn],
     scores: ScoreSummary,

@@ -1,4 +1,4 @@
-"""Lines that say nothing: most of a console, and mostly the same but for their digits."""
+"""Lines without any information: most of a console, and mostly the same but for their digits."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TELLING = any_of(
 )
 _DATE = pattern(rb"-\d\d-\d\d[ T]\d\d:")
 _ALIKE = bytes.maketrans(b"123456789", b"0" * 9)
-"""No word that tells has a digit in it."""
+"""No relevant word has a digit in it."""
 _LONGEST = 400
 """Bytes of a line from which on it is looked at anew."""
 _MOST = 2000
@@ -40,8 +40,8 @@ _MOST = 2000
 
 
 class Noise:
-    """Tells which lines change nothing while no reader waits for more; remembers those it has seen
-    without their digits.
+    """Recognises lines that change nothing while no reader waits for more; remembers those it has
+    seen, without their digits.
     """
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from verl_tui.rendering.samples.stretches import Stretch
+    from verl_tui.rendering.samples.speaker_stretches import Stretch
 
 _SCORES = (
     "turn_scores",
@@ -36,7 +36,8 @@ def model_turns(stretches: Sequence[Stretch]) -> list[int]:
 def turn_words(stretches: Sequence[Stretch], extras: Mapping[str, Any]) -> dict[int, str]:
     """Return a line above each of the model's turns; none of a single turn.
 
-    Scores are named only where there are as many as turns: otherwise nobody knows whose they are.
+    Scores are named only if there are as many as turns: otherwise it is unknown which belongs to
+    which.
     """
     turns = model_turns(stretches)
     if len(turns) < 2:

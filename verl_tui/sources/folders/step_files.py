@@ -75,7 +75,7 @@ class Listing:
         """When that was seen first, and when the directory was listed last."""
 
     def path(self, step: int) -> Path:
-        """Return where the file of a step lies."""
+        """Return the path of a step's file."""
         return self.directory / self._names[step]
 
     def changes(self) -> dict[int, Stamp | None]:

@@ -1,4 +1,4 @@
-"""Which KL is told of a run where there is room for one."""
+"""Which KL is shown of a run where there is room for one."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import pytest
 
 from verl_tui.records import Batch, MetricRows, SourceStatus
 from verl_tui.runs.run import Run
-from verl_tui.runs.views.kl import told_kl
+from verl_tui.runs.views.kl import shown_kl
 
 POLICY, REFERENCE = "actor/ppo_kl", "actor/kl_loss"
 RISING = [0.1 * step for step in range(10)]
 
 
 @pytest.mark.parametrize(
-    ("columns", "told"),
+    ("columns", "expected"),
     [
         ({POLICY: RISING, REFERENCE: RISING}, "policy_kl"),
         ({POLICY: [0.0] * 10, REFERENCE: RISING}, "reference_kl"),
@@ -22,10 +22,10 @@ RISING = [0.1 * step for step in range(10)]
         ({REFERENCE: RISING}, "reference_kl"),
     ],
 )
-def test_a_kl_that_is_always_the_same_is_not_told_where_another_moves(
-    columns: dict[str, list[float]], told: str
+def test_a_kl_that_is_always_the_same_is_not_shown_where_another_moves(
+    columns: dict[str, list[float]], expected: str
 ) -> None:
     run = Run("r")
     rows = MetricRows(tuple(columns), range(10), tuple(columns.values()), range(10))
     run.apply(Batch("r", SourceStatus("x", "f"), (rows,)), 0.0)
-    assert told_kl(run) == told
+    assert shown_kl(run) == expected

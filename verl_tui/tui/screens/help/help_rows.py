@@ -11,7 +11,7 @@ from textual.binding import Binding
 from verl_tui.rendering.charts.legend import legend
 from verl_tui.rendering.text.wrap import fit, wrap
 from verl_tui.tui.keys.bindings import keys_given
-from verl_tui.tui.keys.names import key_name
+from verl_tui.tui.keys.key_names import key_name
 from verl_tui.tui.keys.tasks import MOVE
 from verl_tui.tui.screens.help.sections import sections
 

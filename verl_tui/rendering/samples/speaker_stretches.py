@@ -66,7 +66,7 @@ class Conversation(NamedTuple):
     """Blocks left open by the model at the end, name and kind, the innermost last."""
 
 
-def parse(
+def parse_stretches(
     text: str, speaker: str = ASSISTANT, inside: Sequence[tuple[str, str]] = ()
 ) -> Conversation:
     """Cut a text into stretches.
@@ -87,8 +87,8 @@ def parse(
 @lru_cache(maxsize=8)  # the same sample is laid out anew for another size or fold
 def parse_both(prompt: str, response: str) -> tuple[Conversation, Conversation]:
     """Cut a prompt and its response into stretches; the response goes on in the prompt's blocks."""
-    asked = parse(prompt, USER)
-    return asked, parse(response, ASSISTANT, asked.open)
+    asked = parse_stretches(prompt, USER)
+    return asked, parse_stretches(response, ASSISTANT, asked.open)
 
 
 class _Reading:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from verl_tui.records import Event, EventKind, Settings, Unreadable
 from verl_tui.sources.fields.jsonl import integer
 from verl_tui.sources.fields.lists import histograms
-from verl_tui.sources.fields.protobuf import fields, signed
+from verl_tui.sources.fields.protobuf import fields, signed_varint
 from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.fields.setting_values import flatten_settings
 from verl_tui.sources.formats.wandb.items import (
@@ -86,7 +86,7 @@ _SYSTEM = "system/"
 
 
 class _Schema(NamedTuple):
-    """What records with the same names have in common."""
+    """The common properties of records with the same names."""
 
     names: tuple[str, ...]
     """Names of their metrics, in the order in which the first such record had them."""
@@ -133,7 +133,7 @@ class RecordDecoder:
         self._step = None
 
     def skipped(self) -> RecordDecoder:
-        """Return a decoder of later records; where none so far has told whose steps they have, it
+        """Return a decoder of later records; if none so far has shown whose steps they have, it
         takes only the trainer's.
         """
         later = RecordDecoder(self._origin)
@@ -225,7 +225,7 @@ class RecordDecoder:
             yield MetricRow(self._step, schema.keys, row, time, mean=True, progress=False)
 
     def _schema(self, values: Mapping[str, float], prefix: str = "") -> _Schema:
-        """Return the schema of a record; W&B's own names in the history are none of metrics."""
+        """Return the schema of a record; W&B's own names in the history are not metrics."""
         kind = prefix, frozenset(values)
         known = self._schemas.get(kind)
         if known is None:
@@ -284,7 +284,12 @@ def _is_step(names: Iterable[str]) -> bool:
 def _exit(data: bytes, span: Span, number: int) -> Event:
     """Return the end of the run with its exit code."""
     code = next(
-        (signed(v) for f, _, v in fields(data, *span) if f == _EXIT_CODE and isinstance(v, int)), 0
+        (
+            signed_varint(v)
+            for f, _, v in fields(data, *span)
+            if f == _EXIT_CODE and isinstance(v, int)
+        ),
+        0,
     )
     kind = EventKind.FATAL if code else EventKind.EXITED
     return Event(kind, f"W&B: the run exited with code {code}", number, bare=bool(code))
@@ -302,7 +307,7 @@ def _history_items(data: bytes, span: Span) -> tuple[dict[str, float], FieldSpli
         elif field == _HISTORY_STEP:
             step = next(
                 (
-                    signed(v)
+                    signed_varint(v)
                     for f, _, v in fields(message, *part)
                     if f == _STEP_NUM and isinstance(v, int)
                 ),
@@ -324,7 +329,9 @@ def _texts(data: bytes, span: Span, names: Mapping[int, str]) -> dict[str, str]:
 def _time(data: bytes, span: Span) -> float:
     """Return the seconds since the epoch of a `google.protobuf.Timestamp`."""
     found = {
-        field: signed(value) for field, _, value in fields(data, *span) if isinstance(value, int)
+        field: signed_varint(value)
+        for field, _, value in fields(data, *span)
+        if isinstance(value, int)
     }
     return found.get(_SECONDS, 0) + found.get(_NANOS, 0) / 1e9
 

@@ -1,4 +1,4 @@
-"""The user's wishes from [notify]: what is told, how often, and when nothing is."""
+"""The user's [notify] settings: what is sent, how often, and when nothing is."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.health.finding import Severity
-from verl_tui.notify.names import PRESETS
+from verl_tui.notify.preset_names import PRESETS
 from verl_tui.notify.quiet import QuietHours
 from verl_tui.runs.views.state import State
 
@@ -34,18 +34,18 @@ _STATES = tuple(state.value for state in State)
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The events of a run that are told."""
+    """The events of a run that are reported."""
 
     severity: Severity | None = Severity.CRITICAL
     """Least severity of a finding, None for no finding."""
     ids: frozenset[str] = frozenset()
-    """The only findings that are told, whatever their severity; empty: all from `severity` on."""
+    """The only findings to report, whatever their severity; empty: all from `severity` on."""
     states: frozenset[str] = frozenset({"finished", "crashed", "stalled"})
     cleared: bool = False
-    """Whether it is told that a finding is over."""
+    """Whether the end of a finding is reported."""
 
     def wants(self, id: str, severity: Severity) -> bool:
-        """Return whether a finding is told."""
+        """Return whether a finding is reported."""
         if self.ids:
             return id in self.ids
         return self.severity is not None and severity >= self.severity
@@ -59,25 +59,25 @@ class NotifySettings:
     runs: tuple[tuple[str, Choice], ...] = ()
     """Other choices for the runs whose names fit a pattern; the first that fits holds."""
     repeat_after: float | None = None
-    """Seconds after which a finding that lasts is told again, None for never."""
+    """Seconds after which a finding that lasts is reported again, None for never."""
     per_hour: int = 20
     quiet: QuietHours | None = None
     critical_passes: bool = True
     commands: frozenset[str] = frozenset(COMMANDS)
     guard: frozenset[str] = frozenset({"command", "command-ended", "problem", "unguarded"})
-    """The guard's own events that are told, besides findings and states."""
+    """The guard's own events that are reported, besides findings and states."""
     preset: str | None = None
     """Form of the messages, None to go by the address."""
     file: Path | None = field(default=None, repr=False)
     """File that holds the address."""
 
     def choice_for(self, run: str) -> Choice:
-        """Return what is told of a run."""
+        """Return the choice of events for a run."""
         fitting = (choice for pattern, choice in self.runs if fnmatchcase(run, pattern))
         return next(fitting, self.choice)
 
 
-def settings_of(table: Mapping[str, Any], known: Collection[str]) -> NotifySettings:
+def parse_settings(table: Mapping[str, Any], known: Collection[str]) -> NotifySettings:
     """Return the settings of a [notify] table.
 
     Args:

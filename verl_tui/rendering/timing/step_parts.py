@@ -1,0 +1,210 @@
+"""Rows on the time of a step by its parts: their means, and the newest steps one by one."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING, NamedTuple
+
+from rich.cells import cell_len
+
+from verl_tui.rendering.text.part_colours import PARTS
+from verl_tui.rendering.text.piece import cells_of
+from verl_tui.rendering.text.printable import printable
+from verl_tui.rendering.text.wrap import ellipsis, fit
+from verl_tui.rendering.timing.wording import (
+    NARROW,
+    WIDE,
+    heading,
+    no_step,
+    short_time,
+    wrapped_rows,
+)
+from verl_tui.runs.time.pace import pace
+from verl_tui.runs.time.step_timing import newest_steps
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from verl_tui.rendering.session.snapshot import View
+    from verl_tui.rendering.text.piece import Pieces
+    from verl_tui.runs.run import Run
+    from verl_tui.runs.time.step_timing import Breakdown, StepPart
+
+SOLID = "▆"
+"""Sign of every part where colours distinguish them: bars with a gap between the rows."""
+_SMALL = 0.005
+"""Share of the step below which a part shares a row with others."""
+_SLOWER, _QUICKER = 1.15, 0.87
+"""Ratios of a trend from which on it is shown."""
+_STEPS = 8
+"""Newest steps that are drawn one by one."""
+_CALLS = "profiling/"
+
+
+class _PartRow(NamedTuple):
+    """One row of the table of parts."""
+
+    sign: str
+    name: str
+    seconds: float
+    share: float
+    trend: float | None
+    note: str
+    role: str
+
+
+def step_parts(
+    run: Run, found: Breakdown | None, view: View, width: int, signs: str
+) -> Iterator[Pieces]:
+    """Yield the table of a step's parts, or why there is none."""
+    ascii_only = view.ascii_only
+    if found is None or not (found.parts or found.key):
+        yield heading("where a step's time goes")
+        yield from wrapped_rows(_untimed(run, view), "dim", width)
+        return
+    where = "where a step's time goes: " if width >= WIDE else ""
+    title = f"{where}mean of steps {found.steps[0]}-{found.steps[-1]}"
+    yield heading(fit(title, width, ellipsis(ascii_only=ascii_only)))
+    yield from _table(list(_lines(found, signs)), width, ascii_only=ascii_only)
+    if found.overlaps:
+        more = short_time(-found.rest)
+        words = f"Some parts run in parallel: together they take {more} more than the step."
+        yield from wrapped_rows(words, "warning", width)
+    if not found.parts:
+        yield from wrapped_rows(f"{_no_parts(run)}.", "dim", width)
+
+
+def _table(lines: Sequence[_PartRow], width: int, *, ascii_only: bool) -> Iterator[Pieces]:
+    longest = max(cell_len(line.name) for line in lines)
+    name = min(longest, max(6, width - (24 if width >= NARROW else 8)))
+    most = max((line.share for line in lines[1:]), default=1.0)
+    for line in lines:
+        yield _table_row(line, name, most, width, ascii_only=ascii_only)
+
+
+def _no_parts(run: Run) -> str:
+    """Say that the log has no timers, or none that parts of a step could be made of: TRL's are of
+    single calls, several in a step, within each other.
+    """
+    if any(key.startswith(_CALLS) for key in run.keys):
+        return f"The log times single calls ({_CALLS}…), no parts of a step"
+    return "The log times no parts of a step"
+
+
+def _untimed(run: Run, view: View) -> str:
+    """Describe the time of a step whose parts are not timed."""
+    known = pace(run)
+    if known is not None:
+        seconds = short_time(known.seconds)
+        return f"{_no_parts(run)}; by the {known.origin} a step takes {seconds}."
+    if run.step is None:
+        return no_step(run, view)
+    return "Nothing in the log says how long a step takes."
+
+
+def _lines(found: Breakdown, signs: str) -> Iterator[_PartRow]:
+    shown = [part for part in found.parts if part.share >= _SMALL][: len(signs)]
+    note = f"{printable(found.key)} {short_time(found.step)}" if found.step < found.whole else ""
+    yield _PartRow(" ", "step", found.whole, 1.0, found.trend, note, "label")
+    for at, (sign, part) in enumerate(zip(signs, shown, strict=False)):
+        note = _note(part, found)
+        yield _PartRow(sign, _name(part), part.seconds, part.share, part.trend, note, PARTS[at])
+    small = found.parts[len(shown) :]
+    whole = found.whole if found.whole > 0 else 1.0
+    if small:
+        seconds = sum(part.seconds for part in small)
+        names = ", ".join(map(_name, small))
+        yield _PartRow(" ", f"{len(small)} more", seconds, seconds / whole, None, names, "dim")
+    if not found.overlaps and _is_partly_timed(found):
+        rest = max(0.0, found.rest)
+        yield _PartRow(" ", "unaccounted", rest, rest / whole, None, "no timer", "dim")
+
+
+def _is_partly_timed(found: Breakdown) -> bool:
+    return bool(found.key and found.parts)
+
+
+def _name(part: StepPart) -> str:
+    return printable(part.name.replace("_", " "))
+
+
+def _note(part: StepPart, found: Breakdown) -> str:
+    words = []
+    if part.times < len(found.steps):
+        words.append(f"{short_time(part.each)} on {part.times} of {len(found.steps)} steps")
+    if not part.inside:
+        words.append(f"beside {printable(found.key)}")
+    return ", ".join(words)
+
+
+def _table_row(line: _PartRow, name: int, most: float, width: int, *, ascii_only: bool) -> Pieces:
+    share = f"{line.share:.0%}".rjust(4)
+    label = fit(line.name, name)
+    role = "label" if line.role.startswith("part") else line.role
+    row: Pieces = [(f"{line.sign} ", line.role), (label + " " * (name - cell_len(label)), role)]
+    if width < NARROW:
+        return [*row, (share, "value")]
+    row += [
+        (short_time(line.seconds).rjust(8), "value"),
+        (share.rjust(5), "value"),
+        (" ", ""),
+    ]
+    trend, tone = _trend(line.trend, ascii_only=ascii_only)
+    room = width - cells_of(row) - 8
+    bar = max(0, min(24, room // 2 if width >= WIDE else room))
+    filled = min(bar, max(1, round(line.share / most * bar))) if line.sign.strip() else 0
+    row += [
+        (line.sign * filled, line.role),
+        (" " * (bar - filled), ""),
+        (f" {trend}".ljust(8), tone),
+    ]
+    left = width - cells_of(row)
+    if width >= WIDE:
+        row.append((fit(line.note, left, ellipsis(ascii_only=ascii_only)), "dim"))
+    return row
+
+
+def _trend(ratio: float | None, *, ascii_only: bool) -> tuple[str, str]:
+    if ratio is None or _QUICKER < ratio < _SLOWER:
+        return "", "dim"
+    up, down = ("^", "v") if ascii_only else ("↑", "↓")
+    return f"{up if ratio > 1 else down} {ratio:.1f}×", "warning" if ratio > 1 else "good"
+
+
+def step_by_step(run: Run, found: Breakdown | None, width: int, signs: str) -> Iterator[Pieces]:
+    """Draw the newest steps one by one, each part as long as it took."""
+    if found is None or len(found.parts) < 2 or width < NARROW:
+        return
+    steps = newest_steps(run, found, _STEPS)
+    longest = max((sum(seconds) for _, seconds in steps), default=0.0)
+    if not 0 < longest < inf:
+        return
+    yield heading("step by step")
+    small = (SOLID if signs[0] == SOLID else ".", "dim")
+    drawn = [
+        (sign, role) if part.share >= _SMALL else small
+        for sign, role, part in zip(signs, PARTS, found.parts, strict=False)
+    ]
+    size = len(str(steps[-1][0]))
+    room = width - size - 11
+    for step, seconds in steps:
+        bar = _stacked(seconds, longest, room, [*drawn, small])
+        total = f" {short_time(sum(seconds))}"
+        yield [(f"{str(step).rjust(size)} ", "dim"), *bar, (total, "value")]
+
+
+def _stacked(
+    seconds: Sequence[float], longest: float, room: int, signs: Sequence[tuple[str, str]]
+) -> list[tuple[str, str]]:
+    """Draw the parts of a step side by side, those behind the last sign with that; the longest step
+    fills the room.
+    """
+    row: list[tuple[str, str]] = []
+    drawn, taken = 0, 0.0
+    for at, part in enumerate(seconds):
+        taken += part
+        cells = round(taken / longest * room) - drawn
+        drawn += cells
+        sign, role = signs[min(at, len(signs) - 1)]
+        row.append((sign * cells, role))
+    return row

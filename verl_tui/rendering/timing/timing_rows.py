@@ -1,0 +1,67 @@
+"""All rows of the timing screen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from verl_tui.rendering.text.part_colours import PARTS
+from verl_tui.rendering.text.printable import cut, wrapped
+from verl_tui.rendering.text.wrap import ellipsis
+from verl_tui.rendering.timing.progress import progress
+from verl_tui.rendering.timing.speed_figures import speed_rows, waits
+from verl_tui.rendering.timing.step_parts import SOLID, step_by_step, step_parts
+from verl_tui.runs.time.rates import rates
+from verl_tui.runs.time.step_timing import breakdown
+from verl_tui.runs.time.throughput import throughput
+
+if TYPE_CHECKING:
+    from verl_tui.rendering.session.snapshot import View
+    from verl_tui.rendering.text.piece import Pieces
+
+_SIGNS, _ASCII_SIGNS = "█▓▄▒▌░", "#%=+o:"
+"""Signs of the parts where colours do not distinguish them."""
+ROLES = (
+    "heading",
+    "label",
+    "value",
+    "dim",
+    "good",
+    "warning",
+    *PARTS,
+)
+"""Roles of the pieces of text."""
+
+
+def timing_rows(view: View, width: int, *, solid: bool = False) -> list[Pieces]:
+    """Return the rows of the screen.
+
+    Args:
+        view: The state to show.
+        width: Most cells a row may take.
+        solid: Whether colours alone distinguish the parts of a step.
+    """
+    run = view.run
+    if run is None:
+        return [
+            [(line, "dim")] for line in wrapped("No run yet, so nothing has taken any time.", width)
+        ]
+    found = breakdown(run)
+    signs = SOLID * len(_SIGNS) if solid else _SIGNS
+    if view.ascii_only:
+        signs = _ASCII_SIGNS
+    parts = (
+        step_parts(run, found, view, width, signs),
+        progress(run, view, width),
+        speed_rows(
+            "throughput", [*rates(run), *throughput(run, found)], width, ascii_only=view.ascii_only
+        ),
+        speed_rows("generating and waiting", waits(run, found), width, ascii_only=view.ascii_only),
+        step_by_step(run, found, width, signs),
+    )
+    rows: list[Pieces] = []
+    for part in filter(None, map(list, parts)):
+        if rows:
+            rows.append([])
+        rows += part
+    mark = ellipsis(ascii_only=view.ascii_only)
+    return [cut(row, width, mark) for row in rows]

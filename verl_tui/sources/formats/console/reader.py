@@ -1,0 +1,69 @@
+"""The console format: which files are one, and their readers."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from verl_tui.sources.files.binary import is_binary
+from verl_tui.sources.formats.console import collected
+from verl_tui.sources.formats.console.collected import CollectedDecoder
+from verl_tui.sources.formats.console.decoder import ConsoleDecoder
+from verl_tui.sources.formats.console.dicts import hinted
+from verl_tui.sources.formats.console.step_lines import STEP, SURE
+from verl_tui.sources.formats.console.wrapped import WrappedDecoder
+from verl_tui.sources.formats.lines import LineParts, LineReader
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+name = "console"
+rank = 3
+anchor = True
+
+_TELLING = 1024
+"""Bytes that tell text from other data; behind them a model may have written any."""
+_KNOWN = (
+    b"step:",
+    b"(TaskRunner",
+    b"(main_task",
+    b"(WorkerDict",
+    b"Training Progress",
+    b"verl.",
+    b"actor_rollout_ref",
+    b"Started a local Ray instance",
+    b"Total training steps",
+    b"validation generation end",
+)
+_ENOUGH = 3
+"""Records that make a text a console whatever its name; documents quote one."""
+
+
+def matches(path: Path, head: bytes) -> bool:
+    """Return whether the beginning of a text file looks like a training's console."""
+    known = (
+        any(mark in head for mark in _KNOWN) or hinted(head) or hinted(collected.as_printed(head))
+    )
+    return known and not is_binary(head[:_TELLING])
+
+
+def is_sure(head: bytes) -> bool:
+    """Return whether a text holds so many records that it is a console, whatever it is called."""
+    found = 0
+    for line in (collected.as_printed(head) or head).split(b"\n"):
+        step = STEP.search(line) if b"step:" in line else None
+        found += line.count(b" - ") >= SURE if step is not None else b"{'" in line and hinted(line)
+    return found >= _ENOUGH
+
+
+def reader(path: Path) -> LineReader:
+    """Return a reader for one file."""
+    return LineReader(_decoder())
+
+
+def _decoder(*, patient: bool = True) -> WrappedDecoder:
+    return WrappedDecoder(CollectedDecoder(ConsoleDecoder()), patient=patient)
+
+
+parts = LineParts(partial(_decoder, patient=False), cut=2)
+"""Dicts that state no step have that of a bar around them."""

@@ -1,0 +1,46 @@
+"""Timestamps at the beginning of a console's lines, and the counters of heartbeats."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from verl_tui.patterns import pattern
+from verl_tui.records import Pulse
+from verl_tui.text import one_line
+from verl_tui.times import parse_time
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_STAMP = pattern(rb"20\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
+_STAMP_WITHIN = 90
+"""First bytes of a line in which its timestamp is looked for."""
+_TENS = len("2026-11-22 11:31:2")
+_COUNTERS = pattern(
+    rb"[.,\d]*\]?:? ?(?P<counters>(?:[a-z_]{3,20}: \d{1,12}, ){1,8}[a-z_]{3,20}: \d{1,12})\s*$"
+)
+"""Counters that verl 0.9's trainer prints each minute while waiting (`ppo/v1/replay_buffer.py`)."""
+
+
+class TimestampReader:
+    """Reads the timestamps of one console."""
+
+    def __init__(self) -> None:
+        self._last = b""
+        """The last timestamp reported, to ten seconds: lines come by the thousand."""
+
+    def read(self, part: bytes) -> Sequence[Pulse]:
+        """Return the timestamp at the beginning of a line with the counters of a heartbeat, nothing
+        if it was reported before.
+        """
+        found = _STAMP.search(part, 0, _STAMP_WITHIN) if b"20" in part[:_STAMP_WITHIN] else None
+        if found is None:
+            return ()
+        counters = _COUNTERS.match(part, found.end())
+        tens = found.group()[:_TENS]
+        if counters is None and tens == self._last:
+            return ()
+        self._last = tens
+        time = parse_time(found.group().decode().replace("T", " "))
+        text = one_line(counters["counters"].decode(), 120) if counters is not None else ""
+        return (Pulse(time, text),)
