@@ -11,12 +11,12 @@ from run_views import make_run, make_view
 from test_braille import Column
 
 from verl_tui.rendering.charts.alignment import Gutters, on_one_axis, with_short_names
-from verl_tui.rendering.charts.cache import shown_reach
 from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
 from verl_tui.rendering.charts.labels import spark_row
 from verl_tui.rendering.charts.page import ChartFilter, ChartPage, list_charts
 from verl_tui.rendering.charts.plan import ChartLook
 from verl_tui.rendering.charts.planned_data import chart_data
+from verl_tui.rendering.charts.ranges import shown_reach
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.charts.symbols import UNICODE
 from verl_tui.rendering.charts.zoom_window import ZoomSpan

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len, set_cell_size
 
 from verl_tui.rendering.charts.braille import join
-from verl_tui.rendering.charts.cache import extent, spark_reach
 from verl_tui.rendering.charts.downsample import (
     TREND_POINTS,
     trend,
@@ -20,6 +19,7 @@ from verl_tui.rendering.charts.downsample import (
     value_range,
 )
 from verl_tui.rendering.charts.line_signs import signs
+from verl_tui.rendering.charts.ranges import extent, spark_reach
 from verl_tui.rendering.charts.sparkline import spark_column, spark_pieces, sparkline
 from verl_tui.rendering.charts.symbols import ASCII, Symbols, fit
 from verl_tui.rendering.charts.validation import score_beside_curve

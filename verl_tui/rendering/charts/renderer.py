@@ -13,10 +13,11 @@ from verl_tui.rendering.charts.axis_labels import (
     sides,
 )
 from verl_tui.rendering.charts.band_shade import on_band
-from verl_tui.rendering.charts.cache import ChartCache, shown_reach, window_of
+from verl_tui.rendering.charts.cache import ChartCache
 from verl_tui.rendering.charts.labels import one_line, sentences, spark_row, title_row
 from verl_tui.rendering.charts.path import is_path, path_rows
 from verl_tui.rendering.charts.picture import Picture
+from verl_tui.rendering.charts.ranges import shown_reach, window_of
 from verl_tui.rendering.charts.symbols import ASCII, UNICODE
 
 if TYPE_CHECKING:
