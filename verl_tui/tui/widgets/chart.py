@@ -18,29 +18,33 @@ __all__ = ["STEPS", "Axis", "Chart", "ChartData", "ChartLine", "Mark", "Points"]
 class Chart(Plot):
     """Draws `ChartData` at any size: a full plot, a sparkline below its title, or a single row."""
 
-    def expect_layout(self, *, late: bool) -> None:
-        """Draw nothing before a layout that is under way has given this its place; if late, not
-        even then.
+    def show(self, data: ChartData) -> None:
+        """Show other data, or the same after their series grew; it is blank no more."""
+        self._late = False
+        super().show(data)
+
+    def expect_layout(self, *, blank: bool) -> None:
+        """Draw nothing before a layout that is under way has given this its place; if blank, not
+        before something is shown after it.
 
         What is new in the layout is painted with it; what keeps its place would keep its rows.
         """
         if self._drawn_size == self.outer_size:
             self.refresh()
         self._drawn_size = Size(0, 0)
-        self._late = late
+        self._late = blank
 
     def label_cells(self, data: ChartData, width: int, height: int) -> int:
         """Return how many cells the numbers at the y axis need to show data in a size."""
         return self._drawing.label_cells(data, width, height)
 
     def catch_up(self) -> None:
-        """Draw from now on; what was not painted because it has the place that it had is."""
-        self._late = False
+        """Paint what a layout did not, since it has the place that it had."""
         if self._drawn_size != self.outer_size:
             self.refresh()
 
     def draw(self, width: int, height: int) -> list[Text]:
-        """Return its rows, in braille or ASCII; none while a later frame is to draw it."""
+        """Return its rows, in braille or ASCII; none while it is blank."""
         if self._late:
             return []
         return self._drawing.rows(
