@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding
 
-from verl_tui.exporters.new_file import named
 from verl_tui.rendering.charts.alignment import Gutters
 from verl_tui.rendering.charts.page import (
     ChartFilter,
@@ -19,10 +18,10 @@ from verl_tui.rendering.charts.page import (
 )
 from verl_tui.rendering.charts.page_data import page_data
 from verl_tui.rendering.charts.plan import ChartLook
-from verl_tui.rendering.charts.values import in_sight, reading
+from verl_tui.rendering.charts.values import reading
 from verl_tui.rendering.filter_words import Matches
 from verl_tui.rendering.log.target import has_log
-from verl_tui.tui.export import take_table
+from verl_tui.tui.export import take_chart
 from verl_tui.tui.keys.chart_keys import look_after, step_at, with_step_in_sight
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.keys.tasks import LEARN
@@ -342,9 +341,8 @@ class ChartsPanel(Panel):
     def write_table(self) -> None:
         """Write the points of the focused chart to a file."""
         chart, view = self.focused_plan(), self._view
-        if chart is not None and view is not None and view.run is not None:
-            columns = in_sight(chart, None, view, self.look)
-            take_table(self.app, named(view.run.name, chart.key), columns)
+        if chart is not None and view is not None:
+            take_chart(self.app, chart, None, view, self.look)
 
     def focused_plan(self) -> PlannedChart | None:
         """Return the focused chart; if none has the focus, that of the finding chosen last, or the
