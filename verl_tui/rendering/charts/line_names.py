@@ -16,7 +16,7 @@ from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.printable import middle
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
     from verl_tui.rendering.text.piece import Pieces
@@ -89,13 +89,22 @@ def runs_at_cursor(
     at = [(f"@ {data.axis.read(own[0] if own else cursor)}", "cursor")]
     room = width - cell_len(data.title) - cells_of(at) - 4
     named = names_or_key(data, cursor, symbols, LEAST_LETTERS, room)
-    lettered = (
-        _lettered_values(runs, main, count, gap, cursor, symbols)
-        for count in range(len(runs), 0, -1)
-        for gap in ("  ", " ")
-    )
-    values = next((side for side in chain(named, lettered) if cells_of(side) <= room), [])
+    values = _first_that_fits(chain(named, _lettered(runs, main, cursor, symbols)), room)
     return (at, values) if values else ([], [])
+
+
+def _first_that_fits(ways: Iterable[Pieces], room: int) -> Pieces:
+    """Return the first that takes no more than so many cells, empty where none does."""
+    return next((one for one in ways if cells_of(one) <= room), [])
+
+
+def _lettered(
+    runs: Sequence[ChartLine], main: ChartLine, cursor: int, symbols: Symbols
+) -> Iterator[Pieces]:
+    """Yield the values of the runs behind their letters: of all, then of fewer and fewer."""
+    for count in range(len(runs), 0, -1):
+        for gap in ("  ", " "):
+            yield _lettered_values(runs, main, count, gap, cursor, symbols)
 
 
 def _lettered_values(

@@ -27,10 +27,9 @@ from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.keys.tasks import LEARN
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.panels.spec import PanelSpec
-from verl_tui.tui.widgets.chart import Chart
+from verl_tui.tui.widgets.chart_tiles import ChartTiles
 from verl_tui.tui.widgets.plot import Plot
 from verl_tui.tui.widgets.start_log import StartLog
-from verl_tui.tui.widgets.tiles import Tiles
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from verl_tui.rendering.charts.chart_data import ChartData
     from verl_tui.rendering.charts.plan import PlannedChart
     from verl_tui.rendering.session.snapshot import View
+    from verl_tui.tui.widgets.chart import Chart
 
 _AT_ONCE = 2
 """Charts that are drawn otherwise in the frame that answers a key; the others come in the next."""
@@ -92,10 +92,8 @@ class ChartsPanel(Panel):
         self._focus: int | None = None
         """Slot to be given the focus when the page is drawn: 0 or -1."""
         self._placed = PlacedPage()
-        self._waiting: list[tuple[Chart, ChartData]] = []
-        """Charts that the next frame draws, and what they show then."""
         self._gutters = Gutters()
-        self._tiles = Tiles(self._lay_out)
+        self._tiles = ChartTiles(self._lay_out)
         self._start_log = StartLog()
 
     def compose(self) -> ComposeResult:
@@ -172,7 +170,7 @@ class ChartsPanel(Panel):
         if view is None or not tiles.is_attached:
             return  # too early, or the app is ending
         self._page = self._page.fitted(*tiles.size, self._revealed)
-        self._mount()
+        tiles.have(self._page.slots, ascii_only=view.ascii_only)
         if self._placing(self._placed.room) != self._placed:
             tiles.refresh(layout=True)
         else:
@@ -184,11 +182,12 @@ class ChartsPanel(Panel):
         """
         self._page = self._page.fitted(*size, self._revealed)
         before, self._placed = self._placed, self._placing(size)
-        if self._placed.there < self._page.slots:
-            self.call_later(self._mount)
-        if self._view is not None and self._placed != before:
+        view, slots = self._view, self._page.slots
+        if view is not None and self._placed.there < slots:
+            self.call_later(self._tiles.have, slots, ascii_only=view.ascii_only)
+        if view is not None and self._placed != before:
             at_once = None if self._placed.is_like(before) else _AT_ONCE
-            self._fill(self._view, at_once, in_layout=True)
+            self._fill(view, at_once, in_layout=True)
         return [tile[1:] for tile in self._page.tiles(*size)]
 
     def _placing(self, room: tuple[int, int]) -> PlacedPage:
@@ -196,41 +195,13 @@ class ChartsPanel(Panel):
         page = self._page
         return PlacedPage(room, page.shape, len(page.charts), len(self._tiles.children))
 
-    def _mount(self) -> None:
-        """Have a chart for each slot; those that are not needed any more wait out of sight."""
-        tiles, view = self._tiles, self._view
-        missing = self._page.slots - len(tiles.children)
-        if tiles.is_attached and view is not None and missing > 0:
-            tiles.mount(*(Chart(ascii_only=view.ascii_only) for _ in range(missing)))
-
     def _fill(self, view: View, at_once: int | None, *, in_layout: bool) -> None:
-        """Show in each chart what it is of: in the first so many now, in the others a frame later;
-        in a layout, which gives charts other sizes, these are blank until then.
-        """
-        filled = [*zip(self.charts, self._data(view), strict=False)]
-        now = len(filled) if at_once is None else at_once
-        if in_layout:
-            for number, (chart, _) in enumerate(filled):
-                chart.expect_layout(blank=number >= now)
-        for chart, data in filled[:now]:
-            chart.show(data)
-        self._waiting = filled[now:]
-        if in_layout or self._waiting:
-            self.call_after_refresh(self._fill_waiting)
+        """Show in each chart what it is of, and say below them how they are drawn."""
+        self._tiles.fill(self._data(view), at_once, in_layout=in_layout)
         self._give_focus()
         self._content = self._content._replace(look=self.look)
         if self._tiles.display:
             self.subtitle(self._page.caption(self.look, view, self.filter))
-
-    def _fill_waiting(self) -> None:
-        """Draw the charts that would have been too much for one frame, and those that a layout
-        left where they had been.
-        """
-        for chart in self._tiles.query_children(Chart):
-            chart.catch_up()
-        waiting, self._waiting = self._waiting, []
-        for chart, data in waiting:
-            chart.show(data)
 
     def _data(self, view: View) -> list[ChartData]:
         """Return what the charts of the page show."""
@@ -257,7 +228,7 @@ class ChartsPanel(Panel):
     @property
     def charts(self) -> list[Chart]:
         """The charts on the page, in order."""
-        return [*self._tiles.query_children(Chart)][: max(1, len(self._page.charts))]
+        return self._tiles.first(max(1, len(self._page.charts)))
 
     # -- keys --------------------------------------------------------------------------------------
 
