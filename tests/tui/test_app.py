@@ -39,7 +39,7 @@ from watching import (
 from verl_tui.config import Config
 from verl_tui.records import Batch, GpuReading, Preview, SourceStatus
 from verl_tui.sources.discovery.finder import Discovery
-from verl_tui.tui import monitor_app
+from verl_tui.tui import monitor_app, sliced_judging
 from verl_tui.tui.app import VerlApp
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.gpus import GpusPanel
@@ -587,7 +587,7 @@ async def test_r_reads_everything_again(tmp_path: Path) -> None:
 async def test_a_long_history_is_judged_while_keys_are_heard(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(monitor_app, "JUDGING", 0.0)  # after each rule the screen may answer
+    monkeypatch.setattr(sliced_judging, "JUDGING", 0.0)  # after each rule the screen may answer
     app = live(write_run(tmp_path, "a", 30).parent)
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: "step 30" in text(app))

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.rendering.charts.alarms import alarmed_polylines
 from verl_tui.rendering.charts.axes import fill_window
 from verl_tui.rendering.charts.best_value import best_in
-from verl_tui.rendering.charts.cache import ChartCache, shown_reach
+from verl_tui.rendering.charts.cache import ChartCache
 from verl_tui.rendering.charts.joined_points import joined
+from verl_tui.rendering.charts.ranges import shown_reach
 from verl_tui.rendering.text.numbers import distinct_texts
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.exporters.csv import csv_rows
 from verl_tui.exporters.new_file import create, named
+from verl_tui.rendering.charts.values import in_sight
 from verl_tui.rendering.text.printable import middle, printable
 from verl_tui.rendering.text.wrap import fit
 from verl_tui.tui.frame import screen_svg, screen_text
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from textual.app import App
 
     from verl_tui.exporters.csv import CsvColumn
+    from verl_tui.rendering.charts.plan import ChartLook, PlannedChart
+    from verl_tui.rendering.session.snapshot import View
 
 PICTURES = (".svg", ".txt")
 """Kinds of screenshots."""
@@ -108,6 +111,26 @@ def take_table(app: App[Any], name: str, columns: Sequence[CsvColumn]) -> None:
         app.run_worker(write_table(app, name, columns))
     else:
         _say(app, "nothing to write")
+
+
+def take_chart(
+    app: App[Any],
+    found: PlannedChart,
+    right: PlannedChart | None,
+    view: View,
+    look: ChartLook,
+) -> None:
+    """Write the points of a chart that are in sight as CSV into the current directory.
+
+    Args:
+        app: Says where they are.
+        found: What the chart is of.
+        right: What its y axis at the right is of.
+        view: What there is.
+        look: How the chart is drawn.
+    """
+    if view.run is not None:
+        take_table(app, named(view.run.name, found.key), in_sight(found, right, view, look))
 
 
 async def write_table(app: App[Any], name: str, columns: Sequence[CsvColumn]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from abc import abstractmethod
 from threading import Thread
@@ -24,10 +23,12 @@ from verl_tui.runs.views.state import State, state
 from verl_tui.sources import pipe
 from verl_tui.text import one_line
 from verl_tui.tui.base_app import TerminalApp
+from verl_tui.tui.garbage import GarbageSweeps
 from verl_tui.tui.notifications import notices
+from verl_tui.tui.sliced_judging import SlicedJudging
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from textual.timer import Timer
 
@@ -38,12 +39,8 @@ if TYPE_CHECKING:
 
 _BUDGET = 0.005
 """Seconds of taking in records at a stretch: the screen answers in between."""
-JUDGING = 0.05
-"""Seconds of judging before the screen answers: a small log is judged before it is seen."""
 _LEAST_WAIT = 0.01
 """Seconds of the shortest wait: Textual drops a timer that is due before its task has begun."""
-_BREATH = 0.002
-"""Seconds between two further stretches of judging, in which keys are heard."""
 _LOADING = 2
 """Factor by which drawings are rarer while logs load: each changes every row of every chart."""
 _TICK = 10.0
@@ -54,8 +51,6 @@ SPARE = 1.0
 """Seconds after loading until work that can wait is done."""
 SWEEP = 60.0
 """Seconds between two searches for garbage among all objects but those that are left out."""
-WHOLE_SWEEP = 600.0
-"""Seconds at least between two searches among all of them."""
 
 
 class _Taken(NamedTuple):
@@ -114,21 +109,18 @@ class MonitorApp(TerminalApp):
         self._loading = monitor is None
         self._settled = False
         """True once the work that waits for the end of loading has been done."""
-        self._left_out: float | None = None
-        """When objects were last left out of the search for garbage, by a monotonic clock."""
+        self._garbage = GarbageSweeps()
+        self._histories = SlicedJudging(self.set_timer, self.tick)
         self._painted = float("-inf")
         """Monotonic seconds of the last drawing of new records."""
         self._shown_at = clock()
         self._paint_later: Timer | None = None
         self._taking = False
-        self._judge_later: Timer | None = None
-        self._catching_up: Iterator[None] | None = None
-        """Judges long histories, rule by rule."""
 
     def on_mount(self) -> None:
         """Begin to read."""
         self.set_interval(_TICK, self.tick)
-        self.set_interval(SWEEP, self._sweep)
+        self.set_interval(SWEEP, self._garbage.sweep)
         if self._reading is not None:  # after the first frame, which its threads would delay
             self.call_after_refresh(self._reading.start)
         if self._notifier is not None:
@@ -199,25 +191,9 @@ class MonitorApp(TerminalApp):
             return False
         was_loading, self._loading = self._loading, self.monitor.is_loading
         if was_loading and not self._loading:
-            self._leave_out_of_sweeps()
+            self._garbage.leave_out()
             self.set_timer(SPARE, self._after_loading)
         return was_loading and not self._loading and bool(self.monitor.runs)
-
-    def _leave_out_of_sweeps(self) -> None:
-        """Leave all objects there are out of the search for garbage: what was read stays, and with
-        many runs a search in it delays a key by 50 ms.
-
-        Runs come and screens go: what was left out before and is garbage by now is collected first.
-        As that takes as long, it is seldom done.
-        """
-        now = monotonic()
-        if self._left_out is not None:
-            if now < self._left_out + WHOLE_SWEEP:
-                return
-            gc.unfreeze()
-            gc.collect()
-        self._left_out = now
-        gc.freeze()
 
     def _after_loading(self) -> None:
         """Do once what could wait until everything had been read."""
@@ -249,10 +225,8 @@ class MonitorApp(TerminalApp):
         """Drop all runs."""
         self._attention.start_over()
         self.monitor = Monitor(self.config)
-        gc.unfreeze()
-        gc.collect()
-        self._left_out = None
-        self._catching_up = None
+        self._garbage.collect_all()
+        self._histories.forget()
         self._loading = True
 
     # -- from the monitor to the screen ------------------------------------------------------------
@@ -279,10 +253,6 @@ class MonitorApp(TerminalApp):
             self._judge(self._clock())  # the screen stands still, notifications go on
         else:
             self._show()
-
-    def _sweep(self) -> None:
-        """Collect garbage, which is not done automatically any more (see `tui.watch`)."""
-        gc.collect()
 
     def _paint_waiting(self) -> None:
         self._paint_later = None
@@ -314,7 +284,7 @@ class MonitorApp(TerminalApp):
             return
         monitor = self.monitor
         self._awake(now)
-        if not self._is_caught_up(now):
+        if not self._histories.is_complete(monitor, now):
             return
         monitor.judge(now)
         found = {name: verdict.primary for name, verdict in monitor.verdicts.items()}
@@ -325,30 +295,6 @@ class MonitorApp(TerminalApp):
             self.write_sequence(sequences)
         if self._notifier is not None:
             self._send(self._notifier, now)
-
-    def _is_caught_up(self, now: float) -> bool:
-        """Judge long histories for a moment; return whether that was all, else go on soon."""
-        if self._catching_up is None:
-            self._catching_up = self.monitor.catch_up(now)
-            self._go_on_judging(JUDGING)
-        else:  # on a busy machine the timer may have been dropped
-            self._go_on_judging(_BUDGET)
-        return self._catching_up is None
-
-    def _go_on_judging(self, seconds: float) -> None:
-        until = monotonic() + seconds
-        if self._judge_later is not None:
-            self._judge_later.stop()
-        for _ in self._catching_up or ():
-            if monotonic() > until:
-                self._judge_later = self.set_timer(_BREATH, self._judge_on)
-                return
-        self._catching_up = None
-
-    def _judge_on(self) -> None:
-        self._go_on_judging(_BUDGET)
-        if self._catching_up is None:
-            self.tick()
 
     def _send(self, notifier: Notifier, now: float) -> None:
         """Have notifications sent of what is new, and say which could not be."""

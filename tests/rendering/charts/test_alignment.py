@@ -11,12 +11,12 @@ from run_views import make_run, make_view
 from test_braille import Column
 
 from verl_tui.rendering.charts.alignment import Gutters, on_one_axis, with_short_names
-from verl_tui.rendering.charts.cache import shown_reach
 from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
-from verl_tui.rendering.charts.labels import spark_row
+from verl_tui.rendering.charts.chart_row import sparkline_row
 from verl_tui.rendering.charts.page import ChartFilter, ChartPage, list_charts
 from verl_tui.rendering.charts.plan import ChartLook
 from verl_tui.rendering.charts.planned_data import chart_data
+from verl_tui.rendering.charts.ranges import shown_reach
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.charts.symbols import UNICODE
 from verl_tui.rendering.charts.zoom_window import ZoomSpan
@@ -140,7 +140,8 @@ def test_the_charts_of_a_run_show_the_same_steps(span: ZoomSpan | None) -> None:
 def test_sparklines_below_each_other_are_as_long_and_over_the_same_steps() -> None:
     dense, sparse, late = on_one_axis([DENSE, SPARSE, chart([150, 175, 200])])
     rows = [
-        "".join(text for text, _ in spark_row(one, 40, UNICODE)) for one in (dense, sparse, late)
+        "".join(text for text, _ in sparkline_row(one, 40, UNICODE))
+        for one in (dense, sparse, late)
     ]
     ends = [len(row.rstrip()) for row in rows]
     assert ends[0] == ends[2] == 26, "eight steps a column"

@@ -14,10 +14,10 @@ import pytest
 from verl_tui.config import Config
 from verl_tui.exporters.csv import csv_rows
 from verl_tui.monitor import load
-from verl_tui.rendering.charts.labels import title_row
 from verl_tui.rendering.charts.plan import ChartLook, PlannedChart, plan_charts
 from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.rendering.charts.symbols import UNICODE
+from verl_tui.rendering.charts.title_row import title_row
 from verl_tui.rendering.charts.values import in_sight, listed, reading
 from verl_tui.rendering.charts.zoom_window import ZoomSpan
 from verl_tui.rendering.session.selection import Selection

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from run_views import make_run, make_view
 
 from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
-from verl_tui.rendering.charts.labels import one_line, title_row
+from verl_tui.rendering.charts.chart_row import chart_row
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.charts.symbols import ASCII, UNICODE
+from verl_tui.rendering.charts.title_row import title_row
 from verl_tui.rendering.charts.validation import (
     newest_and_best,
     on_one_scale,
@@ -127,7 +128,7 @@ def test_points_of_a_score_are_joined(*, ascii_only: bool) -> None:
 
 def test_a_chart_of_one_row_has_the_score_before_the_value_where_there_is_room() -> None:
     def row(width: int) -> str:
-        return "".join(part for part, _ in one_line(paired(), width, None, UNICODE))
+        return "".join(part for part, _ in chart_row(paired(), width, None, UNICODE))
 
     assert row(70).rstrip().endswith("↑")
     assert "◆ val 0.9  0.348" in row(70)
@@ -136,7 +137,7 @@ def test_a_chart_of_one_row_has_the_score_before_the_value_where_there_is_room()
 
 @pytest.mark.parametrize(("width", "said"), [(30, False), (37, False), (38, True), (58, True)])
 def test_a_narrow_row_has_the_score_beside_a_short_sparkline(width: int, *, said: bool) -> None:
-    row = "".join(part for part, _ in one_line(paired(), width, None, UNICODE))
+    row = "".join(part for part, _ in chart_row(paired(), width, None, UNICODE))
     assert ("val 0.9  0.348" in row) is said
     assert ("val" in row) is said
     assert len(row) == width
@@ -145,7 +146,7 @@ def test_a_narrow_row_has_the_score_beside_a_short_sparkline(width: int, *, said
 def test_a_sparkline_beside_a_score_stays_as_long_while_digits_change() -> None:
     def spark(score: str) -> str:
         data = replace(paired(), beside=(f"val {score}",))
-        row = "".join(part for part, _ in one_line(data, 40, None, UNICODE))
+        row = "".join(part for part, _ in chart_row(data, 40, None, UNICODE))
         return row.partition("val")[0].rstrip()
 
     assert spark("0.5") == spark("0.499")

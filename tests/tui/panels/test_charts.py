@@ -435,6 +435,22 @@ async def test_looks() -> None:
         assert app.panel.look == ChartLook()
 
 
+async def test_a_newer_drawing_takes_the_place_of_one_that_waits() -> None:
+    app, run = Charts(), rich_run()
+    async with app.run_test(size=(120, 40)) as pilot:
+        app.panel.show(view_of(run))
+        app.panel.show(view_of(run, cursor=20))  # while others wait for the layout
+        await drawn(pilot)
+        assert [chart.data.cursor for chart in app.panel.charts] == [20] * 7
+        assert all(chart.rows for chart in app.panel.charts)
+        app.panel.change_look("log")
+        app.panel.change_look("usual")
+        app.panel.show(view_of(run, cursor=30))  # while others wait for the next frame
+        await drawn(pilot)
+        shown = [chart.data for chart in app.panel.charts]
+        assert [(one.cursor, one.log_y, one.usual_y) for one in shown] == [(30, True, True)] * 7
+
+
 async def test_a_cursor_on_the_time_axis_is_gone_on_the_axis_of_steps() -> None:
     app = Charts()
     async with app.run_test(size=(120, 40)) as pilot:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.app import App
 
-from verl_tui.rendering.charts.labels import one_line
+from verl_tui.rendering.charts.chart_row import chart_row
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.charts.symbols import ASCII, UNICODE
 from verl_tui.runs.pyramid import Pyramid
@@ -500,6 +500,6 @@ def test_in_one_row_keys_that_begin_alike_are_distinguished_by_their_ends(ascii_
     )
     line = ChartLine(Column([1, 2], [0.5, 0.6]))
     symbols = ASCII if ascii_only else UNICODE
-    rows = [one_line(ChartData(key, lines=(line,)), 40, None, symbols) for key in keys]
+    rows = [chart_row(ChartData(key, lines=(line,)), 40, None, symbols) for key in keys]
     assert len({row[0][0] for row in rows}) == len(keys)
     assert all(len(row[0][0]) == 14 for row in rows)

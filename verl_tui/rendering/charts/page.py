@@ -231,6 +231,23 @@ class ChartPage(NamedTuple):
         return " · ".join(words)
 
 
+class PlacedPage(NamedTuple):
+    """What the last layout of the screen has placed."""
+
+    room: tuple[int, int] = (0, 0)
+    """Width and height in cells."""
+    shape: tuple[int, ...] = ()
+    """The arrangement of the page."""
+    shown: int = 0
+    """Charts of the page."""
+    there: int = 0
+    """Charts that could be placed: further ones may be on their way."""
+
+    def is_like(self, other: PlacedPage) -> bool:
+        """Return whether the charts stand in the same order, in a room of any size."""
+        return (self.shape, self.there) == (other.shape, other.there)
+
+
 def empty_chart(view: View, filter_: str) -> ChartData:
     """Return the chart that says why there is none."""
     if filter_:

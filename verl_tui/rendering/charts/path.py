@@ -155,8 +155,9 @@ def _scales(
     if data.log_y:
         known = [one for one in known if one.y > 0] or known
     subject = (data.key, data.main.points.pyramid if data.main else None, first)
-    x = cache.fitted("path x", subject, [one.x for one in known])
-    return x, cache.fitted("path y", subject, [one.y for one in known], log=data.log_y)
+    across, up = [one.x for one in known], [one.y for one in known]
+    x = cache.axis("path x", subject, (min(across), max(across)))
+    return x, cache.axis("path y", subject, (min(up), max(up)), log=data.log_y)
 
 
 def _paths(

@@ -15,7 +15,6 @@ from verl_tui.rendering.charts.axis_labels import axis_marks, height_labels
 from verl_tui.rendering.charts.band_shade import on_band, rows_in_band
 from verl_tui.rendering.charts.best_value import best_in
 from verl_tui.rendering.charts.braille import Glyph, fill_gaps, join
-from verl_tui.rendering.charts.cache import window_of
 from verl_tui.rendering.charts.chart_data import ALARM_ROLES
 from verl_tui.rendering.charts.downsample import beyond_edge
 from verl_tui.rendering.charts.joined_points import joined
@@ -23,6 +22,7 @@ from verl_tui.rendering.charts.labels import beyond
 from verl_tui.rendering.charts.line_signs import layered, stamps
 from verl_tui.rendering.charts.line_styles import LINE_STYLES
 from verl_tui.rendering.charts.plotext_rows import crossed, overwritten, pixel, split
+from verl_tui.rendering.charts.ranges import window_of
 from verl_tui.rendering.charts.roles import HUES
 
 if TYPE_CHECKING:

@@ -13,11 +13,14 @@ from verl_tui.rendering.charts.axis_labels import (
     sides,
 )
 from verl_tui.rendering.charts.band_shade import on_band
-from verl_tui.rendering.charts.cache import ChartCache, shown_reach, window_of
-from verl_tui.rendering.charts.labels import one_line, sentences, spark_row, title_row
+from verl_tui.rendering.charts.cache import ChartCache
+from verl_tui.rendering.charts.chart_row import chart_row, sparkline_row
+from verl_tui.rendering.charts.labels import sentences
 from verl_tui.rendering.charts.path import is_path, path_rows
 from verl_tui.rendering.charts.picture import Picture
+from verl_tui.rendering.charts.ranges import shown_reach, window_of
 from verl_tui.rendering.charts.symbols import ASCII, UNICODE
+from verl_tui.rendering.charts.title_row import title_row
 
 if TYPE_CHECKING:
     from verl_tui.rendering.charts.axes import Window
@@ -60,7 +63,7 @@ class ChartRenderer:
         self.window = None
         shown = shown_reach(data)
         if height == 1 and not data.in_row:
-            return [one_line(data, width, cursor, self.symbols, focus=focus)]
+            return [chart_row(data, width, cursor, self.symbols, focus=focus)]
         if shown is not None and height >= _PLOT_FROM:
             data = self.cache.smoothed_by_noise(data, shown, width)
         title = title_row(data, width, cursor, self.symbols, focus=focus)
@@ -96,7 +99,7 @@ class ChartRenderer:
     ) -> list[Text]:
         """Draw a sparkline, a path, or the plot with its axes."""
         if height == 1:
-            return [spark_row(data, width, self.symbols)]
+            return [sparkline_row(data, width, self.symbols)]
         if is_path(data, width, height + 1):
             return path_rows(data, shown, (width, height), cursor, self.symbols, self.cache)
         return self._plot(data, shown, width, height, cursor)

@@ -18,8 +18,10 @@ from verl_tui.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from verl_tui.on_demand.samples import SamplePage
     from verl_tui.records import SampleFacts
     from verl_tui.rendering.samples.listing import SampleListing
+    from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Piece, Pieces
     from verl_tui.runs.run import Run
     from verl_tui.runs.samples import Place, Samples
@@ -252,6 +254,24 @@ def no_samples(run: Run | None, width: int, *, opens: str, loading: bool = False
         f"Samples: {none}",
     )
     return [[(next((one for one in ways if cell_len(one) <= width), fit(ways[-1], width)), "dim")]]
+
+
+def rows_instead(view: View, page: SamplePage | None, width: int, *, short: bool) -> list[Pieces]:
+    """Return the rows of the panel while there is no sample to show.
+
+    Args:
+        view: The state to show.
+        page: The step whose samples are being read, None where the run has no samples.
+        width: Cells of a row.
+        short: Whether there is one row for all.
+    """
+    if page is not None:
+        reading = "reading ..." if view.ascii_only else "reading …"
+        return [[(page.problem or reading, "dim")]]
+    if short:
+        opens = view.keys["panel.samples"]
+        return no_samples(view.run, width, opens=opens, loading=view.loading)
+    return empty_rows(view.run, width, loading=view.loading)
 
 
 def _where_samples_are(run: Run) -> str:

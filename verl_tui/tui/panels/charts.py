@@ -2,45 +2,44 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding
-from textual.geometry import Size
 
-from verl_tui.exporters.new_file import named
-from verl_tui.rendering.charts.alignment import Gutters, on_one_axis, with_short_names
+from verl_tui.rendering.charts.alignment import Gutters
 from verl_tui.rendering.charts.page import (
     ChartFilter,
     ChartPage,
     PageContent,
+    PlacedPage,
     empty_chart,
     list_charts,
     rows_of_evaluation,
 )
+from verl_tui.rendering.charts.page_data import page_data
 from verl_tui.rendering.charts.plan import ChartLook
-from verl_tui.rendering.charts.planned_data import chart_data
-from verl_tui.rendering.charts.values import in_sight, reading
+from verl_tui.rendering.charts.values import reading
 from verl_tui.rendering.filter_words import Matches
 from verl_tui.rendering.log.target import has_log
-from verl_tui.tui.export import take_table
+from verl_tui.tui.export import take_chart
 from verl_tui.tui.keys.chart_keys import look_after, step_at, with_step_in_sight
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.keys.tasks import LEARN
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.panels.spec import PanelSpec
-from verl_tui.tui.widgets.chart import Chart
+from verl_tui.tui.widgets.chart_tiles import ChartTiles
 from verl_tui.tui.widgets.plot import Plot
 from verl_tui.tui.widgets.start_log import StartLog
-from verl_tui.tui.widgets.tiles import Tiles
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
+    from textual.geometry import Size
 
     from verl_tui.rendering.charts.chart_data import ChartData
     from verl_tui.rendering.charts.plan import PlannedChart
     from verl_tui.rendering.session.snapshot import View
+    from verl_tui.tui.widgets.chart import Chart
 
 _AT_ONCE = 2
 """Charts that are drawn otherwise in the frame that answers a key; the others come in the next."""
@@ -92,12 +91,9 @@ class ChartsPanel(Panel):
         """
         self._focus: int | None = None
         """Slot to be given the focus when the page is drawn: 0 or -1."""
-        self._laid_out: tuple[tuple[int, ...], int, int] = ((), 0, 0)
-        """Shape of the last layout, tiles that it shows, and tiles that there were."""
-        self._room = Size(0, 0)
-        """The size of the last layout."""
+        self._placed = PlacedPage()
         self._gutters = Gutters()
-        self._tiles = Tiles(self._lay_out)
+        self._tiles = ChartTiles(self._lay_out)
         self._start_log = StartLog()
 
     def compose(self) -> ComposeResult:
@@ -109,7 +105,7 @@ class ChartsPanel(Panel):
         """Return the rows of an evaluation; the charts of a training take what they are left."""
         return rows_of_evaluation(view, width)
 
-    # -- from a view to the charts -----------------------------------------------------------------
+    # -- what there is to show ---------------------------------------------------------------------
 
     def show(self, view: View) -> None:
         """Draw the page's charts, if any has changed."""
@@ -118,7 +114,7 @@ class ChartsPanel(Panel):
         self._show_log(view)
         if content == before and view.run is not None:
             return  # a reading of the GPUs, or the clock, changes no chart
-        if self._view is not None and self._covered():
+        if self._view is not None and self._is_covered():
             return  # shown again when it is visible again; until then the last view stays
         self._view, self._content = view, content
         if content.cursor != before.cursor:
@@ -127,7 +123,7 @@ class ChartsPanel(Panel):
             self._turn_to(0)
         if content.listing != before.listing:
             self._page = self._page._replace(listed=self.listed(view))
-        self._show_page()
+        self._draw()
 
     def _show_log(self, view: View) -> None:
         """Show the end of the log instead of the charts of a run that has none."""
@@ -157,109 +153,82 @@ class ChartsPanel(Panel):
     def _filter(self) -> ChartFilter:
         return ChartFilter(self.filter, self.lenient)
 
-    def _show_page(self, *, at_once: int | None = None) -> None:
-        """Plan the page for the room there is and draw it; with other tiles, while it is laid out.
+    def _is_covered(self) -> bool:
+        """Return whether another screen is in front that nothing shines through."""
+        stack = self.app.screen_stack
+        above = stack[stack.index(self.screen) + 1 :] if self.screen in stack else []
+        return any(not screen.is_modal for screen in above)
+
+    # -- drawing -----------------------------------------------------------------------------------
+
+    def _draw(self, *, at_once: int | None = None) -> None:
+        """Draw the page: now where its charts keep their places, else in the layout that it takes.
 
         `at_once` is the number of charts that are drawn in this frame, all by default.
         """
         tiles, view = self._tiles, self._view
         if view is None or not tiles.is_attached:
             return  # too early, or the app is ending
-        self._page = page = self._page.fitted(*tiles.size, self._revealed)
-        if not tiles.children:  # then no layout asks for any
-            self._mount(page.slots)
-        shape = page.shape
-        if shape == self._laid_out[0]:
-            self._draw(view, slice(at_once))
-            if at_once is not None and len(self.charts) > at_once:
-                self.call_after_refresh(self._draw_late)
-        if (shape, len(page.charts), len(tiles.children)) != self._laid_out:
+        self._page = self._page.fitted(*tiles.size, self._revealed)
+        tiles.have(self._page.slots, ascii_only=view.ascii_only)
+        if self._placing(self._placed.room) != self._placed:
             tiles.refresh(layout=True)
+        else:
+            self._fill(view, at_once, in_layout=False)
 
     def _lay_out(self, size: Size) -> list[tuple[int, int, int, int]]:
-        """Return the tiles for a size, and draw what is new; called in a layout."""
-        self._page = page = self._page.fitted(*size, self._revealed)
-        before, there = self._laid_out, len(self._tiles.children)
-        resized, self._room = size != self._room, size
-        shape = page.shape
-        self._laid_out = shape, len(page.charts), there
-        if there < page.slots:
-            self.call_later(self._mount, page.slots)
-        others = (shape, there) != (before[0], before[2])
-        if self._view is not None and (others or resized):
-            for number, chart in enumerate(self.charts):
-                chart.expect_layout(late=others and number >= _AT_ONCE)
-            self._draw(self._view, slice(_AT_ONCE if others else None))
-            self.call_after_refresh(self._draw_late if others else self._catch_up)
-        return [tile[1:] for tile in page.tiles(*size)]
+        """Return the tiles for a size, and draw the page if it is placed anew; called in a
+        layout.
+        """
+        self._page = self._page.fitted(*size, self._revealed)
+        before, self._placed = self._placed, self._placing(size)
+        view, slots = self._view, self._page.slots
+        if view is not None and self._placed.there < slots:
+            self.call_later(self._tiles.have, slots, ascii_only=view.ascii_only)
+        if view is not None and self._placed != before:
+            at_once = None if self._placed.is_like(before) else _AT_ONCE
+            self._fill(view, at_once, in_layout=True)
+        return [tile[1:] for tile in self._page.tiles(*size)]
 
-    def _mount(self, slots: int) -> None:
-        """Have a chart for each slot; those that are not needed any more wait out of sight."""
-        tiles, view = self._tiles, self._view
-        missing = slots - len(tiles.children)
-        if tiles.is_attached and view is not None and missing > 0:
-            tiles.mount(*(Chart(ascii_only=view.ascii_only) for _ in range(missing)))
+    def _placing(self, room: tuple[int, int]) -> PlacedPage:
+        """Return what a layout places of the page in a room."""
+        page = self._page
+        return PlacedPage(room, page.shape, len(page.charts), len(self._tiles.children))
 
-    def _draw_late(self) -> None:
-        """Draw the charts that would have been too much for one frame."""
-        self._catch_up()
-        if self._view is not None and len(self.charts) > _AT_ONCE:
-            self._draw(self._view, slice(_AT_ONCE, None))
-
-    def _catch_up(self) -> None:
-        """Paint the charts that a layout left where they had been."""
-        for chart in self._tiles.query_children(Chart):
-            chart.catch_up()
-
-    def _draw(self, view: View, part: slice) -> None:
-        """Draw the charts of the page, or some, and its caption."""
-        charts, data = self.charts, self._data(view)
-        for chart, shown in [*zip(charts, data, strict=False)][part]:
-            chart.show(shown)
-        if self._focus is not None and charts:
-            revealed = self._page.slot(self._revealed)
-            slot = self._focus if revealed is None else min(revealed, len(charts) - 1)
-            self._focus = None
-            charts[slot].focus(scroll_visible=False)
+    def _fill(self, view: View, at_once: int | None, *, in_layout: bool) -> None:
+        """Show in each chart what it is of, and say below them how they are drawn."""
+        self._tiles.fill(self._data(view), at_once, in_layout=in_layout)
+        self._give_focus()
         self._content = self._content._replace(look=self.look)
         if self._tiles.display:
             self.subtitle(self._page.caption(self.look, view, self.filter))
 
     def _data(self, view: View) -> list[ChartData]:
-        """Return what the charts of the page show, with axes that line up."""
-        page, look = self._page, self.look
+        """Return what the charts of the page show."""
+        page = self._page
         if not page.charts:
             return [empty_chart(view, self.filter)]
-        data = on_one_axis([chart_data(plan, view, look) for plan in page.charts])
-        tiles = page.tiles(*self._room)
-        if all(tile.height == 1 for tile in tiles):
-            widths = [tile.width for tile in tiles]
-            return with_short_names(data, widths, ascii_only=view.ascii_only)
-        needed = [
-            (tile.column, chart.label_cells(one, tile.width, tile.height))
-            for chart, one, tile in zip(self.charts, data, tiles, strict=False)
-        ]
-        subject = (view.run, page.charts, self._room, look.log_y, look.usual_y)
-        cells = self._gutters.of(subject, needed)
-        return [
-            replace(one, gutter=cells.get(tile.column, 0))
-            for one, tile in zip(data, tiles, strict=True)
-        ]
+        return page_data(page, self._placed.room, view, self.look, self.charts, self._gutters)
 
-    def _covered(self) -> bool:
-        """Return whether another screen is in front that nothing shines through."""
-        stack = self.app.screen_stack
-        above = stack[stack.index(self.screen) + 1 :] if self.screen in stack else []
-        return any(not screen.is_modal for screen in above)
+    def _give_focus(self) -> None:
+        """Give the focus to the chart that is to have it: the revealed one, else the first or last
+        of the page.
+        """
+        charts = self.charts
+        if self._focus is not None and charts:
+            revealed = self._page.slot(self._revealed)
+            slot = self._focus if revealed is None else min(revealed, len(charts) - 1)
+            self._focus = None
+            charts[slot].focus(scroll_visible=False)
 
     def on_show(self) -> None:
         """Draw what has changed while the panel was out of sight."""
-        self._show_page()
+        self._draw()
 
     @property
     def charts(self) -> list[Chart]:
         """The charts on the page, in order."""
-        return [*self._tiles.query_children(Chart)][: max(1, len(self._page.charts))]
+        return self._tiles.first(max(1, len(self._page.charts)))
 
     # -- keys --------------------------------------------------------------------------------------
 
@@ -273,13 +242,13 @@ class ChartsPanel(Panel):
         page = self._page.turned(way)
         if page is not self._page:
             self._turn_to(page.first)
-            self._show_page()
+            self._draw()
 
     def action_jump(self, way: int) -> None:
         """Show the first or last page."""
         self._turn_to(0 if way < 0 else len(self._page.listed))
         self._focus = 0
-        self._show_page()
+        self._draw()
 
     def action_step(self, way: int) -> None:
         """Focus the next or previous chart, across pages."""
@@ -307,7 +276,7 @@ class ChartsPanel(Panel):
         if self._focused_slot is not None:
             self._focus = 0  # it follows, once the page is drawn
         if not soon:
-            self._show_page()
+            self._draw()
         return True
 
     def change_look(self, key: str) -> None:
@@ -319,7 +288,7 @@ class ChartsPanel(Panel):
         else:
             run, cursor = (view.run, view.cursor) if view is not None else (None, None)
             self.look = look_after(self.look, key, run, cursor)
-        self._show_page(at_once=_AT_ONCE)  # all would take longer than a key may
+        self._draw(at_once=_AT_ONCE)  # all would take longer than a key may
 
     def take_look(self, look: ChartLook | None) -> None:
         """Draw as charts of another screen are drawn; while that is in front there is time for
@@ -327,8 +296,8 @@ class ChartsPanel(Panel):
         """
         if look is not None and look != self.look:
             self.look = look
-            if not self._covered():
-                self._show_page()
+            if not self._is_covered():
+                self._draw()
 
     def step_at(self, plot: Plot, position: int) -> int | None:
         """Return the step of a position on the x axis of a chart, None where it is not known."""
@@ -343,9 +312,8 @@ class ChartsPanel(Panel):
     def write_table(self) -> None:
         """Write the points of the focused chart to a file."""
         chart, view = self.focused_plan(), self._view
-        if chart is not None and view is not None and view.run is not None:
-            columns = in_sight(chart, None, view, self.look)
-            take_table(self.app, named(view.run.name, chart.key), columns)
+        if chart is not None and view is not None:
+            take_chart(self.app, chart, None, view, self.look)
 
     def focused_plan(self) -> PlannedChart | None:
         """Return the focused chart; if none has the focus, that of the finding chosen last, or the

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding
@@ -11,14 +12,14 @@ from textual.message import Message
 from verl_tui.rendering.samples.body import body_rows
 from verl_tui.rendering.samples.chosen import SampleChoice
 from verl_tui.rendering.samples.export import whole
+from verl_tui.rendering.samples.of_runs import FOLLOWING, ChoicesByRun, TallestSamples
 from verl_tui.rendering.samples.panel_rows import (
     HERE,
     ROLES,
     caption,
-    empty_rows,
     header_height,
     header_rows,
-    no_samples,
+    rows_instead,
 )
 from verl_tui.rendering.samples.position import SamplePosition
 from verl_tui.rendering.samples.short_row import short_row
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
     from verl_tui.runs.samples import Place, Samples
 
 
-_FOLLOWING = SampleChoice(follow=True)
-"""The choice before the user has made one."""
 _MOST, _LEAST = 12, 3
 """Most rows that a sample asks for, and those kept for one that is not read yet."""
 _PLACE = """
@@ -125,21 +124,15 @@ class SamplesPanel(Panel, RoleStyled):
         self._body = UnfoldingRows(self._read_on)
         self._body.add_class("-body")
         self._view: View | None = None
-        self._position = SamplePosition(_FOLLOWING)
-        self._run_name = ""
-        """The run whose samples these are."""
-        self._choices: dict[str, SampleChoice] = {}
-        """The user's choices for runs that were shown before, by name."""
+        self._position = SamplePosition(FOLLOWING)
+        self._choices = ChoicesByRun()
         self._unfolded = False
         """True while all samples are unfolded."""
         self._read: tuple[Place, int] | None = None
         """The sample that was unfolded by scrolling, alone."""
         self._wanted: int | None = None
         """Step to go to in the next drawing."""
-        self._measured: object = None
-        """The sample and the width whose rows were counted last."""
-        self._tall: dict[tuple[str, int], int] = {}
-        """By run and width, the most rows that were counted."""
+        self._tallest = TallestSamples()
         self._drawn_header: object = None
         self._drawn_body: object = None
 
@@ -167,15 +160,18 @@ class SamplesPanel(Panel, RoleStyled):
         alone = is_evaluation(run)  # then no chart wants the room
         if not alone and not self.screen.has_class("-tall"):
             return 1
-        most, place = height if alone else _MOST, (run.name, width)
         self._view = view
         self._settle()
-        sample, of = self._position.sample, (self._position.sample, place)
-        if sample is not None and of != self._measured:
-            rows = self._sample_rows(sample, view, width - 1, most, unfolded=False)
-            tall = min(most, len(rows) + header_height(width, len(rows) + 2))
-            self._measured, self._tall[place] = of, max(tall, self._tall.get(place, 0))
-        return self._tall.get(place, _LEAST)
+        sample, most = self._position.sample, height if alone else _MOST
+        if sample is not None:
+            rows_of = partial(self._rows_needed, sample, view, width, most)
+            self._tallest.grow(run.name, width, sample, rows_of)
+        return self._tallest.most(run.name, width, otherwise=_LEAST)
+
+    def _rows_needed(self, sample: Sample, view: View, width: int, most: int) -> int:
+        """Return how many rows a folded sample and its header take, at most so many."""
+        rows = len(self._sample_rows(sample, view, width - 1, most, unfolded=False))
+        return min(most, rows + header_height(width, rows + 2))
 
     def show(self, view: View) -> None:
         """Draw the chosen sample of the shown run."""
@@ -235,10 +231,7 @@ class SamplesPanel(Panel, RoleStyled):
         if view is None:
             return
         position, name = self._position, view.run.name if view.run is not None else ""
-        if name != self._run_name:
-            self._choices[self._run_name] = position.chosen
-            position.chosen = self._choices.get(name, _FOLLOWING)
-            self._run_name = name
+        position.chosen = self._choices.turn_to(name, position.chosen)
         samples, step, self._wanted = self._samples, self._wanted, None
         if samples is not None and step is not None:
             nearest = samples.nearest_place(step)
@@ -279,14 +272,15 @@ class SamplesPanel(Panel, RoleStyled):
 
     def _draw_body(self, view: View, width: int, height: int) -> None:
         sample = self._position.sample
-        instead = self._instead(view, width) if sample is None else []
-        listed = self._position.listing.revision if self._short else 0
+        page, short = self._position.page, self._short
+        instead = rows_instead(view, page, width, short=short) if sample is None else []
+        listed = self._position.listing.revision if short else 0
         key = (sample or instead, listed, width, height, self._whole, view.ascii_only, self._look)
         if key == self._drawn_body:
             return
         self._drawn_body = key
         rows = instead
-        if sample is not None and self._short and self.shown is not None:
+        if sample is not None and short and self.shown is not None:
             listing, ascii_only = self._position.listing, view.ascii_only
             rows = [short_row(*self.shown, listing, sample, width, ascii_only=ascii_only)]
         elif sample is not None:
@@ -316,17 +310,6 @@ class SamplesPanel(Panel, RoleStyled):
             key=view.keys["samples.unfold"],
             ascii_only=view.ascii_only,
         )
-
-    def _instead(self, view: View, width: int) -> list[Pieces]:
-        """Return the rows to show while there is no sample."""
-        page = self._position.page
-        if page is None:
-            if not self._short:
-                return empty_rows(view.run, width, loading=view.loading)
-            opens = view.keys["panel.samples"]
-            return no_samples(view.run, width, opens=opens, loading=view.loading)
-        reading = "reading ..." if view.ascii_only else "reading …"
-        return [[(page.problem or reading, "dim")]]
 
     @property
     def _look(self) -> tuple[Style, ...]:

@@ -271,7 +271,7 @@ class Dashboard(DashboardLayout):
         health = self._health()
         if self._reads(health):
             health.action_not_judged()
-            self._needs.forget("health")  # the reasons take rows, and give them back
+            self.arrangement.let_shrink("health")  # the reasons take rows, and give them back
             self.redraw()
         else:
             key = first_keys(self.app, (DashboardLayout,), "panel.health")
@@ -329,7 +329,7 @@ class Dashboard(DashboardLayout):
         text = runs.filter if self._filtered == ("runs",) else charts.filter
         bar.open(filter_label([_FILTERED[name] for name in self._filtered]), text)
         self._say_matches()
-        self._arrange("-filtering", on=True)
+        self.arrangement.set_class("-filtering", on=True)
 
     def _say_matches(self) -> None:
         """Say beside the typed filter how much matches it; runs count where they are listed."""
@@ -361,7 +361,7 @@ class Dashboard(DashboardLayout):
     def _close_filter(self) -> None:
         if self.has_class("-filtering"):
             self.query_one(FilterBar).display = False
-            self._arrange("-filtering", on=False)
+            self.arrangement.set_class("-filtering", on=False)
 
     def _filter(self, text: str, *names: str) -> None:
         """Filter the named panels by a text, all that can be where none is named; with several, all

@@ -5,10 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding
-from textual.css.scalar import Scalar, Unit
-from textual.layouts.vertical import VerticalLayout
 
-from verl_tui.rendering.dashboard_rows import PanelNeeds, divided
 from verl_tui.rendering.status_line import status
 from verl_tui.tui.keys.bindings import bindings, keys_of
 from verl_tui.tui.panels.catalog import PANELS
@@ -16,6 +13,7 @@ from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.health import HealthPanel
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.panels.samples import SamplesPanel
+from verl_tui.tui.screens.panel_arrangement import PanelArrangement
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.widgets.filter_bar import FilterBar
 from verl_tui.tui.widgets.footer import Keys
@@ -23,13 +21,10 @@ from verl_tui.tui.widgets.hint import Hint
 from verl_tui.tui.widgets.line import Line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from textual.app import ComposeResult
     from textual.binding import BindingType
     from textual.geometry import Size
 
-    from verl_tui.rendering.dashboard_rows import Division
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
 
@@ -43,12 +38,6 @@ _FIRST = (
     ("metrics", "all metrics"),
 )
 """Keys to know at the first start, by their names in the configuration."""
-_FEW = 2
-"""Rows in which a panel is hardly in sight, unless that is all it has to show."""
-_LEFT, _WHOLE = Scalar(1, Unit.FRACTION, Unit.HEIGHT), Scalar(100, Unit.WIDTH, Unit.WIDTH)
-"""Height and most width of a panel that fills the screen: the room that the lines around leave, and
-all of it.
-"""
 
 
 class DashboardLayout(BufferedScreen[None]):
@@ -118,9 +107,8 @@ class DashboardLayout(BufferedScreen[None]):
         """What is shown, None before anything is."""
         self._drawn: Run | None = None
         """The run that was drawn last."""
-        self._needs = PanelNeeds()
-        self._division: Division | None = None
-        """How the rows are divided now, None before the first layout."""
+        self.arrangement = PanelArrangement(self)
+        """How the panels share the screen."""
 
     def compose(self) -> ComposeResult:
         """The order is the reading order of the wide layout; the stylesheet places it."""
@@ -130,18 +118,13 @@ class DashboardLayout(BufferedScreen[None]):
         yield Hint(id="hint")
         yield Keys()
 
-    @property
-    def _panels(self) -> list[Panel]:
-        """The panels, without a search through all that is in them."""
-        return [child for child in self.children if isinstance(child, Panel)]
-
     def fit(self, size: Size) -> None:
         """Try panels again that have failed at another size."""
         super().fit(size)
         self._try_again()
 
     def _try_again(self) -> None:
-        restored = [panel for panel in self._panels if panel.restore()]
+        restored = [panel for panel in self.arrangement.panels if panel.restore()]
         if restored:
             self._after_layout()
 
@@ -160,15 +143,16 @@ class DashboardLayout(BufferedScreen[None]):
             self._draw(view, switched=switched)
 
     def _draw(self, view: View, *, switched: bool = False) -> None:
-        if not self._panels:
+        if not self.arrangement.panels:
             return  # the app is ending
         if view.run is not self._drawn:
             self._drawn = view.run
             self._try_again()
         self.attempt(self._show_status, view, otherwise=None)
-        if self._sync_layout(view):
-            return  # else all would be drawn twice: in the old layout, and in the new
-        for panel in self._panels:
+        if self.arrangement.suit(view):
+            self._after_layout()  # else all would be drawn twice: in the old layout, and in the new
+            return
+        for panel in self.arrangement.panels:
             panel.set_class(view.ascii_only, "-ascii")
             if panel.display and not (switched and isinstance(panel, ChartsPanel)):
                 panel.attempt(panel.show, view, otherwise=None)
@@ -187,7 +171,7 @@ class DashboardLayout(BufferedScreen[None]):
 
     def _show_panel(self, kind: type[Panel], view: View) -> bool:
         """Draw one panel; return False where it is not in sight, or gone as the app ends."""
-        for panel in self._panels:
+        for panel in self.arrangement.panels:
             if isinstance(panel, kind) and panel.display:
                 panel.attempt(panel.show, view, otherwise=None)
                 return True
@@ -197,7 +181,7 @@ class DashboardLayout(BufferedScreen[None]):
         """Draw the samples alone, of which more have been read; with them they may need more
         room.
         """
-        if self._show_panel(SamplesPanel, view) and self._divide(view):
+        if self._show_panel(SamplesPanel, view) and self.arrangement.divide(view):
             self._after_layout()
 
     def welcome(self) -> None:
@@ -205,12 +189,12 @@ class DashboardLayout(BufferedScreen[None]):
         named = {one.id: one for kind in (type(self.app), type(self)) for one in bindings(kind)}
         known = ((keys_of(self.app, named[id]), does) for id, does in _FIRST)
         self.query_one(Hint).say([*known, ("ctrl+p", "everything by name")])
-        self._arrange("-welcoming", on=True)
+        self.arrangement.set_class("-welcoming", on=True)
 
     def on_key(self) -> None:
         """Take the first keys to know away once the user has pressed one."""
         if self.has_class("-welcoming"):
-            self._arrange("-welcoming", on=False)
+            self.arrangement.set_class("-welcoming", on=False)
 
     def _after_layout(self) -> None:
         """Draw the panels that come into sight once the stylesheet has been applied."""
@@ -229,7 +213,7 @@ class DashboardLayout(BufferedScreen[None]):
     @property
     def zoomed(self) -> Panel | None:
         """The panel that fills the screen, None where several share it."""
-        return next((panel for panel in self._panels if panel.has_class("-zoomed")), None)
+        return self.arrangement.zoomed
 
     @property
     def focused_panel(self) -> Panel | None:
@@ -249,18 +233,12 @@ class DashboardLayout(BufferedScreen[None]):
     def action_show_panel(self, name: str) -> None:
         """Bring a panel to the front and give it the focus."""
         panel = self.query_one(f"#{name}", Panel)
-        if self.zoomed is None and self._in_sight(panel):
+        if self.zoomed is None and self.arrangement.is_in_sight(panel):
             self._focus_in(panel)
             return
         self._zoom(None)
         self._zoom(panel)
         self.call_after_refresh(self._focus_in, panel)
-
-    def _in_sight(self, panel: Panel) -> bool:
-        shown = panel.size.height if panel.display else 0
-        needed = self._needs.most(panel.id or "")
-        whole = not panel.ABRIDGED and needed is not None and needed <= shown
-        return shown > _FEW or whole
 
     def _focus_in(self, panel: Panel) -> None:
         inner = next((widget for widget in panel.query("*") if widget.focusable), None)
@@ -275,119 +253,6 @@ class DashboardLayout(BufferedScreen[None]):
             self._zoom(self.focused_panel or self.query_one(ChartsPanel))
 
     def _zoom(self, panel: Panel | None) -> None:
-        """Let a panel fill the screen, or give all their room back.
-
-        The widgets' own styles override the stylesheet: to apply that to every panel takes longer
-        than the answer to a key may.
-        """
-        if panel is self.zoomed:
-            return
-        self.set_class(panel is not None, "-zoomed", update=False)
-        # Rules are set, not properties: a property would repaint its widget, the layout's all.
-        self.styles.set_rule("layout", None if panel is None else VerticalLayout())
-        front = panel or self.zoomed
-        for other in self._panels:
-            _fill_screen(other, fills=other is panel)
-            if other is not front:
-                other.styles.set_rule("display", None if panel is None else "none")
-        if front is not None:
-            self._bring_forward(front, forward=panel is not None)
-        self.refresh(layout=True, repaint=False)
-        if self.has_class("-line"):
-            self.app.stylesheet.apply(self.query_one("#status"))
-        self._after_layout()
-
-    def _bring_forward(self, front: Panel, *, forward: bool) -> None:
-        """Display a panel where it is to fill the screen, or leave that to the stylesheet again."""
-        # By its property: Textual looks anew which panels are displayed.
-        front.styles.display = "block" if forward else None
-        if front.has_class("-bare"):  # only the full screen gives it a frame
-            self.app.stylesheet.apply(front)
-
-    def _sync_layout(self, view: View) -> bool:
-        """Arrange the panels to suit what there is to show; return True if they were not yet, and
-        are drawn after the layout.
-
-        Where nothing is known of GPUs, or there are no samples, little or no room is given to
-        saying so.
-        """
-        changed = False
-        for panel in self._panels:
-            name = f"-{panel.id}"
-            known = self.has_class(name)
-            filled = panel.attempt(panel.has_content, view, otherwise=known)
-            if filled != known:
-                self._arrange(name, on=filled)
-                changed = True
-            changed |= panel.attempt(panel.make_room, view, otherwise=False)
-        changed |= self._divide(view)
-        if changed:
+        """Let a panel fill the screen, or give all their room back."""
+        if self.arrangement.zoom(panel):
             self._after_layout()
-        return changed
-
-    def _divide(self, view: View) -> bool:
-        """Give each panel the rows that it needs; return whether any has got others."""
-        width, rows = self.size
-        rows -= 1 + sum(one.display for one in self.children if isinstance(one, Keys | Hint))
-        inner = max(1, width - 2)
-        needs = {
-            panel.id or "": need
-            for panel in self._panels
-            if self._displayed(panel) and (need := self._needed(panel, view, inner, rows))
-        }
-        run = view.run.name if view.run is not None else ""
-        needs = self._needs.grow((run, self.size), needs)
-        division = divided(needs, width - 2, rows, frames=not self.has_class("-narrow"))
-        if division == self._division:
-            return False
-        self._division = division
-        self._apply(division)
-        return True
-
-    def _needed(self, panel: Panel, view: View, width: int, height: int) -> int:
-        """Return the rows that a panel needs; of one that fails one for the sentence, and no less
-        than it needed before.
-        """
-        otherwise = 0 if isinstance(panel, ChartsPanel) else 1
-        return panel.attempt(panel.needed, view, width, height, otherwise=otherwise)
-
-    def _displayed(self, panel: Panel) -> bool:
-        """Return whether the stylesheet displays a panel where none fills the screen."""
-        return bool(panel.styles.base.display != "none")
-
-    def _apply(self, division: Division) -> None:
-        if division.column is not self.has_class("-column"):
-            self._arrange("-column", on=division.column)
-        for panel in self._panels:
-            rows = division.given.get(panel.id or "")
-            bare = rows is not None and not rows.framed
-            if bare is not panel.has_class("-bare"):
-                panel.set_class(bare, "-bare", update=False)
-                self.app.stylesheet.apply(panel)
-        self.styles.set_rule("grid_rows", tuple(_heights(division)))
-        self.refresh(layout=True, repaint=False)
-
-    def _arrange(self, name: str, *, on: bool) -> None:
-        """Add or remove a class that changes how panels are arranged.
-
-        Only the stylesheet of the panels themselves is applied: what is in them looks the same.
-        """
-        self.set_class(on, name, update=False)
-        for node in (self, *self.children):
-            self.app.stylesheet.apply(node)
-
-
-def _heights(division: Division) -> Iterator[Scalar]:
-    """Yield the heights of the rows of the grid, from the top."""
-    for name in (spec.name for spec in PANELS):
-        if name == "charts":
-            yield _LEFT
-        elif name in division.given:
-            yield Scalar(division.given[name].height, Unit.CELLS, Unit.HEIGHT)
-
-
-def _fill_screen(panel: Panel, *, fills: bool) -> None:
-    """Give a panel the size of the whole screen, or the one that the stylesheet says."""
-    panel.set_class(fills, "-zoomed", update=False)
-    panel.styles.set_rule("height", _LEFT if fills else None)
-    panel.styles.set_rule("max_width", _WHOLE if fills else None)

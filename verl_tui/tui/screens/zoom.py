@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import on
 from textual.binding import Binding
 
-from verl_tui.exporters.new_file import named
 from verl_tui.rendering.charts.plan import ChartLook, PlannedChart, plan_charts
 from verl_tui.rendering.charts.planned_data import chart_data, with_right
 from verl_tui.rendering.charts.second_axis import second_metric
-from verl_tui.rendering.charts.values import in_sight, reading
+from verl_tui.rendering.charts.values import reading
 from verl_tui.rendering.charts.x_axes import on_axis
 from verl_tui.rendering.text.numbers import exact_step
 from verl_tui.rendering.text.short_names import short_names
 from verl_tui.runs.views.provenance import provenance_words
-from verl_tui.tui.export import take_table
+from verl_tui.tui.export import take_chart
 from verl_tui.tui.keys.chart_keys import KEYS, TABLE, look_after, step_at, with_step_in_sight
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.keys.tasks import LEARN
@@ -303,9 +302,7 @@ class ZoomScreen(BufferedScreen[ChartLook]):
 
     def action_write_table(self) -> None:
         """Write the points in sight to a file."""
-        if (run := self._view.run) is not None:
-            columns = in_sight(self._plan, self._right, self._view, self._look)
-            take_table(self.app, named(run.name, self._plan.key), columns)
+        take_chart(self.app, self._plan, self._right, self._view, self._look)
 
     def clip(self) -> str:
         """Return the chart's values at the cursor, else the last ones."""

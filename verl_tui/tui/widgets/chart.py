@@ -18,8 +18,14 @@ __all__ = ["STEPS", "Axis", "Chart", "ChartData", "ChartLine", "Mark", "Points"]
 class Chart(Plot):
     """Draws `ChartData` at any size: a full plot, a sparkline below its title, or a single row."""
 
-    def expect_layout(self, *, late: bool) -> None:
-        """Skip drawing until the layout in progress has placed the chart; if late, even longer.
+    def show(self, data: ChartData) -> None:
+        """Show other data, or the same after their series grew; it is blank no more."""
+        self._late = False
+        super().show(data)
+
+    def expect_layout(self, *, blank: bool) -> None:
+        """Draw nothing before a layout in progress has placed the chart; if blank, not before
+        something is shown after it.
 
         Widgets that the layout moves are painted with it; one that keeps its place would keep its
         old rows.
@@ -27,20 +33,19 @@ class Chart(Plot):
         if self._drawn_size == self.outer_size:
             self.refresh()
         self._drawn_size = Size(0, 0)
-        self._late = late
+        self._late = blank
 
     def label_cells(self, data: ChartData, width: int, height: int) -> int:
         """Return how many cells the numbers at the y axis need to show data in a size."""
         return self._drawing.label_cells(data, width, height)
 
     def catch_up(self) -> None:
-        """Resume drawing; refresh if the layout left the place unchanged."""
-        self._late = False
+        """Paint the chart if the layout left it where it was."""
         if self._drawn_size != self.outer_size:
             self.refresh()
 
     def draw(self, width: int, height: int) -> list[Text]:
-        """Return its rows, in braille or ASCII; none while a later frame is to draw it."""
+        """Return its rows, in braille or ASCII; none while it is blank."""
         if self._late:
             return []
         return self._drawing.rows(

@@ -14,10 +14,10 @@ from textual.strip import Strip
 
 from verl_tui.rendering.charts.band_shade import ON_BAND
 from verl_tui.rendering.charts.braille import ascii_locale
-from verl_tui.rendering.charts.cache import extent
 from verl_tui.rendering.charts.chart_data import ChartData
 from verl_tui.rendering.charts.downsample import neighbour
 from verl_tui.rendering.charts.path import neighbour_on_path
+from verl_tui.rendering.charts.ranges import extent
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.charts.roles import ROLES
 from verl_tui.rendering.charts.symbols import ASCII

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.rendering.charts.cache import extent
 from verl_tui.rendering.charts.cursor_values import cursor_values
-from verl_tui.rendering.charts.labels import title_row
 from verl_tui.rendering.charts.path import is_path
 from verl_tui.rendering.charts.plotext_chart import PlotextChart, load_plotext
+from verl_tui.rendering.charts.ranges import extent
 from verl_tui.rendering.charts.symbols import ASCII
+from verl_tui.rendering.charts.title_row import title_row
 from verl_tui.tui.widgets.plot import Plot, PlotArea
 
 if TYPE_CHECKING:

@@ -1,0 +1,123 @@
+"""The names of a chart's lines at the right of its title, with their values at the cursor."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from rich.cells import cell_len
+
+from verl_tui.rendering.charts.downsample import value_at
+from verl_tui.rendering.charts.line_signs import signs
+from verl_tui.rendering.charts.symbols import ASCII, Symbols, fit
+from verl_tui.rendering.text.numbers import compact
+from verl_tui.rendering.text.piece import cells_of
+from verl_tui.rendering.text.printable import middle
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
+    from verl_tui.rendering.text.piece import Pieces
+
+LEAST_LETTERS = 3
+"""Cells of a name that are better than no name."""
+
+
+def has_several(data: ChartData) -> bool:
+    """Return whether a chart has several lines of a kind, which are named without a cursor, too."""
+    kinds = [line.kind for line in data.all_lines]
+    return len(set(kinds)) < len(kinds)
+
+
+def names_or_key(
+    data: ChartData, cursor: int | None, symbols: Symbols, least: int, room: int
+) -> list[Pieces]:
+    """Return the names of the lines as long as fit, but of `least` cells; where they need none the
+    metric's key.
+    """
+    if not _names(data, cursor, symbols, least):
+        return [[(fit(data.key, len(data.key), symbols), "key")]] if data.title != data.key else []
+    longest = max(cell_len(line.label) for line in data.all_lines)
+    sizes = range(max(longest, least), least - 1, -1)
+    at = bisect_left(
+        sizes, -room, key=lambda cells: -cells_of(_names(data, cursor, symbols, cells))
+    )
+    return [_names(data, cursor, symbols, cells) for cells in sizes[at : at + 1]]
+
+
+def _names(data: ChartData, cursor: int | None, symbols: Symbols, letters: int) -> Pieces:
+    """Write the signs of the lines in their colours, and their names as text, which needs more
+    contrast than hues of curves have on every ground.
+    """
+    if cursor is None and not has_several(data):
+        return []
+    names: Pieces = []
+    # Runs stand in the order of their letters, whichever of them is shown.
+    for line, sign in sorted(signs(data, symbols), key=lambda pair: pair[0].sign or "~"):
+        if not sign:
+            continue
+        found = value_at(line.points, cursor) if cursor is not None else None
+        value = (" right" if line.right else "") + (f" {compact(found[1])}" if found else "")
+        gap = "  " if names else ""
+        names.append((gap + sign, line.role))
+        names.append((f" {_short(line, letters, symbols)}{value}", "value"))
+    return names
+
+
+def _short(line: ChartLine, cells: int, symbols: Symbols) -> str:
+    """Return a line's name in little room: names of runs differ at their ends."""
+    if line.sign:
+        return middle(line.label, cells, ascii_only=symbols is ASCII)
+    return fit(line.label, cells, symbols)
+
+
+def runs_at_cursor(
+    data: ChartData, width: int, cursor: int | None, symbols: Symbols
+) -> tuple[Pieces, Pieces]:
+    """Return where the cursor is, and the values of several runs there, as many as fit.
+
+    Both are empty where not even one value fits.
+    """
+    runs = [line for line in data.lines if line.sign and line.kind == "line"]
+    main = data.main
+    if cursor is None or main is None or len(runs) < 2:
+        return [], []
+    runs.sort(key=lambda line: line.sign)
+    own = value_at(main.points, cursor)
+    at = [(f"@ {data.axis.read(own[0] if own else cursor)}", "cursor")]
+    room = width - cell_len(data.title) - cells_of(at) - 4
+    named = names_or_key(data, cursor, symbols, LEAST_LETTERS, room)
+    values = _first_that_fits(chain(named, _lettered(runs, main, cursor, symbols)), room)
+    return (at, values) if values else ([], [])
+
+
+def _first_that_fits(ways: Iterable[Pieces], room: int) -> Pieces:
+    """Return the first that takes no more than so many cells, empty where none does."""
+    return next((one for one in ways if cells_of(one) <= room), [])
+
+
+def _lettered(
+    runs: Sequence[ChartLine], main: ChartLine, cursor: int, symbols: Symbols
+) -> Iterator[Pieces]:
+    """Yield the values of the runs behind their letters: of all, then of fewer and fewer."""
+    for count in range(len(runs), 0, -1):
+        for gap in ("  ", " "):
+            yield _lettered_values(runs, main, count, gap, cursor, symbols)
+
+
+def _lettered_values(
+    runs: Sequence[ChartLine], main: ChartLine, count: int, gap: str, cursor: int, symbols: Symbols
+) -> Pieces:
+    """Write values of so many runs behind their letters, the shown one's among them."""
+    kept = [main, *(line for line in runs if line is not main)][:count]
+    side: Pieces = []
+    for line in (line for line in runs if line in kept):
+        found = value_at(line.points, cursor)
+        side += [
+            (gap if side else "", ""),
+            (line.sign, line.role),
+            (f" {compact(found[1]) if found else '-'}", "value"),
+        ]
+    return side if len(kept) == len(runs) else [*side, (f" {symbols.ellipsis}", "key")]

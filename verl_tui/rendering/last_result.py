@@ -1,0 +1,28 @@
+"""A result that is remembered until it is asked of something else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+
+
+class LastResult(Generic[T]):
+    """The result for one subject, computed again only for another."""
+
+    def __init__(self) -> None:
+        self._known: tuple[object, T] | None = None
+
+    def of(self, subject: object, compute: Callable[[], T]) -> T:
+        """Return the result for a subject.
+
+        Args:
+            subject: All that the result depends on; equal subjects have the same result.
+            compute: Returns the result where it is not known.
+        """
+        if self._known is None or self._known[0] != subject:
+            self._known = (subject, compute())
+        return self._known[1]

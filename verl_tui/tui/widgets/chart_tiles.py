@@ -1,0 +1,66 @@
+"""Charts in tiles, drawn now or, where all would take too long for one frame, in the next."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from verl_tui.tui.widgets.chart import Chart
+from verl_tui.tui.widgets.tiles import Tiles
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from textual.geometry import Size
+
+    from verl_tui.rendering.charts.chart_data import ChartData
+
+
+class ChartTiles(Tiles):
+    """As many charts as are asked for; those that are not needed any more wait out of sight."""
+
+    def __init__(self, fit: Callable[[Size], Sequence[tuple[int, int, int, int]]]) -> None:
+        super().__init__(fit)
+        self._waiting: list[tuple[Chart, ChartData]] = []
+        """Charts that the next frame draws, and what they show then."""
+
+    def have(self, count: int, *, ascii_only: bool) -> None:
+        """Make the charts that there are too few of."""
+        missing = count - len(self.children)
+        if self.is_attached and missing > 0:
+            self.mount(*(Chart(ascii_only=ascii_only) for _ in range(missing)))
+
+    def first(self, count: int) -> list[Chart]:
+        """Return so many charts, in order; fewer while there are no more."""
+        return [*self.query_children(Chart)][:count]
+
+    def fill(
+        self, data: Sequence[ChartData], at_once: int | None = None, *, in_layout: bool = False
+    ) -> None:
+        """Show in each chart what it is of.
+
+        Args:
+            data: What the first charts show; the others are left as they are.
+            at_once: How many are drawn now, the others a frame later; all where it is None.
+            in_layout: Whether a layout is under way, which gives charts other sizes: those that are
+                drawn later are blank until then.
+        """
+        filled = [*zip(self.first(len(data)), data, strict=False)]
+        now = len(filled) if at_once is None else at_once
+        if in_layout:
+            for number, (chart, _) in enumerate(filled):
+                chart.expect_layout(blank=number >= now)
+        for chart, shown in filled[:now]:
+            chart.show(shown)
+        self._waiting = filled[now:]
+        if in_layout or self._waiting:
+            self.call_after_refresh(self._fill_waiting)
+
+    def _fill_waiting(self) -> None:
+        """Draw the charts that were left to this frame, and those that a layout left where they had
+        been.
+        """
+        for chart in self.query_children(Chart):
+            chart.catch_up()
+        waiting, self._waiting = self._waiting, []
+        for chart, data in waiting:
+            chart.show(data)
