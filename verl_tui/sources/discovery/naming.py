@@ -38,7 +38,7 @@ _ID = pattern(
 """Commits, ids, days and times."""
 _TITLE = pattern(
     rb"_name['\"]?\s*(?::|=|\s(?=[\w'\"./]))"
-    rb"[ \t]*(?:\n\s+desc:[^\n]*)?(?:\n\s+value:)?[ \t]*"
+    rb"[ \t]*(?:\n\s+desc:[^\n]*)?(?:\n\s+value:[ \t]*)?"
     rb"(?:'(?P<a>[^'\n]*)'|\"(?P<b>[^\"\n]*)\"|(?P<c>[^\s'\",;)}\]#]+))"
 )
 """An experiment's name in YAML, JSON, overrides, arguments on a command line, and dumps of

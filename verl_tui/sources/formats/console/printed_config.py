@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from verl_tui.patterns import pattern
 from verl_tui.records import CONSOLE, Settings, Unreadable
 from verl_tui.sources.fields.setting_values import flatten_settings, is_training
+from verl_tui.sources.formats.console.repeated import unrepeated
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ _OTHER_LINES = 50
 """Further lines of the same actor after which a block whose end was cut is over (a heuristic)."""
 _TEXT = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 """Text as `repr` writes it: with a quote of its own kind escaped."""
-_QUOTED = pattern(_TEXT.encode())
+_QUOTED = pattern(rb"'(?:[^'\\]|\\.)*(?:'|\\?$)|\"(?:[^\"\\]|\\.)*(?:\"|\\?$)")
+"""Such text in a line, which may be cut within it."""
 _LITERAL = pattern(rf"^(?: (?:{_TEXT}): |  +['\"{{(\[\-\d]| +$)".encode())
 """A line of a dict: of the outermost keys, which stand behind one space, or further in."""
 _BEGIN = pattern(rb"\{'.*[,}]\s*$")
@@ -33,7 +35,6 @@ _LINE_ENDS = (b",", b"'", b'"', b"}", b"]", b")")
 """`pprint` ends each line with one of these."""
 _OBJECT = pattern(r"(?<=: )(?:<[^<>]*>|nan|inf|-inf)(?=[,}\n])")
 """Values whose `repr` is no literal."""
-_REPEATED = pattern(rb"\s*\[repeated \d+x across cluster\].*$")
 _KEY = pattern(rf"({_TEXT}): ")
 _SCALAR = pattern(
     rf"(?:{_TEXT}|[-+]?[\d.][\w.+-]*|None|True|False|nan|-?inf|\{{\}}|<[^<>]*>)(?=[,}})\]]|$)"
@@ -81,7 +82,7 @@ class PrintedConfig:
     def feed(self, prefix: bytes, part: bytes, number: int) -> Sequence[Record]:
         """Take a line; return the settings with the block's last one."""
         if b"[repeated " in part:
-            part = _REPEATED.sub(b"", part)
+            part = unrepeated(part)[0]
         if not self._lines and not _BEGIN.match(part):
             return ()
         if self._lines and not self.holds(prefix, part):
