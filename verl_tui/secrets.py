@@ -122,7 +122,7 @@ _USER_INFO = pattern(
 """A user, or a user and a password whatever is in it, before the host of an address."""
 _PRIVATE_KEY = pattern(
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
-    r"|(?:^[A-Za-z0-9+/=]{16,}\n){1,400}-----END [A-Z ]*PRIVATE KEY-----",
+    r"|(?:^[A-Za-z0-9+/=]{16,}\n){1,120}-----END [A-Z ]*PRIVATE KEY-----",
     re.DOTALL | re.MULTILINE,
 )
 _SLASH = r"(?:\\?/|%2[Ff])"
