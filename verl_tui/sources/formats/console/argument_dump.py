@@ -23,7 +23,7 @@ _LONGEST = 2000
 """Lines after which an unfinished block is given up."""
 _LONGEST_LINE = 2**16
 _START = pattern(rb"(?:^|[\s:=])(\w*(?:Namespace|Config|Arguments|Args)\()(.*)$", re.DOTALL)
-_LINE = pattern(r"\s*(\w+)=(.*)$")
+_LINE = pattern(r"^\s*(\w+)=(.*)$")
 """One argument a line, written by `str` (`TrainingArguments.__str__` of transformers)."""
 _ENUM = pattern(r"<[\w.]+: ('[^']*'|\d+)>")
 _OBJECT = pattern(r"<[^<>]*>")
