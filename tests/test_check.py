@@ -345,6 +345,13 @@ def test_settings_alone_are_nothing_readable(tmp_path: Path) -> None:
     assert exit_code({"version": 1, "runs": []}) == NOTHING_READABLE
 
 
+def test_a_record_of_next_year_is_told_and_proves_nothing(tmp_path: Path) -> None:
+    lines = [ppo(step, kl=0.02) for step in range(1, 41)]
+    log = write(tmp_path / "run_a" / "verl_logs.jsonl", lines, age=-400 * 86_400.0)
+    first = note(log).splitlines()[0]
+    assert first.endswith(", unknown, last record dated 400d ahead of the clock")
+
+
 def test_the_note_tells_what_a_colleague_would(tmp_path: Path) -> None:
     lines = [ppo(step, kl=0.02 if step < 20 else 0.3) for step in range(1, 41)]
     write(

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import resource
 import stat
+import subprocess
+import sys
 import threading
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -92,6 +96,23 @@ def test_it_is_bounded_and_its_last_line_says_so(tmp_path: Path) -> None:
             debug_log.note("batch", number=at)
     assert out.read_text().splitlines()[-1] == "no more is written: this log has its full size"
     assert out.stat().st_size < 600
+
+
+def test_a_full_disk_is_told_and_changes_no_verdict(tmp_path: Path) -> None:
+    log, out = tmp_path / "train.log", tmp_path / "debug.log"
+    log.write_text(STEPS)
+    command = [sys.executable, "-m", "verl_tui", "check", str(log)]
+    done = subprocess.run(
+        [*command, "--debug-log", str(out)],
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=partial(resource.setrlimit, resource.RLIMIT_FSIZE, (200, 200)),
+    )
+    assert out.stat().st_size == 200
+    assert done.stderr == f"verl-tui: {out}: file too large: the debug log ends early\n"
+    assert done.returncode == 0
+    assert "healthy at step 5" in done.stdout
 
 
 @pytest.mark.parametrize("link", [False, True])

@@ -1,14 +1,30 @@
-"""Regular expressions that are compiled late."""
+"""Regular expressions that are compiled late, and whose work grows with the text alone."""
 
 from __future__ import annotations
 
+import functools
+import importlib
+import math
+import pkgutil
 import re
 import subprocess
 import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from fuzz.pumped import pumped
 
-from verl_tui.patterns import pattern
+import verl_tui
+from verl_tui.patterns import NamePattern, pattern
+from verl_tui.rendering.metrics.filter import parse as metric_filter
+from verl_tui.rendering.samples.query import parse as sample_query
+from verl_tui.rendering.text.search import Search
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import ModuleType
 
 ALL = """
 import importlib, pkgutil, re
@@ -42,3 +58,98 @@ def test_a_pattern_does_what_a_compiled_one_does() -> None:
 def test_a_pattern_that_makes_no_sense_is_reported_by_its_first_use() -> None:
     with pytest.raises(re.error):
         pattern(b"(").search(b"")
+
+
+_ANCHORED = {"match", "fullmatch"}
+_METHODS = re.compile(r"\.(fullmatch|match|search|sub|finditer|findall|split)\(")
+_SMALL, _TIMES = 4_000, 4
+
+
+def _within(value: Any) -> Iterator[re.Pattern[Any]]:
+    """Yield the expressions in a value of a module."""
+    if hasattr(value, "fullmatch") and hasattr(value, "groupindex"):
+        yield value
+    elif isinstance(value, tuple | list):
+        yield from (form for one in value for form in _within(one))
+    elif isinstance(value, dict):
+        yield from _within([*value.values()])
+
+
+def _all() -> Iterator[tuple[ModuleType, str, re.Pattern[Any]]]:
+    for found in pkgutil.walk_packages(verl_tui.__path__, "verl_tui."):
+        if not found.name.endswith(("__main__", *TYPED)):
+            module = importlib.import_module(found.name)
+            for name, value in vars(module).items():
+                yield from ((module, name, form) for form in _within(value))
+
+
+TYPED = ("rendering.metrics.filter", "rendering.text.search", "rendering.samples.query")
+"""Modules whose expressions take apart what users type, which may not be long."""
+EXPRESSIONS = list({id(one[2]): one for one in _all()}.values())
+
+
+@functools.cache
+def _source(module: ModuleType | None) -> str:
+    """Return the code of a module, or of all."""
+    folder = Path(verl_tui.__file__).parent
+    files = folder.rglob("*.py") if module is None else [Path(str(module.__file__))]
+    return "\n".join(file.read_text(encoding="utf-8") for file in files)
+
+
+def _used(module: ModuleType, name: str) -> set[str]:
+    """Return the methods that are called of an expression, or of any in its module where its name does not tell."""
+    code = _source(module if name.startswith("_") else None)
+    return set(re.findall(rf"\b{name}\.(\w+)\(", code)) or set(_METHODS.findall(_source(module)))
+
+
+def _work(form: re.Pattern[Any], text: Any, times: int, *, anchored: bool) -> float:
+    """Return the processor's time for so many searches in a text."""
+    start = time.thread_time()
+    for _ in range(times):
+        if anchored:
+            form.match(text)
+            form.fullmatch(text)
+        else:
+            for _found in form.finditer(text):
+                pass
+    return time.thread_time() - start
+
+
+def _is_linear(form: re.Pattern[Any], text: Any, *, anchored: bool) -> bool:
+    # A text against its quarter read four times: as long where the work is linear, four times as
+    # long where it is quadratic. A busy machine slows each measurement, but not all of them.
+    whole = quarters = math.inf
+    for _ in range(10):
+        whole = min(whole, _work(form, text, 1, anchored=anchored))
+        quarters = min(quarters, _work(form, text[:_SMALL] + text[-1:], _TIMES, anchored=anchored))
+        if whole < 2 * quarters:
+            return True
+    return False
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "form"),
+    [
+        pytest.param(*one, id=f"{one[0].__name__.removeprefix('verl_tui.')}-{one[1]}")
+        for one in EXPRESSIONS
+    ],
+)
+def test_work_grows_with_a_text_and_no_faster(
+    module: ModuleType, name: str, form: re.Pattern[Any]
+) -> None:
+    anchored = _used(module, name) <= _ANCHORED
+    for text in pumped(form, _SMALL * _TIMES):
+        assert _is_linear(form, text, anchored=anchored), text[:80]
+
+
+def test_no_name_is_longer_than_names_are() -> None:
+    form = NamePattern(r"(?:.*/)?reward")
+    assert form.fullmatch("a/" * 190 + "reward") is not None
+    assert form.fullmatch("a/" * 100_000 + "reward") is None
+
+
+@pytest.mark.parametrize("taken", [Search, metric_filter, sample_query])
+def test_what_is_typed_is_not_taken_apart_where_it_is_long(taken: Callable[[str], object]) -> None:
+    taken("/" + "a" * 900)
+    with pytest.raises(ValueError, match="longer than 1,000 characters"):
+        taken("/" * 200_000)

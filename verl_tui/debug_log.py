@@ -28,10 +28,12 @@ MOST = 16 * 2**20
 _MODE = 0o600
 
 
-class _DebugLog:
+class DebugLog:
     """An open file; any thread may write."""
 
     def __init__(self, descriptor: int, mask: Mask, most: int) -> None:
+        self.problem: str | None = None
+        """Why it ends too early, None where it does not."""
         self._descriptor = descriptor
         self._mask = mask
         self._left = most
@@ -53,9 +55,11 @@ class _DebugLog:
             if self._left <= 0:
                 data = b"no more is written: this log has its full size\n"
             try:
-                os.write(self._descriptor, data)
-            except OSError:
+                while data:
+                    data = data[os.write(self._descriptor, data) :]
+            except OSError as error:
                 self._left = 0
+                self.problem = (error.strerror or str(error)).lower()
 
     def close(self) -> None:
         """Write no more."""
@@ -64,7 +68,7 @@ class _DebugLog:
             os.close(self._descriptor)
 
 
-_log: _DebugLog | None = None
+_log: DebugLog | None = None
 
 
 def note(what: str, **figures: object) -> None:
@@ -93,8 +97,8 @@ def timed(what: str, **figures: object) -> Iterator[None]:
 
 
 @contextmanager
-def recording(path: Path, mask: Mask, most: int = MOST) -> Iterator[None]:
-    """Write all notes into a new file that only its owner may read.
+def recording(path: Path, mask: Mask, most: int = MOST) -> Iterator[DebugLog]:
+    """Write all notes into a new file that only its owner may read, and give the log.
 
     Args:
         path: The file.
@@ -107,11 +111,11 @@ def recording(path: Path, mask: Mask, most: int = MOST) -> Iterator[None]:
     """
     global _log  # noqa: PLW0603 - one process, one log, and notes come from everywhere
     opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, _MODE)
-    log = _log = _DebugLog(opened, mask, most)
+    log = _log = DebugLog(opened, mask, most)
     threads = threading.excepthook
     threading.excepthook = _thread_ended
     try:
-        yield
+        yield log
     except BaseException as error:
         note_error("ended by", error)
         raise

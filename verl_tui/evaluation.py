@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from verl_tui.distributions import MOST_VALUES, QUANTILES, of_values
-from verl_tui.patterns import pattern
+from verl_tui.patterns import NamePattern
 from verl_tui.repetition import entropy, repetition, tokens
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ single precision.
 """
 _LEAST_SCORED = 8
 """Fewer scores have no quantiles to speak of."""
-_NO_COMPONENT = pattern(
+_NO_COMPONENT = NamePattern(
     r"(?:.*_)?(?:id|ids|uid|idx|index|seed|step|steps|epoch|rank|timestamp|time|version|turn"
     r"|length|len|tokens?|"
     r"advantages?|logprobs?)",

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from verl_tui.distributions import one_each, spreads
 from verl_tui.metrics import Direction, Group, modern, slashed
-from verl_tui.patterns import pattern
+from verl_tui.patterns import NamePattern, pattern
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Collection, Mapping
 
 Dialect = Literal["tutorial", "verl", "other"]
@@ -36,7 +35,7 @@ class Indicator(NamedTuple):
     """
     direction: Direction
     group: Group
-    spellings: tuple[str | re.Pattern[str], ...]
+    spellings: tuple[str | NamePattern, ...]
     """verl's present names and others' names in order of preference; a pattern matches the whole
     name.
     """
@@ -52,8 +51,8 @@ _NO_SCORE = (
     r"|rejected|clip|clipped|truncated|frac|time|epoch"
     r"|steps?|turns|tokens|std)(?![a-z])|validation/(?:off_policy|filter_groups|rollout_failure)/)"
 )
-_CORE: tuple[re.Pattern[str], ...] = tuple(
-    pattern(form)
+_CORE: tuple[NamePattern, ...] = tuple(
+    NamePattern(form)
     for form in (
         r"val-core/.+/acc/mean@\d+",
         r"val-core/.+/(?:reward|score)/mean@\d+",
@@ -65,8 +64,8 @@ _CORE: tuple[re.Pattern[str], ...] = tuple(
         rf"{_NO_SCORE}(?:eval|evaluation|evaluator|validation|val)/.+",
     )
 )
-_AUXILIARY: tuple[re.Pattern[str], ...] = tuple(
-    pattern(form)
+_AUXILIARY: tuple[NamePattern, ...] = tuple(
+    NamePattern(form)
     for form in (
         r"val-aux/.+/(?:acc|reward|score)/mean@\d+",
         rf"{_NO_SCORE}val-aux/.+",
@@ -363,24 +362,24 @@ def _rank(name: str) -> int | None:
 
 
 # Names that several write, so that they speak only where nothing clearer does.
-_SHARED: dict[Dialect, re.Pattern[str]] = {
-    "verl": pattern(
+_SHARED: dict[Dialect, NamePattern] = {
+    "verl": NamePattern(
         r"perf/throughput|training/(?:global_step|epoch)|(?:actor|critic)/(?:lr|grad_norm)"
         r"|mismatch/(?:mismatch|rollout)_.+"
     ),
-    "tutorial": pattern(
+    "tutorial": NamePattern(
         r"policy_loss|value_loss|entropy|clip_ratio|kl|grad_norm|train/reward"
         r"|(?:prompt|response)_length_\w+"
         r"|gpu_util|gpu_utilization|memory_util"
     ),
-    "other": pattern(
+    "other": NamePattern(
         r"loss|reward|lr|learning_rate|epoch|num_tokens|entropy_loss"
         r"|train/(?:grad_norm|epoch|lr|entropy)"
         r"|(?:actor|critic)_(?:lr|grad_norm)"
     ),
 }
-_CLEAR: dict[Dialect, re.Pattern[str]] = {
-    "verl": pattern(
+_CLEAR: dict[Dialect, NamePattern] = {
+    "verl": NamePattern(
         r"(?:actor|critic)/.+|(?:timing_s|timing_per_token_ms|global_seqlen|rollout_corr"
         r"|fully_async|separate_async)/.+"
         r"|val-(?:core|aux)/.+|(?:val/)?test_score/.+|(?:perf/)?mfu/(?:actor|critic|actor_infer)"
@@ -392,14 +391,14 @@ _CLEAR: dict[Dialect, re.Pattern[str]] = {
         r"|save_checkpoint)"
         r"|train/(?:lr\(1e-\d\)|time\(s\)|total_tokens\(B\)|global_tokens|mfu)"
     ),
-    "tutorial": pattern(
+    "tutorial": NamePattern(
         r"rollout/(?:reward_(?:mean|std|max|min)|kl_div|sample_count|response_length_\w+)"
         r"|ppo/(?:(?:policy|value|entropy|total)_loss|entropy|clip_ratio|grad_norm|kl_\w+)"
         r"|system/(?:gpu|memory)_\w+|sample/\w+|reward/(?:mean|std|reward|tps)"
         r"|avg_reward|verl_\w+|reward_mean|kl_div|train/kl_div|kl/divergence|policy/loss|value/loss"
         r"|generation/(?:length|log_prob)|throughput/samples_per_second"
     ),
-    "other": pattern(
+    "other": NamePattern(
         r"(?:train/)?(?:rewards/.+|completions?[/_].+|sampling/.+|clip_ratio/.+"
         r"|frac_reward_zero_std|group_reward_std"
         r"|response_length|response_clip_ratio|ppo_kl|critic_loss|logprobs_diff|gen_kl_error"

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
     from rich.console import ConsoleOptions, RenderResult
 
-_IMAGE = pattern(r"!\[[^\]]*\]\([^)]*\)\n*")
-_LINK = pattern(r"\[([^\]]+)\]\((?!https?:)[^)]*\)")
+_IMAGE = pattern(r"!\[[^\[\]]*\]\([^()]*\)\n*")
+_LINK = pattern(r"\[([^\[\]]+)\]\((?!https?:)[^()]*\)")
 _EMPTY = pattern(r"^(?:\s|\x1b\[[0-9;]*m)*$")
 """A line that shows nothing, whatever its style."""
 _GAP = pattern(r"\n{3,}")
-_ADDRESS = pattern(r"\[([^\]]+)\]\((https?:[^)]*)\)")
+_ADDRESS = pattern(r"\[([^\[\]]+)\]\((https?:[^()]*)\)")
 # Weight alone, so that a page reads the same on light and dark terminals.
 _STYLES = Theme(
     {

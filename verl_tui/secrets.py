@@ -16,7 +16,7 @@ import os
 import re
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.patterns import pattern
+from verl_tui.patterns import LONGEST_NAME, NamePattern, pattern
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ _NAMES = (
     r"|refresh|bot|login)[_-]?token"
     r"|secret|password|passwd|passphrase|credentials?|(?:web[_-]?hook|notify)[_-]?url"
 )
-_NAME = pattern(rf"(?:.*[._/-])?(?:\w*(?:{_NAMES})(?:_id)?|token)", re.IGNORECASE)
-_MAYBE = pattern(r".*(?:key|token|wandb|swanlab|comet|login)", re.IGNORECASE)
+_NAME = NamePattern(rf"(?:.*[._/-])?(?:\w*(?:{_NAMES})(?:_id)?|token)", re.IGNORECASE)
+_MAYBE = NamePattern(r".*(?:key|token|wandb|swanlab|comet|login)", re.IGNORECASE)
 """Names of settings that may hold a key, if what they hold looks like one."""
 _RANDOM = pattern(r"(?=(?:\D*\d){3})(?=.*[A-Za-z])[\w-]{20,}")
 _STATED = pattern(
@@ -44,7 +44,7 @@ _FORMS = pattern(
     r"|glpat-[\w-]{16,}"
     r"|A[KS]IA[0-9A-Z]{16}|xox[abeprs]-[\w-]{10,}|wandb_v\d_\w{20,}|nvapi-[\w-]{20,}|AIza[\w-]{35}"
     r"|npm_[A-Za-z0-9]{30,}|pypi-[\w-]{40,}|gsk_\w{20,}|LTAI[A-Za-z0-9]{12,}"
-    r"|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*)"
+    r"|eyJ[\w-]{10,1000}\.[\w-]{10,}\.[\w-]*)"
 )
 """Keys of Hugging Face, OpenAI and those after it, GitHub, GitLab, AWS, Slack, W&B, NVIDIA, Google,
 npm, PyPI, Groq and Alibaba; JSON web tokens.
@@ -64,8 +64,9 @@ def hide_setting(name: str, value: object) -> object:
     """
     if not isinstance(value, str) or not value:
         return value
+    end = name[-LONGEST_NAME:]  # which says what it is of
     if value.isascii() and (
-        _NAME.fullmatch(name) or (_MAYBE.fullmatch(name) and _RANDOM.fullmatch(value))
+        _NAME.fullmatch(end) or (_MAYBE.fullmatch(end) and _RANDOM.fullmatch(value))
     ):
         return value if value.startswith(("${", "<")) else HIDDEN
     return hide(value)
@@ -115,12 +116,14 @@ _HEADER = pattern(
     r"(\bauthorization\b['\"]?\s{0,3}[:=]\s{0,3}['\"]?(?:\w+ )?|\bbearer )[^\s'\",;]+",
     re.IGNORECASE,
 )
-_LOGIN = pattern(r"(\blogin (?:-\S+ )*)[\w-]{20,}")
-_USER_INFO = pattern(r"(?<=://)(?!\d+/)(?:[^\s'\"<>/@]*:(?!\d+(?:/|$))[^\s'\"<>]*|[^\s'\"<>/@:]+)@")
+_LOGIN = pattern(r"(\blogin (?:-\S{1,100} ){0,10})[\w-]{20,}")
+_USER_INFO = pattern(
+    r"(?<=://)(?!\d+/)(?:[^\s'\"<>/@]{0,200}:(?!\d{1,10}(?:/|$))[^\s'\"<>]{0,1000}|[^\s'\"<>/@:]{1,1000})@"
+)
 """A user, or a user and a password whatever is in it, before the host of an address."""
 _PRIVATE_KEY = pattern(
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
-    r"|(?:^[A-Za-z0-9+/=]{16,}\n)+-----END [A-Z ]*PRIVATE KEY-----",
+    r"|(?:^[A-Za-z0-9+/=]{16,}\n){1,120}-----END [A-Z ]*PRIVATE KEY-----",
     re.DOTALL | re.MULTILINE,
 )
 _SLASH = r"(?:\\?/|%2[Ff])"
@@ -276,4 +279,4 @@ def _is_hidden(name: str, value: object) -> bool:
         return False
     if re.fullmatch(_SAYS_NOTHING, str(value)):
         return False
-    return hide_setting(name, str(value)) == HIDDEN or bool(_NAME.fullmatch(name))
+    return hide_setting(name, str(value)) == HIDDEN or bool(_NAME.fullmatch(name[-LONGEST_NAME:]))

@@ -86,6 +86,19 @@ def test_a_files_time_alone_is_a_copys(age: float) -> None:
     assert found(run, T + age) == {}
 
 
+@pytest.mark.parametrize("early", [2 * HOUR, 365 * 86400.0])
+def test_a_time_that_is_yet_to_come_proves_no_life_until_steps_come(early: float) -> None:
+    run = run_of(steps(20), Progress(total=100), now=T - early)
+    assert state(run, T - early) is State.UNKNOWN
+    assert found(run, T - early) == {}
+    take(run, steps(1, 21), live=True, now=T - early)
+    assert state(run, T - early) is State.RUNNING
+
+
+def test_clocks_of_hosts_differ_by_minutes() -> None:
+    assert state(run_of(steps(20), Progress(total=100)), T - 600) is State.RUNNING
+
+
 def test_steps_that_came_while_we_watched_are_evidence_for_a_while() -> None:
     run = run_of(steps(20), Progress(total=100))
     take(run, steps(1, 21), live=True)

@@ -5,6 +5,7 @@ started it.
 from __future__ import annotations
 
 import json
+import time
 from pprint import pformat
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from verl_tui.records import CONSOLE, LAUNCH, Settings, Unreadable
 from verl_tui.sources.fields.setting_values import flatten_settings
 from verl_tui.sources.folders.setting_files import SettingsSource
 from verl_tui.sources.formats.console import reader as console
+from verl_tui.sources.formats.console.printed_config import PrintedConfig
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -306,3 +308,35 @@ def test_any_printed_configuration_is_read_as_it_was(config):
 @given(st.lists(st.text(max_size=60), max_size=8), st.integers(0, len(PRINTED)))
 def test_no_text_breaks_a_console(texts, at):
     read(*PRINTED[:at], *texts, *PRINTED[at:], "GRPOConfig(", *texts, "python \\", *texts, STEP)
+
+
+def test_a_list_of_many_brackets_that_never_ends_is_read_once() -> None:
+    def work(brackets: int) -> float:
+        config = PrintedConfig()
+        config.feed(b"", b"{'actor': {'a': 1},", 1)
+        start = time.thread_time()
+        config.feed(b"", b" 'k': [" + b"(x)," * brackets, 2)
+        config.close()
+        return time.thread_time() - start
+
+    # As long as that of four quarters where each bracket is looked at once, four times as long
+    # where all text before it is parsed anew at each.
+    assert any(work(2000) < 2 * 4 * work(500) for _ in range(10))
+
+
+def test_brackets_within_texts_close_no_list() -> None:
+    config = PrintedConfig()
+    lines = [
+        "{'data': {'files': ['x]', \"y)\"],",
+        "          'train_batch_size': 8},",
+        " 'c': [1,",
+        "       ')'],",
+        " 'd': oops,",
+    ]
+    for at, line in enumerate(lines, 1):
+        config.feed(b"", line.encode(), at)
+    settings = config.close()[0]
+    assert isinstance(settings, Settings)
+    assert settings.values == flatten_settings(
+        {"data": {"files": ["x]", "y)"], "train_batch_size": 8}, "c": [1, ")"]}
+    )

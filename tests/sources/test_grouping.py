@@ -306,3 +306,15 @@ def test_a_tree_without_end_is_left_after_many_directories(tmp_path, monkeypatch
     for n in range(9):
         (tmp_path / str(n)).mkdir()
     assert "more than 5 directories" in Finder([str(tmp_path)]).scan().problems[0]
+
+
+def test_names_that_look_alike_on_one_line_are_told_apart(tree):
+    files = {
+        " /train.log": CONSOLE,
+        "  /train.log": CONSOLE,
+        "a b/train.log": CONSOLE,
+        "a\n b/train.log": CONSOLE,
+    }
+    found = tree(files)
+    assert sorted(found) == ["(no name)", "(no name) (2)", "a b", "a b (2)"]
+    assert sorted(found.values()) == sorted([name] for name in files)

@@ -31,7 +31,7 @@ _TRACEBACK_BYTES = 64 * 1024
 _MOST_TRACEBACKS = 1000
 """Tracebacks looked at in a log."""
 _MARK = b"Traceback (most recent call last)"
-_PREFIX = pattern(r"^(?:\([^)\n]{1,120}\) |\[?rank\d+\]?: ?|\[\w+ ?\d*\] ?)")
+_PREFIX = pattern(r"^(?:\([^)\n]{1,120}\) |\[?rank\d+\]?: ?|\[\w+(?: \d*)?\] ?)")
 """`(TaskRunner pid=123) ` and `[rank0]: `, which distinguish the lines of several processes."""
 _CONTINUED = (b"During handling of the above", b"the direct cause of the following")
 _NEAR = 200

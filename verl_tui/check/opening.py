@@ -13,7 +13,7 @@ from verl_tui.indicators import INDICATORS
 from verl_tui.patterns import pattern
 from verl_tui.runs.views.checkpoints import usable
 from verl_tui.runs.views.signs_of_life import evidence
-from verl_tui.runs.views.state import State, is_evaluation, remaining
+from verl_tui.runs.views.state import State, ahead, is_evaluation, remaining
 from verl_tui.times import age, duration
 from verl_tui.words import counted, number
 
@@ -129,6 +129,8 @@ def _times(described: Mapping[str, Any], run: Run, now: float) -> Iterator[str]:
         ago = age(quiet)
         by = " by its file's time" if run.dated_by_file and evidence(run, now) is None else ""
         yield f"last record just now{by}" if ago == "now" else f"last record {ago} ago{by}"
+    if (early := ahead(run, now)) is not None:
+        yield f"last record dated {age(early)} ahead of the clock"
 
 
 def _evaluated(run: Run) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui import debug_log
 from verl_tui.commands.arguments import CommandError
-from verl_tui.commands.output import EXIT_OUTPUT, unwritten
+from verl_tui.commands.output import EXIT_OUTPUT, print_message, unwritten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,15 +34,19 @@ def debugging(path: Path | None, words: Sequence[str]) -> Iterator[None]:
 
     with ExitStack() as stack:
         try:
-            stack.enter_context(debug_log.recording(path, own_mask()))
+            log = stack.enter_context(debug_log.recording(path, own_mask()))
         except FileExistsError as error:
             sentence = f"{path}: exists already, and is not overwritten"
             raise CommandError(sentence, EXIT_OUTPUT) from error
         except OSError as error:
             raise unwritten(error, path) from error
-        _note_start(words)
-        yield
-        debug_log.note("done")
+        try:
+            _note_start(words)
+            yield
+            debug_log.note("done")
+        finally:
+            if log.problem is not None:
+                print_message(f"{path}: {log.problem}: the debug log ends early")
 
 
 def _note_start(words: Sequence[str]) -> None:

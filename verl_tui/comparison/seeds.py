@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from verl_tui.comparison.figures import Figure
 from verl_tui.comparison.statistics import deviation
 from verl_tui.means import mean
-from verl_tui.patterns import pattern
+from verl_tui.patterns import NamePattern, pattern
 from verl_tui.runs.settings import number
 from verl_tui.runs.views.identity import identity, is_known
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from verl_tui.comparison.outcomes import MeasuredRun
     from verl_tui.runs.run import Run
 
-_SEED = pattern(r"(?:.*[_./])?(?:\w*seed\w*|random_state)", re.IGNORECASE)
+_SEED = NamePattern(r"(?:.*[_./])?(?:\w*seed\w*|random_state)", re.IGNORECASE)
 """Settings that are a seed."""
-_OWN = pattern(
+_OWN = NamePattern(
     r"(?:.*[_./])?(?:experiment_?name|exp_name|run_name|run_id|run_group|group_name"
     r"|project(?:_name)?|job_?(?:name|id)"
     r"|wandb_\w+|_wandb|output_(?:dir|path|file|name)|save_(?:dir|path)"

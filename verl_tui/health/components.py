@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from verl_tui.distributions import one_each
 from verl_tui.evaluation import PREFIX, RESERVED
-from verl_tui.patterns import pattern
+from verl_tui.patterns import NamePattern
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from verl_tui.runs.run import Run
 
-_COMPONENT = pattern(
+_COMPONENT = NamePattern(
     r"(?:train/)?rewards/(?P<trl>.+?)(?:/mean)?"
     r"|(?:training/reward|train/reward_components|reward_components|reward)/(?P<own>.+?)(?:/mean)?"
     r"|(?:critic/)?(?:reward_extra|reward_extra_info|extra_reward)/(?P<extra>.+?)/mean"
@@ -27,7 +27,7 @@ _COMPONENT = pattern(
 4545; a reward manager returns them as `reward_extra_info`), and figures of a dump beside a sample's
 score.
 """
-_NO_COMPONENT = pattern(
+_NO_COMPONENT = NamePattern(
     r".*[/_](?:length|len|tokens?|chars|words|turns?|time|seconds|latency|std|min|max|median|p\d\d"
     r"|kl|entropy|count"
     r"|number|num|penalty|costs?|errors?|failures?|violations?|advantages?|repetition|distinct_\d"

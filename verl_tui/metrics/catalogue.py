@@ -7,10 +7,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
-from verl_tui.patterns import pattern
+from verl_tui.patterns import NamePattern, pattern
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Iterator, Mapping
 
 Direction = Literal["up", "down", "near", ""]
@@ -104,6 +103,6 @@ def known_metrics() -> Mapping[str, Metric]:
 
 
 @cache
-def patterns() -> tuple[tuple[re.Pattern[str], Metric], ...]:
+def patterns() -> tuple[tuple[NamePattern, Metric], ...]:
     """Return the patterns of whole keys with what they describe, in the order of trying."""
-    return tuple((pattern(line.key), line) for line in read_table("patterns"))
+    return tuple((NamePattern(line.key), line) for line in read_table("patterns"))

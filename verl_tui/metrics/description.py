@@ -7,21 +7,21 @@ from functools import cache
 from typing import Literal
 
 from verl_tui.metrics.catalogue import Group, Metric, known_metrics, patterns, sample_figures
-from verl_tui.metrics.names import LONGEST_KEY, SCALE, modern, slashed
-from verl_tui.patterns import pattern
+from verl_tui.metrics.names import SCALE, modern, slashed
+from verl_tui.patterns import LONGEST_NAME, NamePattern, pattern
 
 Statistic = Literal["mean", "max", "min"]
 
-_SUFFIXED = pattern(r"(.*[^/_])[/_](mean|avg|max|min)")
-_PREFIXED = pattern(r"((?:.*/)?(?:completions|moe)/)(mean|avg|max|min)_(.+)")
+_SUFFIXED = NamePattern(r"(.*[^/_])[/_](mean|avg|max|min)")
+_PREFIXED = NamePattern(r"((?:.*/)?(?:completions|moe)/)(mean|avg|max|min)_(.+)")
 _RESAMPLED = pattern(r"(?:maj|best|worst)@\d+[/_](?:mean|std)$")
-_QUANTILE = pattern(r"(.+)/(p05|p25|p50|p75|p95)")
+_QUANTILE = NamePattern(r"(.+)/(p05|p25|p50|p75|p95)")
 _QUANTILES = {"p50": "median"}
-_VALIDATION = pattern(r"(?:eval|validation)[/_](.+)")
-_VALIDATION_FIGURE = pattern(r"val_(samples/.+)")
+_VALIDATION = NamePattern(r"(?:eval|validation)[/_](.+)")
+_VALIDATION_FIGURE = NamePattern(r"val_(samples/.+)")
 _NO_SCORES: tuple[Group, ...] = ("progress", "timing", "throughput")
 """Groups of figures that say how a validation ran, not how the policy did in it."""
-_PREFIX = pattern(r"(?:train[/_]|actor/(?=rollout_corr/))(.+)")
+_PREFIX = NamePattern(r"(?:train[/_]|actor/(?=rollout_corr/))(.+)")
 
 
 @cache
@@ -35,7 +35,7 @@ def family(key: str) -> tuple[str, Statistic] | None:
     Returns:
         Stem and part, or None for a key that stands alone.
     """
-    if len(key) > LONGEST_KEY or _RESAMPLED.search(slashed(key)):
+    if len(key) > LONGEST_NAME or _RESAMPLED.search(slashed(key)):
         return None
     if match := _SUFFIXED.fullmatch(key):
         return match[1], _part(match[2])
@@ -66,7 +66,7 @@ def describe(key: str) -> Metric:
 
     Units are those of the logged value: a scaled key such as `actor/lr(1e-4)` has the unit `×1e-4`.
     """
-    if len(key) > LONGEST_KEY:
+    if len(key) > LONGEST_NAME:
         return Metric(key, key)
     if match := _QUANTILE.fullmatch(key):
         whole = describe(match[1])

@@ -6,14 +6,10 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from verl_tui.metrics.catalogue import verl_metrics
-from verl_tui.patterns import pattern
+from verl_tui.patterns import LONGEST_NAME, NamePattern, pattern
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Iterable, Mapping
-
-LONGEST_KEY = 400
-"""Longer text is not a key and not worth a pattern's time: no real key comes near."""
 
 RENAMED = {
     "mfu/actor": "perf/mfu/actor",
@@ -35,12 +31,12 @@ RENAMED = {
 _TWICE = "num_turns/"
 """Keys that verl's V1 trainer logs again as `training/num_turns/…` (`v1/trainer_base.py`)."""
 
-_RENAMED_PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
+_RENAMED_PATTERNS: tuple[tuple[NamePattern, str], ...] = (
     # OpenRLHF and NeMo-RL write to `timing/` too; theirs are no old names of verl's.
-    (pattern(r"timing/(?!train/|generation$|step_total$)(.+)"), r"timing_s/\1"),
-    (pattern(r"(?:val/)?test_score/(.+)"), r"val-core/\1/reward/mean@1"),
-    (pattern(r"mismatch/(?:mismatch_)?(.+)"), r"rollout_corr/\1"),
-    (pattern(r"rollouter/(.+)"), r"fully_async/rollouter/\1"),
+    (NamePattern(r"timing/(?!train/|generation$|step_total$)(.+)"), r"timing_s/\1"),
+    (NamePattern(r"(?:val/)?test_score/(.+)"), r"val-core/\1/reward/mean@1"),
+    (NamePattern(r"mismatch/(?:mismatch_)?(.+)"), r"rollout_corr/\1"),
+    (NamePattern(r"rollouter/(.+)"), r"fully_async/rollouter/\1"),
 )
 
 _RL_INSIGHT = pattern(r"rl_insight_monitor_(.+)")
@@ -49,15 +45,15 @@ _RL_INSIGHT = pattern(r"rl_insight_monitor_(.+)")
 # Exporters: CSV writes `/` as `_`, so does verl's rl_insight logger; MLflow writes `@` as `_at_`,
 # `(` and `)` as `_`.
 _PHASES = "gen|ref|values|adv|old_log_prob|update_actor|update_critic|testing|step"
-_FLAT_PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
-    (pattern(r"(timing_s|timing_per_token_ms|global_seqlen|rollout_corr)_(.+)"), r"\1/\2"),
-    (pattern(r"(val_test_score|test_score)_(.+)"), r"\1/\2"),
-    (pattern(rf"(timing)_({_PHASES})"), r"\1/\2"),
-    (pattern(r"(mismatch)_((?:mismatch|rollout)_.+)"), r"\1/\2"),
-    (pattern(r"val[-_]aux_num_turns_(mean|max|min)"), r"val-aux/num_turns/\1"),
-    (pattern(r"val[-_](core|aux)_(.+)_([^_]+)_((?:mean|std)@\d+)"), r"val-\1/\2/\3/\4"),
+_FLAT_PATTERNS: tuple[tuple[NamePattern, str], ...] = (
+    (NamePattern(r"(timing_s|timing_per_token_ms|global_seqlen|rollout_corr)_(.+)"), r"\1/\2"),
+    (NamePattern(r"(val_test_score|test_score)_(.+)"), r"\1/\2"),
+    (NamePattern(rf"(timing)_({_PHASES})"), r"\1/\2"),
+    (NamePattern(r"(mismatch)_((?:mismatch|rollout)_.+)"), r"\1/\2"),
+    (NamePattern(r"val[-_]aux_num_turns_(mean|max|min)"), r"val-aux/num_turns/\1"),
+    (NamePattern(r"val[-_](core|aux)_(.+)_([^_]+)_((?:mean|std)@\d+)"), r"val-\1/\2/\3/\4"),
     (
-        pattern(r"val[-_](core|aux)_(.+)_([^_]+)_((?:maj|best|worst)@\d+)_(mean|std)"),
+        NamePattern(r"val[-_](core|aux)_(.+)_([^_]+)_((?:maj|best|worst)@\d+)_(mean|std)"),
         r"val-\1/\2/\3/\4/\5",
     ),
 )
@@ -87,7 +83,7 @@ def slashed(key: str) -> str:
 
     Only names that verl is known to log are changed; all others are returned as they are.
     """
-    if len(key) > LONGEST_KEY:
+    if len(key) > LONGEST_NAME:
         return key
     key = _MLFLOW_AT.sub(r"\1@", _RL_INSIGHT.sub(r"\1", key))
     if "/" in key:
@@ -108,7 +104,7 @@ def modern(key: str) -> str:
     `actor/reward_kl_penalty` …). Where the old key's values were scaled too, `scale` has the
     factor.
     """
-    if len(key) > LONGEST_KEY:
+    if len(key) > LONGEST_NAME:
         return key
     name = slashed(SCALE.sub("", key))
     if name in RENAMED:

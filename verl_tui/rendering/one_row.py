@@ -20,7 +20,7 @@ from verl_tui.rendering.text.printable import middle
 from verl_tui.rendering.text.short_names import short_names
 from verl_tui.runs.time.rates import steps_per_minute
 from verl_tui.runs.views.kl import shown_kl
-from verl_tui.runs.views.state import State, is_evaluation, remaining, silence
+from verl_tui.runs.views.state import State, ahead, is_evaluation, remaining, silence
 from verl_tui.text import one_line
 from verl_tui.times import age, duration
 
@@ -225,6 +225,9 @@ def _forecast(view: View, run: Run) -> Iterator[RowPart]:
         ago = " ago" if quiet >= 10 else ""
         words = f"{age(quiet)}{ago}"
         yield [_text(10, f"last record {words}", "dim"), _text(14, words, "dim")]
+    if (early := ahead(run, view.now)) is not None:
+        words = f"dated {age(early)} ahead"
+        yield [_text(10, f"last record {words}", "warning"), _text(14, words, "warning")]
 
 
 def _sources(view: View, run: Run) -> Iterator[RowPart]:

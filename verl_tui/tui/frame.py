@@ -30,7 +30,7 @@ Those that Rich draws with cannot.
 """
 _BRAILLE = pattern("[\u2801-\u28ff]")
 _PATIENCE = 100
-_TEXT = pattern(r'(<text [^>]*?textLength=")([\d.]+)("[^>]*>)([^<]*)(</text>)')
+_TEXT = pattern(r'(<text [^<>]*?textLength=")([\d.]+)("[^<>]*>)([^<]*)(</text>)')
 
 
 async def settled(pilot: Pilot[Any], browser: SampleBrowser) -> None:

@@ -60,7 +60,7 @@ _ADVICE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             "the GPU (Xid in dmesg).",
         ),
         (
-            r"Total available GPUs .* is less than",
+            r"Total available GPUs .{1,40} is less than",
             "Ray sees fewer GPUs than the settings ask for: compare n_gpus_per_node × nnodes "
             "with `ray status`.",
         ),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.health.conditions.condition import Breaches
 from verl_tui.health.diagnoses.diagnosis import Diagnosis
 from verl_tui.health.finding import Finding, NotJudged
-from verl_tui.patterns import pattern
+from verl_tui.patterns import NamePattern
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _NEEDED = ("reward", "policy_loss", "grad_norm")
 """Indicators that every training has: if one of these never had a number, it is broken, too."""
-_PART = pattern(r"(?:train/)?rewards/.+|samples/.+")
+_PART = NamePattern(r"(?:train/)?rewards/.+|samples/.+")
 _NEVER = 10
 """Points without a number after which one of these counts as broken from the start: heuristic, as
 exports pad their first rows.

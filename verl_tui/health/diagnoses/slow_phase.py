@@ -13,7 +13,7 @@ from verl_tui.health.conditions.condition import number
 from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, BlockFinding, BlockInputs
 from verl_tui.health.finding import NotJudged
 from verl_tui.metrics import describe
-from verl_tui.patterns import pattern
+from verl_tui.patterns import NamePattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from verl_tui.health.blocks import Block
     from verl_tui.health.rule_context import RuleContext
 
-_PHASE = pattern(
+_PHASE = NamePattern(
     r"timing_s/(?!step$|testing$|save_checkpoint$|start_profile$|stop_profile$|dump_|.*/slowest/"
     r"|.*(?:/|_)(?:max|min)$).+"
 )
 """Phases of every step. Validation and checkpoints have their own pace and are left out, as are
 single responses.
 """
-_NO_TIME = pattern(
+_NO_TIME = NamePattern(
     r"(?:.*(?:/|_))?(?:lengths?|tokens?|counts?|turns|ratio|share|num|num_.+|size|bytes)(?:/mean)?"
 )
 """verl and its agent loops put figures under `timing_s/` that are no seconds:

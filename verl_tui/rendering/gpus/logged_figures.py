@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.cells import cell_len
 
 from verl_tui.metrics import describe, modern
-from verl_tui.patterns import pattern
+from verl_tui.patterns import NamePattern
 from verl_tui.rendering.charts.labels import value_text
 from verl_tui.rendering.charts.sparkline import gauge, spark_pieces, sparkline
 from verl_tui.rendering.text.printable import cut, middle
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
 
-_MEMORY = pattern(r"(?:\w+/)?perf/max_memory_\w+_gb")
+_MEMORY = NamePattern(r"(?:\w+/)?perf/max_memory_\w+_gb")
 _MFU = "perf/mfu/actor"
-_OF_WANDB = pattern(
+_OF_WANDB = NamePattern(
     r"system/(?:gpu\.\d+\.(?:gpu|memoryAllocated|temp|powerWatts)|cpu|memory_percent)(?:/l:.+)?"
 )
 """W&B's system metrics that are shown, of a dozen for each GPU."""
-_HOST_MEMORY = pattern(r"system/memory_percent(?:/l:.+)?")
+_HOST_MEMORY = NamePattern(r"system/memory_percent(?:/l:.+)?")
 _LEAST_OF_HOST = 1e-3
 """Percent of a host's memory below which nothing can run on it."""
 _MOST = 40

@@ -12,6 +12,7 @@ from verl_tui.records import EventKind
 from verl_tui.rendering.text.search import needle
 from verl_tui.sources.formats.console import events as console_events
 from verl_tui.sources.formats.console.leads import certain_parts
+from verl_tui.sources.formats.console.repeated import unrepeated
 from verl_tui.sources.formats.console.step_lines import STEP
 from verl_tui.text import strip_ansi
 
@@ -24,14 +25,13 @@ _LEVEL = rb"(?:^|[\s\[\]|:(])(?:%s)(?=[\s\[\]|:)]|$)"
 _ERROR = pattern(
     _LEVEL % rb"ERROR|CRITICAL|FATAL" + rb"|^[Ee]rror:|^Fatal Python error:|\*\*\* SIG\w+ received"
 )
-_WARNING = pattern(_LEVEL % rb"WARNING|WARN" + rb"|\w*Warning: |warnings\.warn\(")
+_WARNING = pattern(_LEVEL % rb"WARNING|WARN" + rb"|Warning: |warnings\.warn\(")
 """Python's logging and warnings; vLLM, SGLang and Ray write levels the same way."""
 _QUOTED = pattern(r"\s*warnings\.warn\(")
 """The source line that Python prints after a warning."""
 _AROUND = ("Traceback (most recent", "The above exception was", "During handling of the above")
 """Lines around the one that names an exception."""
 _ALARMING = pattern(rb"ERROR|CRITICAL|FATAL|[Ee]rror:|WARN|Warning: |warnings\.warn\(|\*\*\* SIG")
-_REPEATED = pattern(r"\s*\[repeated (\d+)x across cluster\].*$")
 _ACTOR = pattern(r"\(?([^\s()\[\]:=]+)")
 
 
@@ -79,8 +79,8 @@ def split_line(line: str) -> ParsedLine:
         named = _ACTOR.search(name.strip())
         tag = (named.group(1) if named else "").removesuffix("=")
     times = 1
-    if "[repeated " in text and (repeated := _REPEATED.search(text)):
-        times, text = max(1, int(repeated.group(1)[:9])), text[: repeated.start()]
+    if "[repeated " in text:
+        text, times = unrepeated(text)
     return ParsedLine(tag, text, times, _kind(text, data))
 
 

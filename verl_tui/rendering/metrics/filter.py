@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from verl_tui.patterns import pattern
-from verl_tui.rendering.text.search import Search
+from verl_tui.rendering.text.search import Search, checked
 
 _TOKEN = pattern(
     r"""(?P<bar>\|)
@@ -67,7 +67,7 @@ def parse_filter(text: str) -> MetricFilter:
     """
     clauses: list[list[Term]] = []
     joined = False
-    for token in _TOKEN.finditer(text):
+    for token in _TOKEN.finditer(checked(text)):
         if token["bar"]:
             joined = bool(clauses)
         elif token["pattern"] or token["word"]:

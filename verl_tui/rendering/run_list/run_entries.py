@@ -16,7 +16,7 @@ from verl_tui.rendering.text import run_colours
 from verl_tui.rendering.text.numbers import compact, exact_step
 from verl_tui.runs.cached import cached_by_revision
 from verl_tui.runs.views.kl import KL_INDICATORS, shown_kl
-from verl_tui.runs.views.state import remaining, silence, state
+from verl_tui.runs.views.state import ahead, remaining, silence, state
 from verl_tui.times import age, duration
 
 if TYPE_CHECKING:
@@ -137,7 +137,6 @@ def _entry(view: View, run: Run, badge: HealthBadge) -> RunEntry:
     step, total = run.step, run.total_steps
     current = shown_state(view, run)
     left = remaining(run, view.now) if current is not Unread.READING else None
-    quiet = silence(run, view.now)
     return RunEntry(
         name=run.name,
         badge=badge.badge,
@@ -146,9 +145,17 @@ def _entry(view: View, run: Run, badge: HealthBadge) -> RunEntry:
         steps=steps_text(run),
         share=min(1.0, max(0.0, step / total)) if step is not None and total else None,
         eta="" if left is None else duration(left),
-        age="" if quiet is None else age(quiet),
+        age=_age(run, view.now),
         reward=run.present(run.indicators.get("reward")),
     )
+
+
+def _age(run: Run, now: float) -> str:
+    """Return the age of the newest record, or that it is dated ahead of the clock."""
+    if ahead(run, now) is not None:
+        return "ahead"
+    quiet = silence(run, now)
+    return "" if quiet is None else age(quiet)
 
 
 def _badge(view: View, run: Run) -> HealthBadge:

@@ -26,7 +26,7 @@ _NAME = 18
 """Cells of a name that columns cannot take."""
 _TITLE_AT = 2
 """Cells between a frame's left edge and its title."""
-_NAMES = pattern(r"( *)(\S+)")
+_NAMES = pattern(r"(?<! )( *)(\S+)")
 _MOST = {"findings": 32, "trend": 24}
 """Columns that grow into the remaining room, with their largest widths."""
 

@@ -50,7 +50,9 @@ _STEP = 256
 _MOST_ROWS = 20_000
 """Most rows of one part."""
 _OPENING = pattern(
-    r"\s*(?:<[^<>]{1,40}>\s*)*(?:assistant|model|gpt)?:?\s*(?:<[^<>]{1,40}>\s*)*", re.IGNORECASE
+    r"\s*(?:<[^<>]{1,40}>\s*)*"
+    r"(?:(?:(?:assistant|model|gpt):?|:)\s*(?:<[^<>]{1,40}>\s*)*)?",
+    re.IGNORECASE,
 )
 """The lines that open the model's turn: `<|im_start|>assistant`, `Assistant:`, `<think>`."""
 

@@ -16,7 +16,7 @@ from math import isnan
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.patterns import pattern
-from verl_tui.rendering.text.search import Search
+from verl_tui.rendering.text.search import Search, checked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -118,7 +118,7 @@ def parse_query(text: str) -> SampleQuery:
     comparisons: list[NumberCondition] = []
     groups: list[str] = []
     searches: list[Search] = []
-    for term in _TERM.finditer(text):
+    for term in _TERM.finditer(checked(text)):
         found = term.groupdict()
         if found["field"] is not None:
             comparisons.append(_comparison(found["field"], found["sign"], found["value"]))

@@ -37,7 +37,7 @@ _DEEPEST = 16
 """Blocks within one another that are followed."""
 _JSON_CALL = pattern(
     r'^\{[^\S\n]*"(?:name|function|tool|tool_name|action)"[^\S\n]*:[^\n]{1,4000}\}$'
-    r"|^\{\n(?:[^\S\n]+[^\n]{0,400}\n){1,40}\}$",
+    r"|^\{\n(?:[^\S\n][^\n]{0,440}\n){1,40}\}$",
     re.MULTILINE,
 )
 _ARGUMENTS = pattern(r'"(?:arguments|parameters|args|action_input|input)"\s*:')

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 LETTERS = "ABCDEF"
 """Letters that mark selected runs beside their colours; one for each that can be selected."""
-_PART = pattern(r"(?:[^\W_]*\d[eE]-)?[^\W_]*$")
+_PART = pattern(r"(?<![^\W_])(?:[^\W_]*\d[eE]-)?[^\W_]*$")
 """The last word of a shared start, which may be incomplete; `lr1e-6` is one word."""
 
 

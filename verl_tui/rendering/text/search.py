@@ -19,6 +19,8 @@ _PATIENCE = 0.01
 """Seconds that one line may take: drawing a hit blocks the screen that long."""
 _MOST_GIVEN_UP = 10
 """Lines given up before the search for an expression stops."""
+_LONGEST = 1000
+"""Characters of what is typed to search or filter by."""
 _TOKEN = pattern(
     r"""(?P<aside>\(\?(?:\#[^)]*|[a-zA-Z-]+|P=\w+)\))
     |(?P<open>\((?:\?(?:P<\w+>|<?[=!]|>|[a-zA-Z-]*:|\(\w+\)))?)
@@ -46,7 +48,7 @@ class Search:
         """
         import regex  # takes 40 ms to import: only for those who search
 
-        self.expression, self.literal = expression, literal
+        self.expression, self.literal = checked(expression), literal
         self.folds = not _has_upper(expression, literal=literal)
         """True if case is ignored."""
         source = re.escape(expression) if literal else expression
@@ -94,6 +96,17 @@ class Search:
                     yield found.span()
         except TimeoutError:
             self._lines_given_up += 1
+
+
+def checked(typed: str) -> str:
+    """Return what was typed to search or filter by.
+
+    Raises:
+        ValueError: It is too long to be taken apart at once.
+    """
+    if len(typed) > _LONGEST:
+        raise ValueError(f"longer than {_LONGEST:,} characters")
+    return typed
 
 
 def needle(expression: str) -> str:

@@ -8,11 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.metrics import modern
-from verl_tui.patterns import pattern
+from verl_tui.patterns import NamePattern
 from verl_tui.runs.cached import cached_by_keys
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Callable, Mapping
 
     from verl_tui.runs.run import Run
@@ -23,7 +22,7 @@ class _TimerNames(NamedTuple):
 
     whole: str
     """The name of the whole step's."""
-    part: re.Pattern[str]
+    part: NamePattern
     """A timer; its first group is the name of a part."""
     outside: Callable[[set[str]], set[str]]
     """Returns the names that are no parts, given all names: nested in others, or running beside the
@@ -60,13 +59,15 @@ def _none(_names: set[str]) -> set[str]:
 
 
 _FRAMEWORKS = (
-    _TimerNames("timing_s/step", pattern(r"(?:timing_s/)+([^/]+)"), _verl, modern=True),
-    _TimerNames("timing/train/total_step_time", pattern(r"(?:train/)?timing/train/([^/]+)"), _none),
-    _TimerNames("timing/step_total", pattern(r"(?:train/)?timing/([^/]+)"), _none),
-    _TimerNames("perf/step_time", pattern(r"perf/(\w+)_time"), _slime),
-    _TimerNames("time/step", pattern(r"time/([^/]+)"), _none),
+    _TimerNames("timing_s/step", NamePattern(r"(?:timing_s/)+([^/]+)"), _verl, modern=True),
+    _TimerNames(
+        "timing/train/total_step_time", NamePattern(r"(?:train/)?timing/train/([^/]+)"), _none
+    ),
+    _TimerNames("timing/step_total", NamePattern(r"(?:train/)?timing/([^/]+)"), _none),
+    _TimerNames("perf/step_time", NamePattern(r"perf/(\w+)_time"), _slime),
+    _TimerNames("time/step", NamePattern(r"time/([^/]+)"), _none),
 )
-_NO_PART = pattern(
+_NO_PART = NamePattern(
     r"(?:.*_)?(?:step|total_step_time|step_total|time_per_step)|.*(?:_(?:max|min|mean)|_per_.*)"
 )
 

@@ -6,9 +6,9 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from verl_tui.patterns import pattern
+from verl_tui.patterns import NamePattern
 
-_WANDB = pattern(
+_WANDB = NamePattern(
     r"(?:system|cluster)/gpu\.(\d+)\.(gpu|memoryAllocated|memoryAllocatedBytes|temp|powerWatts"
     r"|enforcedPowerLimitWatts)"
     r"(?:/l:(.+))?"
@@ -18,13 +18,13 @@ names the node.
 
 Keys under `cluster/` are the same for all machines of a cluster, some of which the run may use.
 """
-_OF_DEVICE = pattern(
+_OF_DEVICE = NamePattern(
     r"(?:.*[/_.])?(?:gpus?|devices?|cuda)[/_.:]?(\d{1,4})[/_.](?:gpu[/_.])?([^/]+)", re.IGNORECASE
 )
 """`gpus/0/util`, `system/gpu.0.gpu_util`, `gpu_3_temperature`."""
 _UNIT = r"(?:_?(bytes|[mg]i?b))?"
 _FIGURES = tuple(
-    (pattern(form, re.IGNORECASE), field)
+    (NamePattern(form, re.IGNORECASE), field)
     for form, field in (
         (
             r"(?:(?:sm_)?util|utili[sz]ation|usage|load|busy)(?:_?(?:gpu|percent|pct|rate))?"

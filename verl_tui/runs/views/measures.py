@@ -10,20 +10,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.metrics import slashed
-from verl_tui.patterns import pattern
+from verl_tui.patterns import NamePattern
 from verl_tui.runs.stated_sizes import stated_setting
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Sequence
 
     from verl_tui.runs.run import Run
 
 _SINCE = "verl 0.9.1"
-_SUCCESSFUL = pattern(r"val-(?:core|aux)/.+/acc_success_only/.+")
+_SUCCESSFUL = NamePattern(r"val-(?:core|aux)/.+/acc_success_only/.+")
 _TURNS = {"num_turns/mean", "training/num_turns/mean"}
 """No earlier version logs both; logs of verl seldom state its version."""
-_ACCURACY = pattern(r"val-core/.+/acc/.+")
+_ACCURACY = NamePattern(r"val-core/.+/acc/.+")
 _GSPO_USUAL = "seq-mean-token-mean"
 
 
@@ -74,7 +73,7 @@ def _aggregated_otherwise(run: Run) -> bool:
     return loss is not None and loss[1] == "gspo" and mode is not None and mode[1] != _GSPO_USUAL
 
 
-def _has(run: Run, form: re.Pattern[str]) -> bool:
+def _has(run: Run, form: NamePattern) -> bool:
     return any(form.fullmatch(slashed(key)) for key in run.keys)
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from verl_tui.patterns import pattern
+from verl_tui.patterns import NamePattern
 from verl_tui.runs.settings import number
 from verl_tui.runs.views.identity import is_known
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_NAMING = pattern(
+_NAMING = NamePattern(
     r"(?:.*[_.])?(?:path|dir|dirs|files?|folder|name|names|id|ids|uuid|host|hostname|port|address"
     r"|url|uri|user"
     r"|timestamp|date|tags?|notes|git|commit|_wandb|version)(?:[_.].*)?|wandb\..*"

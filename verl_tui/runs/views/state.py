@@ -45,6 +45,10 @@ _OF_EVALUATIONS = frozenset({SAMPLES, "settings", "checkpoints"})
 """Formats of what may lie beside an evaluation."""
 _CONSOLE = "console"
 """The format of text that no other format recognises."""
+_CLOCKS = 3600.0
+"""Seconds by which the clocks of two hosts may differ: what is dated later than that proves nothing
+of the present: heuristic.
+"""
 _CTRL_C = pattern(r"KeyboardInterrupt|SIGINT")
 _QUIET_CRASH = 60.0
 """A traceback alone may be harmless; with this much silence after it the run is called crashed,
@@ -87,8 +91,18 @@ def goes_on(run: Run, now: float) -> bool:
 
 
 def silence(run: Run, now: float) -> float | None:
-    """Return the seconds since the newest record, None where no record has a time."""
-    return None if run.last_record is None else max(0.0, now - run.last_record)
+    """Return the seconds since the newest record, None where no record has a time, or one that is
+    yet to come.
+    """
+    if run.last_record is None or ahead(run, now) is not None:
+        return None
+    return max(0.0, now - run.last_record)
+
+
+def ahead(run: Run, now: float) -> float | None:
+    """Return how many seconds from now the newest record is dated, None where clocks explain it."""
+    early = 0.0 if run.last_record is None else run.last_record - now
+    return early if early > _CLOCKS else None
 
 
 def waited(run: Run, now: float) -> float | None:
@@ -157,9 +171,13 @@ def _before_first_step(run: Run, now: float) -> State | None:
 
 
 def _idle(run: Run, now: float) -> float | None:
-    """Return the seconds since any of the run's files changed, else since its newest record."""
+    """Return the seconds since any of the run's files changed, else since its newest record; None
+    where that is yet to come.
+    """
     changed = last_write(run)
-    return max(0.0, now - changed) if changed is not None else silence(run, now)
+    if changed is None:
+        return silence(run, now)
+    return max(0.0, now - changed) if changed - now <= _CLOCKS else None
 
 
 def _let_go(run: Run) -> bool:

@@ -35,7 +35,6 @@ from verl_tui.sources.discovery.found import (
 from verl_tui.sources.discovery.wandb_copies import assign_by_title, join_resumed, titles
 from verl_tui.sources.files.paths import RealPaths, is_folder
 from verl_tui.sources.formats import filelogger, trainer_state
-from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -252,7 +251,7 @@ def named_runs(folders: list[Folder]) -> list[FoundRun]:
             runs.append((folder, files))
     names = [_own_name(folder, real_paths) for folder, _ in runs]
     places = [[*real_paths.of(folder.directory).parts, *_stem_part(folder)] for folder, _ in runs]
-    names = [one_line(name, 120) for name in naming.distinct(names, places)]
+    names = naming.distinct(names, places)
     return [
         FoundRun(name, folder.directory, files)
         for name, (folder, files) in zip(names, runs, strict=True)

@@ -38,7 +38,7 @@ _ID = pattern(
 """Commits, ids, days and times."""
 _TITLE = pattern(
     rb"_name['\"]?\s*(?::|=|\s(?=[\w'\"./]))"
-    rb"[ \t]*(?:\n\s+desc:[^\n]*)?(?:\n\s+value:)?[ \t]*"
+    rb"[ \t]*(?:\n\s+desc:[^\n]*)?(?:\n\s+value:[ \t]*)?"
     rb"(?:'(?P<a>[^'\n]*)'|\"(?P<b>[^\"\n]*)\"|(?P<c>[^\s'\",;)}\]#]+))"
 )
 """An experiment's name in YAML, JSON, overrides, arguments on a command line, and dumps of
@@ -46,6 +46,7 @@ arguments.
 """
 _NAMERS = pattern(rb"(?:^|[^A-Za-z0-9_])(?:experiment|(?:wandb_)?run|exp)$")
 """Before `_name`: whose name it is."""
+_NO_NAME = "(no name)"
 _UNSAID = {"none", "null", "", "???", "true", "false", "str", "optional[str]", "=", ":"}
 
 
@@ -104,7 +105,12 @@ def distinct(names: Sequence[str], places: Sequence[Sequence[str]]) -> list[str]
         words = _differences([places[at] for at in alike]) if len(alike) > 1 else [""]
         for at, word in zip(alike, words, strict=True):
             out[at] = f"{name} ({word})" if word and word != name else name
-    return _numbered(out)
+    return _numbered([*map(visible, out)])
+
+
+def visible(name: str) -> str:
+    """Return a run's name on one line, and something to see for one that is empty or blank."""
+    return one_line(name, 120).strip() or _NO_NAME
 
 
 def _numbered(names: Sequence[str]) -> list[str]:

@@ -6,6 +6,7 @@ import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+from verl_tui.sources.discovery import naming
 from verl_tui.sources.formats.trackio import database
 from verl_tui.sources.formats.trackio.database import database_of, open_database
 from verl_tui.text import one_line
@@ -60,7 +61,7 @@ class RunNames:
             name = one_line(_name_of_only_log(files), 120) or run.name
             yield run._replace(name=name, files=tuple(files))
             for file, each in earlier:
-                yield run._replace(name=one_line(each, 120), directory=file.path, files=(file,))
+                yield run._replace(name=naming.visible(each), directory=file.path, files=(file,))
 
 
 def _name_of_only_log(files: Iterable[FoundFile]) -> str:

@@ -9,7 +9,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from verl_tui.patterns import pattern
+from verl_tui.patterns import NamePattern, pattern
 from verl_tui.sources.fields.jsonl import flatten, number
 
 if TYPE_CHECKING:
@@ -38,14 +38,14 @@ _DEVICES = (
 )
 _NAMED = frozenset((*_RANKS, *_DEVICES))
 _INDEX = ("index", "id", "idx", *_DEVICES, "ordinal")
-_NAME = pattern(
+_NAME = NamePattern(
     r"(?:.*[/.])?(?:(?:.+_)?(?:id|idx|index|pid|ppid|port|seed|uuid)|rank|device|node|host"
     r"|hostname|worker"
     r"|(?:local|global|world|node|group|worker|replica|[dtpsec]p)_rank)",
     re.IGNORECASE,
 )
 """Fields whose numbers are names. `effective_rank` and `mean_rank` are measurements."""
-_FIGURE = pattern(
+_FIGURE = NamePattern(
     r"(?:.*[/.])?(?:gpu_?(?:util|mem|temp|power|usage|load|busy|percent)|(?:mem|memory)_|util"
     r"|temperature|temp$|power"
     r"|sm_).*",
@@ -53,7 +53,7 @@ _FIGURE = pattern(
 )
 """Figures of a device, if the record names one."""
 _WRITTEN = pattern(r"(?:(?:cuda|gpu|device|rank)[:_ ]?)?(\d{1,4})", re.IGNORECASE)
-_LISTS = pattern(
+_LISTS = NamePattern(
     r"(?:.*[/.])?(?:gpus?|devices?|gpu_(?:stats|metrics|info)|device_(?:stats|metrics|info))"
 )
 """Lists of devices."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from textual.filter import LineFilter
     from textual.screen import Screen
 
-_SVG_TEXT = pattern(r'<text class="[^"]*-r\d+" x="([\d.]+)"[^>]*-line-(\d+)\)">([^<]*)</text>')
+_SVG_TEXT = pattern(r'<text class="[^"<]*-r\d+" x="([\d.]+)"[^<>]*-line-(\d+)\)">([^<]*)</text>')
 _SVG_CELL = 12.2
 """Width of a cell in Rich's SVG pictures."""
 

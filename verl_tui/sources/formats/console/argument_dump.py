@@ -23,7 +23,7 @@ _LONGEST = 2000
 """Lines after which an unfinished block is given up."""
 _LONGEST_LINE = 2**16
 _START = pattern(rb"(?:^|[\s:=])(\w*(?:Namespace|Config|Arguments|Args)\()(.*)$", re.DOTALL)
-_LINE = pattern(r"\s*(\w+)=(.*?),?\s*$")
+_LINE = pattern(r"^\s*(\w+)=(.*)$")
 """One argument a line, written by `str` (`TrainingArguments.__str__` of transformers)."""
 _ENUM = pattern(r"<[\w.]+: ('[^']*'|\d+)>")
 _OBJECT = pattern(r"<[^<>]*>")
@@ -76,8 +76,10 @@ class ArgumentDump:
         if not self._is_end(part) and len(self._lines) < _LONGEST:
             self._lines.append(part)
             return ()
-        form, lines, self._lines = _DOTTED if self._dotted else _LINE, self._lines[1:], []
-        matches = (form.match(line.decode("utf-8", "replace")) for line in lines)
+        lines, self._lines = [line.decode("utf-8", "replace") for line in self._lines[1:]], []
+        if not self._dotted:
+            lines = [line.rstrip().removesuffix(",") for line in lines]
+        matches = map((_DOTTED if self._dotted else _LINE).match, lines)
         return _settings({found[1]: _value(found[2]) for found in matches if found is not None})
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from verl_tui.records import Record
     from verl_tui.sources.formats.console.dict_steps import PlacedDict
 
-_NUMBER = r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?|nan|inf)"
+_NUMBER = r"[-+]?(?:\d+(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?|nan|inf)"
 _PAIR = pattern(
     r"'(?P<key>[^'\n]{1,300})': (?:"
     r"'(?P<of>\d{1,15})/(?P<all>\d{1,15})'|(?P<none>None)|"
@@ -49,7 +49,7 @@ _BAR = pattern(
     rb"\s*(?:Train: *)?\d{1,3}%\|[^|]{0,1000}\|\s{0,40}(?P<at>\d{1,15})/(?P<total>\d{1,15}) \["
 )
 """The nameless bar of a training; ms-swift names it."""
-_EVERY = pattern(rb"logging_steps['\"]?\s*[=: ]\s*(\d{1,9})\b")
+_EVERY = pattern(rb"logging_steps['\"]?\s{0,40}[=: ]\s{0,40}(\d{1,9})\b")
 _CONTINUED = pattern(rb"Continuing training from global step (\d{1,15})(?!\d)")
 _PER_EPOCH = pattern(rb"Num update steps per epoch = ([\d,]{1,12})(?!\d)")
 """transformers from 5 on."""

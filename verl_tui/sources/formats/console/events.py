@@ -50,7 +50,9 @@ _MARKS: tuple[tuple[re.Pattern[bytes], EventKind], ...] = (
     # Printed at the end of every process that logged to W&B, of one that failed too.
     (pattern(rb"^wandb: (?:Find logs at: |Synced \d|\W*View run .* at: )"), EventKind.EXITED),
     (
-        pattern(rb"(?:Resuming from .+, s|^S)etting global step to (?P<step>\d{1,15})(?!\d)"),
+        pattern(
+            rb"(?:Resuming from .{1,1000}, s|^S)etting global step to (?P<step>\d{1,15})(?!\d)"
+        ),
         EventKind.RESUMED,
     ),
     (pattern(rb"^Training from scratch|Started a local Ray instance"), EventKind.STARTED),

@@ -24,10 +24,10 @@ _REMOTE = pattern(
     rb"(?P<name>\w+)\("
 )
 """Ray's name for a call of another process; verl puts the worker's roles before the function."""
-_GROUP = pattern(rb"^\s+[^#\"']*\b\w*(?:_wg|rollout_manager)\.(?P<name>\w+)\(")
+_GROUP = pattern(rb"^\s[^#\"']*(?:_wg|rollout_manager)\.(?P<name>\w+)\(")
 """verl's call of a group of workers, as the source line below a frame has it."""
 
-_TRAINERS = rb"/(?:verl|trl|swift|llamafactory|recipe)/|trainer\w*\.py$"
+_TRAINERS = rb"/(?:verl|trl|swift|llamafactory|recipe)/|trainer\w{0,40}\.py$"
 """Files in which functions with common names are a trainer's."""
 _INSTALLED = b"site-packages"
 """Parts of a path above this are the user's folders, not the library."""

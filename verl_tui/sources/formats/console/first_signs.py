@@ -12,9 +12,9 @@ from verl_tui.patterns import pattern
 from verl_tui.text import strip_ansi
 
 _BAR = pattern(
-    rb"(?:^|[\r\n])(?P<name>[^\r\n|%]{0,80}?)(?:[: ]\s*)?"
+    rb"(?:^|[\r\n])(?P<name>[^\r\n|%]{0,80}?)(?:[: ]\s{0,40})?"
     rb"\d{1,3}%\|[^|\r\n]{0,1000}\|\s*\d{1,15}/\d{1,15} \["
-    rb"|(?:^|[\r\n])\s*\d{1,15}/\d{1,15} \[\d\d:\d\d<"
+    rb"|(?:^|[\r\n])[^\S\r\n]*\d{1,15}/\d{1,15} \[\d\d:\d\d<"
 )
 """tqdm's bar, with or without a name, or only its numbers if there were too few columns."""
 _OF_TRAINING = pattern(

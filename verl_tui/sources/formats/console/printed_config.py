@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from verl_tui.patterns import pattern
 from verl_tui.records import CONSOLE, Settings, Unreadable
 from verl_tui.sources.fields.setting_values import flatten_settings, is_training
+from verl_tui.sources.formats.console.repeated import unrepeated
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from verl_tui.records import Record
 
@@ -25,7 +26,9 @@ _OTHER_LINES = 50
 """Further lines of the same actor after which a block whose end was cut is over (a heuristic)."""
 _TEXT = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 """Text as `repr` writes it: with a quote of its own kind escaped."""
-_QUOTED = pattern(_TEXT.encode())
+_CUT_TEXT = r"'(?:[^'\\]|\\.)*(?:'|\\?$)|\"(?:[^\"\\]|\\.)*(?:\"|\\?$)"
+"""Such text in a line that may be cut within it."""
+_QUOTED = pattern(_CUT_TEXT.encode())
 _LITERAL = pattern(rf"^(?: (?:{_TEXT}): |  +['\"{{(\[\-\d]| +$)".encode())
 """A line of a dict: of the outermost keys, which stand behind one space, or further in."""
 _BEGIN = pattern(rb"\{'.*[,}]\s*$")
@@ -33,13 +36,13 @@ _LINE_ENDS = (b",", b"'", b'"', b"}", b"]", b")")
 """`pprint` ends each line with one of these."""
 _OBJECT = pattern(r"(?<=: )(?:<[^<>]*>|nan|inf|-inf)(?=[,}\n])")
 """Values whose `repr` is no literal."""
-_REPEATED = pattern(rb"\s*\[repeated \d+x across cluster\].*$")
 _KEY = pattern(rf"({_TEXT}): ")
 _SCALAR = pattern(
     rf"(?:{_TEXT}|[-+]?[\d.][\w.+-]*|None|True|False|nan|-?inf|\{{\}}|<[^<>]*>)(?=[,}})\]]|$)"
 )
 _SEPARATORS = pattern(r"[,}\])\s]*")
-_BRACKET = pattern(r"[\])}]")
+_TEXT_OR_BRACKET = pattern(rf"{_CUT_TEXT}|[\[\](){{}}]")
+_OPENING, _CLOSING = ("[", "(", "{"), ("]", ")", "}")
 _LONGEST_VALUE = 10_000
 """Characters after which an unfinished list over several lines is given up."""
 
@@ -81,7 +84,7 @@ class PrintedConfig:
     def feed(self, prefix: bytes, part: bytes, number: int) -> Sequence[Record]:
         """Take a line; return the settings with the block's last one."""
         if b"[repeated " in part:
-            part = _REPEATED.sub(b"", part)
+            part = unrepeated(part)[0]
         if not self._lines and not _BEGIN.match(part):
             return ()
         if self._lines and not self.holds(prefix, part):
@@ -213,10 +216,10 @@ class _ColumnParser:
             return _past_separators(line, scalar.end())
         if line[at : at + 1] not in ("[", "(", "{"):
             return at
-        for end in _ends(line, at):
-            if (value := literal(line[at:end])) is not None:
-                self._put(column, key, value)
-                return _past_separators(line, end)
+        end = _end(line, at)
+        if end is not None and (value := literal(line[at:end])) is not None:
+            self._put(column, key, value)
+            return _past_separators(line, end)
         if line.startswith("{'", at):
             inner: dict[str, Any] = {}
             self._put(column, key, inner)
@@ -228,11 +231,11 @@ class _ColumnParser:
     def _go_on(self, value: _Unfinished, text: str) -> None:
         """Take a further line of a value; give it up where it does not end."""
         whole = f"{value.text} {text}"
-        for end in _ends(whole, max(0, len(value.text) - 1)):
-            if (found := literal(whole[:end])) is not None:
-                self._put(value.column, value.key, found)
-                self._unfinished = None
-                return
+        end = _end(whole, 0)
+        if end is not None and (found := literal(whole[:end])) is not None:
+            self._put(value.column, value.key, found)
+            self._unfinished = None
+            return
         self._unfinished = value._replace(text=whole)
         if len(whole) > _LONGEST_VALUE:
             self._give_up()
@@ -260,9 +263,15 @@ def _by_columns(lines: Sequence[str]) -> tuple[dict[str, Any], list[int]]:
     return columns.config, columns.cut
 
 
-def _ends(text: str, at: int) -> Iterator[int]:
-    """Yield the ends at which a bracket opened at `at` may close again."""
-    yield from (found.end() for found in _BRACKET.finditer(text, at, at + _LONGEST_VALUE))
+def _end(text: str, at: int) -> int | None:
+    """Return where the bracket at `at` closes again, None where it does not."""
+    depth = 0
+    for found in _TEXT_OR_BRACKET.finditer(text, at, at + _LONGEST_VALUE):
+        sign = found[0]
+        depth += (sign in _OPENING) - (sign in _CLOSING)
+        if not depth:
+            return found.end()
+    return None
 
 
 def _past_separators(line: str, at: int) -> int:

@@ -8,6 +8,7 @@ import orjson
 
 from verl_tui.patterns import pattern
 from verl_tui.sources.fields.row_batcher import MetricRow
+from verl_tui.sources.formats.console.repeated import unrepeated
 from verl_tui.text import safe
 
 STEP = pattern(rb"(?<![\w:])step:(\d{1,15}) - (.*)$", re.DOTALL)
@@ -19,9 +20,8 @@ KEPT_BY_WANDB = 4096
 """Characters of a line that W&B keeps where it wraps the standard streams (wandb 0.31)."""
 _PIECE = pattern(
     r"^(?P<key>.+?):(?:np\.\w+\(|tensor\()?"
-    r"(?P<value>[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+|nan|inf)|True|False)\)?$"
+    r"(?P<value>[-+]?(?:\d+(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+|nan|inf)|True|False)\)?$"
 )
-_REPEATED = pattern(rb"\s*\[repeated \d+x across cluster\].*$")
 _NUMBERS = {int, float}
 _TRUTH = {"True": 1.0, "False": 0.0}
 
@@ -42,7 +42,7 @@ class StepLineReader:
         """
         step, rest = int(found.group(1)), found.group(2)
         if b"[repeated " in rest:
-            rest = _REPEATED.sub(b"", rest)
+            rest = unrepeated(rest)[0]
         numbers = _by_json(rest)
         if numbers is None:
             numbers = _by_piece(rest)

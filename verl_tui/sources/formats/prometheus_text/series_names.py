@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING
 
 from verl_tui import prometheus_names
 from verl_tui.metrics import slashed
-from verl_tui.patterns import pattern
+from verl_tui.patterns import NamePattern, pattern
 from verl_tui.prometheus_names import named
 from verl_tui.sources.formats.prometheus_text.machine_exporters import DEVICES, HOSTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-STEPS = pattern(
+STEPS = NamePattern(
     r"(?!.*(?:total|max|num|per|planned)_(?:train|global|optim))(?:.+[_:])?"
     r"(?:train(?:ing|er)?_(?:global_)?|global_|optimi[sz]er_)steps?(?:_total)?"
 )
 """Names of counts of steps: verl's tutorials and RL-Insight's `…training_global_step` among
 them.
 """
-NO_METRIC = pattern(
+NO_METRIC = NamePattern(
     r"(?:process|python|go|promhttp|scrape|net_conntrack)_.*|up|.*_(?:created|info)|target_info"
     r"|verl_(?:source|exporter|run|finding|metric)_.*|verl_indicator(?:_band)?"
 )
@@ -34,14 +34,14 @@ WHO = frozenset({
     "partition_id", "component", "exported_job", "exported_instance", "device", "Component", "Pid",
 })  # fmt: skip
 """Labels that name the process or machine of a sample, which do not distinguish metrics."""
-ADDED = pattern(
+ADDED = NamePattern(
     r".*(?:[_:]num_.*|[_:](?:running|waiting|swapped)|_reqs|_requests|_throughput|_bytes|_count"
     r"|_total|_tokens|_keys)"
 )
 """Gauges that are amounts, which are summed over workers."""
-KEPT_TOTALS = pattern(r".*(?:corrupted|preempt|error|fail|abort|retract).*")
+KEPT_TOTALS = NamePattern(r".*(?:corrupted|preempt|error|fail|abort|retract).*")
 """Counters whose sum is more informative than their rate."""
-BY_CLOCK = pattern(r"(?:vllm|sglang|lmdeploy|trtllm|tq|ray|npu|node|DCGM)[_:].*")
+BY_CLOCK = NamePattern(r"(?:vllm|sglang|lmdeploy|trtllm|tq|ray|npu|node|DCGM)[_:].*")
 """Series of engines, queues and machines, which go on whether training does or not."""
 SUMMARIES = {prometheus_names.REWARD, prometheus_names.GENERATION}
 """Series that repeat metrics under the tutorials' names in our exporter."""

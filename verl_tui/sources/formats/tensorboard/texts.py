@@ -40,7 +40,7 @@ _SETTINGS = pattern(
 _ARGUMENTS = {"args", "training_args", "arguments"}
 """Tags whose settings are the run's own, not those of a part of it."""
 _FENCE = pattern(r"\A```\w*\n(.*)\n```\Z", re.DOTALL)
-_RULE = pattern(r"\|?(?:\s*:?-+:?\s*\|)+\s*:?-*:?\s*")
+_RULE = pattern(r"\|?(?:\s*:?-+:?\s*\|)+\s*(?:(?::?-+:?|::?)\s*)?")
 """The line below the header of a Markdown table."""
 _CELL = pattern(r"(?<!\\)\|")
 _LABELS = (
@@ -60,7 +60,9 @@ _HEADING = pattern(rf"^#{{1,6}}[ \t]*(?:{_LABEL})[ \t]*$", re.I | re.M)
 _INLINE = pattern(
     rf"(?<!\w)(?:[*_]{{1,3}})?(?:{_LABEL})(?:[*_]{{1,3}})?:(?:[*_]{{1,3}})?(?=\s)", re.I
 )
-_NUMBER = pattern(r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+|nan|inf|none|null|n/a|-)", re.IGNORECASE)
+_NUMBER = pattern(
+    r"[-+]?(?:\d+(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+|nan|inf|none|null|n/a|-)", re.IGNORECASE
+)
 
 
 _TRAILING = ("score", "ground_truth", "step")

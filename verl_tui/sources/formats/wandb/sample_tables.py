@@ -40,7 +40,7 @@ _SAMPLES_A_TABLE = 4096
 """Samples kept of one table."""
 _STEPS = ("step", "global_step")
 _NAME = pattern(r"^(?P<key>.+)_(?P<step>\d+)_(?P<hash>[0-9a-f]+)\.table\.json$")
-_COLUMNS = pattern(rb'"columns"\s*:\s*(\[[^\]]*\])')
+_COLUMNS = pattern(rb'"columns"\s*:\s*(\[[^\[\]]*\])')
 _NUMBERED = pattern(r"^(?P<field>\w+?)_(?P<number>\d+)$")
 _VALIDATION = pattern(r"val|eval|test", re.IGNORECASE)
 
