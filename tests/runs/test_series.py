@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import pytest
+
 from verl_tui.records import Batch, MetricRows, SourceStatus
 from verl_tui.runs.run import Run
 
@@ -51,6 +53,25 @@ def test_a_series_up_to_a_step() -> None:
     put(run, 2, 3.0, 9)
     assert run.series("x") is series
     assert series.until(3).last_finite == (2, 3.0), "the past has changed"
+
+
+@pytest.mark.parametrize("mean", [False, True])
+def test_a_series_up_to_one_step_after_another(mean: bool) -> None:
+    run, count = Run("r"), 600
+    steps = [step for step in range(1, count + 1) for _ in range(1 + mean)]
+    values = [float(at) for at in range(len(steps))]
+    rows = MetricRows(("x",), steps, (values,), range(len(steps)), times=values, mean=mean)
+    run.apply(Batch("r", STATUS, (rows,)), now=0.0)
+    series = run.series("x")
+    assert series is not None
+    for last in (3, 4, 5, 300, 599, 40, 41):
+        cut = series.until(last)
+        assert [*cut.steps] == [*range(1, last + 1)]
+        assert cut.values == series.values[:last]
+        assert cut.counts == series.counts[:last]
+        assert [*cut.times] == [*series.times[:last]]
+        assert [*cut.orders] == [*series.orders[:last]]
+        assert cut.highest == max(cut.values)
 
 
 def test_a_series_made_of_a_long_table_changes_apart_from_others() -> None:

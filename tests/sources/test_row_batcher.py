@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from verl_tui.records import Record
+
 AB = ("a", "b")
 
 
@@ -211,3 +213,48 @@ def test_a_bar_between_steps_leaves_their_rows_together() -> None:
     assert isinstance(rows, MetricRows)
     assert list(rows.steps) == [1, 2, 3]
     assert bars == [Progress(step, 10) for step in range(1, 4)]
+
+
+_ALIKE = st.builds(
+    lambda row, jump, count: [row._replace(step=jump)] + [row._replace(step=1)] * (count - 1),
+    st.builds(
+        MetricRow,
+        step=st.just(0),
+        keys=st.sampled_from([AB, AB, ("b", "a"), ("a",), ()]),
+        values=st.sampled_from([(1.0, 2.0), (3.0, 4.0)]),
+        mean=st.sampled_from([False, False, True]),
+    ),
+    st.sampled_from([-9, -1, 0, 0, 1, 1]),
+    st.integers(1, 4),
+)
+"""Rows of one kind, each a step further; their steps count from the row before."""
+_OTHERS = st.sampled_from(
+    [
+        [Event(EventKind.STARTED, "began", 1)],
+        [Event(EventKind.RESUMED, "resumed", 1)],
+        [Progress(step=3)],
+        [Restart("anew")],
+    ]
+)
+_CHUNK = st.lists(st.one_of(_ALIKE, _ALIKE, _ALIKE, _OTHERS), max_size=6)
+
+
+@given(st.lists(_CHUNK, max_size=4), st.booleans())
+def test_many_lines_at_once_say_what_they_say_one_by_one(
+    chunks: list[list[list[MetricRow | Record]]], holds_back: bool
+) -> None:
+    single, many = RowBatcher(holds_back=holds_back), RowBatcher(holds_back=holds_back)
+    step = 10
+    for chunk in chunks:
+        items: list[MetricRow | Record] = []
+        for item in (item for some in chunk for item in some):
+            if isinstance(item, MetricRow):
+                step += item.step
+                items.append(item._replace(step=step, values=item.values[: len(item.keys)]))
+            else:
+                items.append(item)
+        for item in items:
+            single.add([item])
+        many.add_many(items)
+        assert many.take() == single.take()
+    assert (many.note, many.ascends, many.count) == (single.note, single.ascends, single.count)

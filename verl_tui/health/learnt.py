@@ -111,9 +111,14 @@ def gains(values: Sequence[float]) -> bool:
     if gain <= _SURE * math.sqrt(_variance(now) / len(now) + _variance(then) / len(then)):
         return False
     stride = max(size, len(values) // _MOST)
-    stretches = (_finite(values[at : at + size]) for at in range(0, len(values) - size + 1, stride))
-    means = [fmean(stretch) for stretch in stretches if stretch]
-    return gain >= _GOOD_PART * (max(*means, fmean(now)) - min(means))
+    low, high = math.inf, fmean(now)
+    for at in range(0, len(values) - size + 1, stride):
+        if stretch := _finite(values[at : at + size]):
+            mean = fmean(stretch)
+            low, high = min(low, mean), max(high, mean)
+            if gain < _GOOD_PART * (high - low):
+                return False  # the rest of a long past can only widen the range
+    return True
 
 
 def _all_parts(context: RuleContext, reward: Series) -> str | None:

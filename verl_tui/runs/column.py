@@ -6,7 +6,7 @@ import sys
 from array import array
 from collections.abc import Sequence
 from copy import copy
-from typing import TYPE_CHECKING, TypeVar, overload
+from typing import TYPE_CHECKING, TypeGuard, TypeVar, overload
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -115,8 +115,13 @@ def may_be_odd(columns: Iterable[Sequence[float]]) -> bool:
     All bits of the exponent of a number that is not finite are set, so that the byte with its sign
     is 7f or ff (IEEE 754); the same is true of finite numbers only beyond 10^231.
     """
-    tops = b"".join([array("d", column) for column in columns])[_TOP::_BYTES]
+    packed = [one if _is_packed(one) else array("d", one) for one in columns]
+    tops = b"".join(packed)[_TOP::_BYTES]
     return b"\x7f" in tops or b"\xff" in tops
+
+
+def _is_packed(numbers: Sequence[float]) -> TypeGuard[array[float]]:
+    return isinstance(numbers, array) and numbers.typecode == "d"
 
 
 def _pack(numbers: bytes) -> bytes:

@@ -132,17 +132,25 @@ class Series:
         return dict(zip(self.steps[at:], self.values[at:], strict=True))
 
     def until(self, step: int | None) -> Series:
-        """Return the series up to a step, itself where it has nothing beyond."""
+        """Return the series up to a step, itself where it has nothing beyond.
+
+        What was returned for an earlier step is returned again with the points in between, so that
+        to go from step to step costs what is new.
+        """
         stop = len(self) if step is None else bisect_right(self.steps, step)
         if stop == len(self):
             return self
         revision, count, cut = self._cut
-        if cut is None or (revision, count) != (self.revision, stop):
-            cut = Series(self.key)
-            cut.counts = self.counts[:stop]
+        if cut is None or revision != self.revision or stop < count:
+            count, cut = stop, Series(self.key)
             cut.steps, cut.values = self.steps[:stop], self.values[:stop]
             cut._orders, cut.times = self._orders.first(stop), self.times.first(stop)
-            self._cut = (self.revision, stop, cut)
+        cut.steps += self.steps[count:stop]
+        cut.values += self.values[count:stop]
+        cut._orders.extend(self._orders[count:stop])
+        cut.times.extend(self.times[count:stop])
+        cut.counts = self.counts[:stop]
+        self._cut = (self.revision, stop, cut)
         return cut
 
     def order_at(self, step: int) -> int | None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-import struct
 from array import array
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import groupby
+from operator import lt
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from verl_tui.key_groups import KeyGrouping
 from verl_tui.records import Event, EventKind, Histogram, MetricRows, Progress, Record, Restart
+from verl_tui.sources.fields.columns import columns
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
 
 _MOST_HELD = 10_000
@@ -128,6 +130,15 @@ class RowBatcher:
             else:
                 self._take_record(item)
 
+    def add_many(self, items: Iterable[MetricRow | Record]) -> None:
+        """Take the rows and records of many lines: of rows that are alike all at once, where each
+        is of a further step.
+        """
+        for kind, alike in groupby(items, _kind):
+            some = [*alike]
+            if kind is None or not self._take_further(kind, cast("list[MetricRow]", some)):
+                self.add(some)
+
     @property
     def note(self) -> str | None:
         """Say how many rows were replaced."""
@@ -232,6 +243,25 @@ class RowBatcher:
         else:
             self._add_row(row)
 
+    def _take_further(self, kind: _Kind, rows: Sequence[MetricRow]) -> bool:
+        """Take rows of one kind if they are no means, and each is beyond all of its kind before;
+        return whether that is so.
+        """
+        block, steps = self._blocks.get(kind), array("q", [row.step for row in rows])
+        if block is None or kind[1] or self._held or self._grouping.of(kind[0]).core != kind[0]:
+            return False
+        if not all(map(lt, block.seen[-1:] + steps, steps)):
+            return False
+        self._compare(rows[0])
+        if len(rows) > 1:
+            self._of_step = [rows[-1]]
+        block.seen += steps
+        block.rows += rows
+        block.orders += range(self._order, self._order + len(rows))
+        self._order += len(rows)
+        self._reached, self._started = steps[-1], False
+        return True
+
     def _add_row(self, row: MetricRow) -> None:
         core = self._grouping.of(row.keys).core
         kind = core, row.mean, row.progress, row.estimated
@@ -326,17 +356,24 @@ class RowBatcher:
         self._varying = []
 
 
+def _kind(item: MetricRow | Record) -> _Kind | None:
+    """Return the kind of a row, None for a record."""
+    if isinstance(item, MetricRow):
+        return item.keys, item.mean, item.progress, item.estimated
+    return None
+
+
 def _block_of(keys: tuple[str, ...], rows: Sequence[MetricRow], orders: list[int]) -> MetricRows:
     """Return rows of one kind as a block."""
     first = rows[0]
-    columns = _columns([row.values for row in rows])
+    values = columns([row.values for row in rows])
     stated = [row.time for row in rows]
     times: tuple[float, ...] = ()
     if stated.count(None) < len(stated):
         times = tuple([math.nan if time is None else time for time in stated])
     steps = array("q", [row.step for row in rows])
     return MetricRows(
-        keys, steps, columns, orders, times, first.mean, first.progress, first.estimated
+        keys, steps, values, orders, times, first.mean, first.progress, first.estimated
     )
 
 
@@ -353,41 +390,6 @@ def _contradicts(row: MetricRow, before: MetricRow) -> bool:
 
 def _same(value: float, other: float) -> bool:
     return value == other or (math.isnan(value) and math.isnan(other))
-
-
-def _columns(rows: Sequence[Sequence[float]]) -> tuple[array[float], ...]:
-    """Return the values of rows by column."""
-    count = len(rows[0])
-    numbers = array("d", b"".join(map(_numbers, rows)))
-    return tuple([numbers[at::count] for at in range(count)])
-
-
-def packed(values: Collection[float]) -> array[float]:
-    """Return numbers as an array.
-
-    Raises:
-        struct.error: One is no number.
-        OverflowError: One is too large.
-    """
-    # An array takes twice as long to look at one value after the other.
-    return array("d", struct.pack(f"{len(values)}d", *values))
-
-
-def _numbers(values: Sequence[float]) -> array[float]:
-    if isinstance(values, array) and values.typecode == "d":
-        return values
-    try:
-        return packed(values)
-    except OverflowError:
-        return array("d", map(_number, values))
-
-
-def _number(value: float) -> float:
-    """Return a number as a float, infinite if it is too large."""
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
 
 
 def _went_back(seen: array[int], step: int) -> bool:

@@ -8,9 +8,10 @@ import struct
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from verl_tui.sources.fields.columns import packed
 from verl_tui.sources.fields.jsonl import Flaw, JsonDecoder, first_object, flatten, integer
 from verl_tui.sources.fields.lists import histograms, split
-from verl_tui.sources.fields.row_batcher import MetricRow, packed
+from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.formats.lines import LineParts, LineReader
 from verl_tui.text import safe
 
@@ -51,6 +52,10 @@ class FileLoggerDecoder(JsonDecoder):
         """Names of the metrics in a line, by its keys: most runs have two or three sets of them."""
         self._names: dict[str, str] = {}
         """Names of metrics by their keys, of those that stand for themselves."""
+        self._newest: tuple[tuple[str, ...], tuple[str, ...]] = (), ()
+        """Keys of the last line, and the names of its metrics: most lines have those of the one
+        before.
+        """
 
     standing = ()
     """Nothing: each line says all of it."""
@@ -60,8 +65,7 @@ class FileLoggerDecoder(JsonDecoder):
         step, data = integer(record.get("step")), record.get("data")
         if step is None or not isinstance(data, dict):
             raise ValueError('no "step" with "data"')
-        keys = tuple(data)
-        known, values = self._schemas.get(keys) or self._schema(keys), _numbers(data)
+        known, values = self._known_names(tuple(data)), _numbers(data)
         if known is not None and values is not None:
             return (MetricRow(step, known, values),)
         parts = split({key: _unquoted(value) for key, value in flatten(data).items()})
@@ -73,6 +77,15 @@ class FileLoggerDecoder(JsonDecoder):
             *histograms(parts.found, step),
             *parts.flaws,
         )
+
+    def _known_names(self, keys: tuple[str, ...]) -> tuple[str, ...] | None:
+        """Return the names of a line's metrics by its keys, None where some have not been seen."""
+        if keys == self._newest[0]:
+            return self._newest[1]
+        names = self._schemas.get(keys) or self._schema(keys)
+        if names is not None:
+            self._newest = keys, names
+        return names
 
     def _schema(self, keys: tuple[str, ...]) -> tuple[str, ...] | None:
         """Return the names of metrics that have all been seen, None where some have not."""

@@ -176,14 +176,17 @@ class LineReader:
 
     def _read_lines(self, data: bytes) -> bytes:
         """Have complete lines decoded one by one; return what stands behind them."""
-        *lines, rest = data.split(b"\n")
-        if lines:
-            lines[0] = self._completed(lines[0])
-        decode, add = self.decoder.decode, self._batcher.add
-        for number, line in enumerate(lines, self._line + 1):
-            add(decode(line, number))
-        self._line += len(lines)
-        return rest
+        decode = self.decoder.decode
+        found: list[MetricRow | Record] = []
+        start = 0
+        # Cut one by one: all at once would leave the processor's cache before they are decoded.
+        while (end := data.find(b"\n", start)) >= 0:
+            line = data[start:end] if start else self._completed(data[:end])
+            self._line += 1
+            found += decode(line, self._line)
+            start = end + 1
+        self._batcher.add_many(found)
+        return data[start:]
 
     def _read_text(self, decoder: BufferingDecoder, data: bytes) -> bytes:
         """Have complete lines decoded together; return what stands behind them."""
