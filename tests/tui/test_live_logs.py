@@ -192,10 +192,13 @@ async def test_a_long_history_is_judged_while_keys_are_heard(
         await until(pilot, lambda: "nothing found" in text(app))
 
 
-async def test_pause_draws_nothing_while_reading_goes_on(tmp_path: Path) -> None:
+async def test_pause_draws_nothing_while_reading_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     log = write_run(tmp_path, "a")
-    app = live(log.parent)
-    async with app.run_test(size=(120, 40), notifications=True) as pilot:
+    app, said = live(log.parent), []
+    monkeypatch.setattr(app, "notify", lambda words, **_options: said.append(words))
+    async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: "step 30" in text(app))
         await press(pilot, "p")
         before = text(app)
@@ -214,8 +217,8 @@ async def test_pause_draws_nothing_while_reading_goes_on(tmp_path: Path) -> None
         assert "PAUSED" in text(app)
         await press(pilot, "r")
         await until(pilot, lambda: "step 40" in text(app))
+        assert said == ["reading everything again: no longer paused"]
         assert "PAUSED" not in text(app)
-        await until(pilot, lambda: "no longer paused" in text(app))
 
 
 async def test_a_run_that_is_deleted_while_shown_says_so_and_goes_when_all_is_read_again(
