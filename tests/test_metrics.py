@@ -357,10 +357,10 @@ def test_a_stem_is_part_of_no_other_name(key: str) -> None:
     "piece", ["_", "/", "a_", "val_core_", "train/", "eval_", "mean@1_", "@", "{", "max/", "(1e-3)"]
 )
 def test_hostile_keys_cost_no_time(piece: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     for length in (390, 100_000):
         key = (piece * length)[:length]
         describe(key)
         modern(key)
         family(key)
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2

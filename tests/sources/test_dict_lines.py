@@ -1,69 +1,21 @@
-"""Dicts of metrics on a console: their steps, their values in every spelling, and what only looks
-like them.
-"""
+"""Consoles that print dicts: which are recognised, what trainer wrote them, and what is no dict."""
 
 from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from dict_consoles import BUFFERED, CAPTURED, TRL, bar, trained
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from log_reading import drain, feed_in_pieces, read_run, values
+from log_reading import feed_in_pieces, read_run, values
 
-from verl_tui.records import Event, EventKind, MetricRows
-from verl_tui.runs.views.state import State, state
+from verl_tui.records import Event
 from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.console.decoder import ConsoleDecoder
-from verl_tui.sources.source import FileSource
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-
-def bar(at: int, total: int) -> str:
-    """Return a bar as tqdm draws it."""
-    return f"\r{100 * at // total:3d}%|##        | {at}/{total} [00:05<21:00,  5.06s/it]"
-
-
-CLEAR = "\r" + " " * 40 + "\r"
-
-
-def trained(at: int, total: int = 20, every: int = 2) -> str:
-    """Return what Hugging Face prints for `every` steps up to one: bars, the dict, the bar
-    again.
-    """
-    bars = "".join(bar(step, total) for step in range(at - every + 1, at + 1))
-    logs = {
-        "loss": at / 8,
-        "grad_norm": math.nan if at == 4 else 0.5,
-        "reward": at / 4,
-        "kl": 1e-05,
-        "epoch": at / 80,
-    }
-    return f"{bars}{CLEAR}{logs}\n{bar(at, total)}"
-
-
-def evaluated(at: int) -> str:
-    """Return an evaluation: a bar of its own, a dict, the training's bar again."""
-    return f"{bar(0, 8)}{bar(7, 8)}{CLEAR}{CLEAR}{{'eval_loss': 0.25, 'epoch': {at / 80}}}\n{bar(at, 20)}"
-
-
-TRL = (
-    "Loading checkpoint shards: 100%|####| 4/4 [00:01<00:00]\nMap:  50%|####  | 4/8 [00:01<00:00]\n"
-    + bar(0, 20)
-    + "".join(trained(at) for at in (2, 4, 6))
-    + evaluated(6)
-    + trained(8)
-    + "".join(trained(at) for at in range(10, 21, 2))
-    + CLEAR
-    + "{'train_runtime': 91.5, 'train_loss': 0.125, 'epoch': 0.25}\n"
-    + bar(20, 20)
-    + "\n"
-)
 SLIME = """\
 (RolloutManager pid=7) [2025-11-02 10:00:00] rollout.py:88 - perf 0: {'perf/rollout_time': 12.5, 'own': tensor(3)}
 (Actor pid=8) rollout 0: {'rollout/raw_reward': 0.25, 'rollout/logp': tensor(-0.5, device='cuda:0')}
@@ -78,42 +30,6 @@ OPENRLHF = """\
 (T pid=3) INFO 11-02 10:00:09 ppo.py:91] ✨ Global step 2: {'policy_loss': -0.25, 'reward': 0.5, 'kl': 1e-3}
 INFO 11-02 10:00:15 ppo.py:91] ✨ Global step 3: {'policy_loss': -0.125, 'reward': 0.75, 'kl': 2e-3}
 """
-
-
-def repainted(at: int, total: int = 40) -> str:
-    """Return what is left of a dict that is kept back: the bar is cleared and painted again."""
-    return f"{bar(at, total)}{CLEAR}{bar(at, total)}"
-
-
-def kept_back(steps: Iterable[int], words: Iterable[str] = ()) -> str:
-    """Return dicts that come all at once."""
-    return "".join(f"{{'loss': {at / 8}, 'epoch': {at / 400:.2f}}}\n" for at in steps) + "".join(
-        words
-    )
-
-
-EVALUATED = "{'eval_loss': 0.25, 'epoch': 0.05}\n"
-SAVING = "Writing model shards:   0%|          | 0/1 [00:00<?, ?it/s]\rWriting model shards: 100%|##| 1/1 [00:00<00:00]\n"
-BUFFERED = (
-    bar(0, 40)
-    + "".join(map(repainted, range(2, 10, 2)))
-    # The tenth step's dict makes the buffer overflow: what it held comes in the middle of the
-    # clearing.
-    + f"{bar(10, 40)}{CLEAR}{kept_back(range(2, 10, 2))}{bar(10, 40)}"
-    + "".join(map(repainted, range(12, 22, 2)))
-    # Another bar flushes all of it. That of the evaluation is repainted too, and takes its leave.
-    + kept_back(range(10, 22, 2))
-    + f"{bar(0, 8)}{bar(8, 8)}{CLEAR}\n{CLEAR}{bar(20, 40)}\n{bar(8, 8)}\n\r{' ' * 40}"
-    + "".join(map(repainted, range(22, 30, 2)))
-    + kept_back((), [EVALUATED])
-    + kept_back(range(22, 30, 2))
-    + SAVING
-    + "".join(map(repainted, range(30, 42, 2)))
-    + f"{CLEAR}{bar(40, 40)}\n"
-    + kept_back(range(30, 42, 2))
-    + "{'train_runtime': 91.5, 'train_loss': 0.125, 'epoch': 0.1}\n"
-)
-CAPTURED = f"{bar(0, 40)[1:]}warning\n{bar(5, 40)[1:]}\n{kept_back(range(1, 16))}{bar(17, 40)[1:]}\n{kept_back((16, 17, 18))}"
 CONSOLES = {
     "trl": TRL,
     "buffered": BUFFERED,
@@ -121,16 +37,6 @@ CONSOLES = {
     "slime": SLIME,
     "openrlhf": OPENRLHF,
 }
-
-
-def ppo_of_trl(step: int, total: int = 4, **others: float) -> str:
-    """Return what TRL's PPO prints of a step: it clears the bar of the step before, and paints that
-    one again before the next.
-    """
-    logs = {"eps": 1, "objective/kl": step / 8, "objective/rlhf_reward": -0.5}
-    logs |= {"objective/scores": step / 4, **others, "lr": 1e-06, "episode": 8 * step, "epoch": 0.1}
-    before = bar(step - 1, total)
-    return f"{CLEAR}{logs}\n{before}{bar(step, total)}"
 
 
 @pytest.mark.parametrize("name", CONSOLES)
@@ -151,120 +57,6 @@ def test_a_console_is_recognised(name: str) -> None:
 )
 def test_not_every_text_is_a_console(head: str) -> None:
     assert not console.matches(Path("a.log"), head.encode())
-
-
-def test_the_step_is_that_of_the_trainings_bar(tmp_path: Path) -> None:
-    path = tmp_path / "train.log"
-    path.write_text(TRL)
-    run = read_run(path)
-    assert values(run, "reward") == {at: at / 4 for at in range(2, 21, 2)}
-    assert values(run, "eval_loss") == {6: 0.25}, "an evaluation's own bar tells no step"
-    assert math.isnan(values(run, "grad_norm")[4])
-    assert values(run, "kl")[20] == 1e-05
-    assert (run.step, run.total_steps, run.restarts) == (20, 20, [])
-    assert run.dialect == "other"
-    assert state(run, 0.0) is State.FINISHED
-    assert "train_loss" not in run.keys
-
-
-def test_trls_ppo_prints_a_step_before_the_bar_goes_on_to_it(tmp_path: Path) -> None:
-    path = tmp_path / "train.log"
-    steps = (ppo_of_trl(step, **{"loss/value_avg": 0.5}) for step in range(1, 5))
-    path.write_text("===training policy===\n" + bar(0, 4) + "".join(steps) + "\n")
-    run = read_run(path)
-    assert values(run, "objective/scores") == {1: 0.25, 2: 0.5, 3: 0.75, 4: 1.0}
-    assert (run.step, run.total_steps) == (4, 4)
-    assert run.sources[str(path)].status.title == "TRL console"
-
-
-def test_trls_rloo_counts_from_0_as_in_its_other_files(tmp_path: Path) -> None:
-    path = tmp_path / "train.log"
-    path.write_text(bar(0, 4) + "".join(map(ppo_of_trl, range(1, 5))) + "\n")
-    assert values(read_run(path), "objective/scores") == {0: 0.25, 1: 0.5, 2: 0.75, 3: 1.0}
-
-
-def test_the_end_is_reported_without_a_bar(tmp_path: Path) -> None:
-    path = tmp_path / "train.log"
-    path.write_text(
-        "{'loss': 0.5, 'epoch': 0.5}\n{'train_runtime': '91.5', 'train_loss': '0.5', 'epoch': '1'}\n"
-    )
-    run = read_run(path)
-    assert [event.kind for event in run.events] == [EventKind.FINISHED]
-    assert run.step == 1
-
-
-@pytest.mark.parametrize(
-    ("stated", "every"), [("", 1), ("TrainingArguments(logging_steps=10, x=1)\n", 10)]
-)
-def test_without_a_bar_dicts_are_counted(tmp_path: Path, stated: str, every: int) -> None:
-    path = tmp_path / "train.log"
-    dicts = [
-        {"loss": f"{n / 8:.4g}", "learning_rate": "1e-06", "epoch": f"{n / 100}"}
-        for n in range(1, 6)
-    ]
-    path.write_text(
-        stated + "".join(f"{logs}\n" for logs in dicts) + "{'eval_loss': 'nan', 'epoch': '0.05'}\n"
-    )
-    run = read_run(path)
-    assert values(run, "loss") == {n * every: n / 8 for n in range(1, 6)}, (
-        "numbers in quotes are numbers"
-    )
-    assert list(values(run, "eval_loss")) == [5 * every]
-    assert math.isnan(values(run, "eval_loss")[5 * every])
-
-
-def test_without_a_bar_steps_follow_from_epochs_where_the_console_says_how_many_one_has(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "train.log"
-    dicts = [{"loss": f"{n / 8:.4g}", "epoch": f"{n / 200:.4g}"} for n in (5, 10, 15)]
-    path.write_text(
-        "[INFO|trainer.py:1472] >>   Num update steps per epoch = 200\n"
-        + "".join(f"{logs}\n" for logs in dicts)
-        + "{'eval_loss': '0.5', 'epoch': '0.075'}\n"
-    )
-    run = read_run(path)
-    assert list(values(run, "loss")) == [5, 10, 15]
-    assert list(values(run, "eval_loss")) == [15]
-
-
-def test_a_second_training_in_one_log_is_a_restart(tmp_path: Path) -> None:
-    path = tmp_path / "train.log"
-    path.write_text(TRL + bar(0, 12) + "".join(trained(at, 12, 1) for at in range(1, 5)) + "\n")
-    run = read_run(path)
-    assert [mark.step for mark in run.restarts] == [1]
-    assert values(run, "reward")[4] == 1.0
-    assert (run.step, run.total_steps) == (4, 12)
-
-
-def test_bars_that_tqdm_leaves_out(tmp_path: Path) -> None:
-    """Of quick steps, and after a resumption, hardly any is drawn but the one behind each dict."""
-    path = tmp_path / "train.log"
-    dicts = "".join(
-        f"{CLEAR}{{'loss': {at / 8}, 'epoch': {at / 80}}}\n{bar(at, 80)}" for at in range(45, 60, 5)
-    )
-    after = (
-        f"{bar(0, 8)}{CLEAR}{{'eval_loss': 0.5, 'epoch': 0.6875}}\n{bar(55, 80)}{bar(8, 8)}{CLEAR}"
-    )
-    end = f"{{'loss': 7.5, 'epoch': 0.75}}\n{bar(60, 80)}{CLEAR}{{'reward': 1, 'epoch': 0.75}}\n{bar(60, 80)}\n"
-    path.write_text(bar(0, 80) + bar(45, 80) + dicts + after + end)
-    run = read_run(path)
-    assert values(run, "loss") == {45: 45 / 8, 50: 50 / 8, 55: 55 / 8, 60: 60 / 8}
-    assert values(run, "reward") == {60: 1.0}, "a second dict of one step"
-    assert (run.step, run.total_steps, run.restarts) == (60, 80, [])
-
-
-def test_dicts_that_a_buffer_kept_back_are_of_the_steps_at_which_the_bar_was_cleared(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "train.log"
-    path.write_text(BUFFERED)
-    run = read_run(path)
-    assert values(run, "loss") == {at: at / 8 for at in range(2, 42, 2)}
-    assert values(run, "eval_loss") == {20: 0.25}
-    assert (run.step, run.total_steps, run.restarts) == (40, 40, [])
-    assert state(run, 0.0) is State.FINISHED
-    assert [source.status.note for source in run.sources.values()] == [None, None]
 
 
 TRL_LINE = (
@@ -322,222 +114,6 @@ def test_a_console_is_called_its_trainers(tmp_path: Path, text: str, title: str)
     path.write_text(text)
     status = read_run(path).sources[str(path)].status
     assert (status.title, status.format) == (title, "console")
-
-
-def test_dicts_among_which_bars_are_rare_are_counted_and_this_is_said(tmp_path: Path) -> None:
-    """W&B keeps bars and dicts of a console in the order in which it saw them last."""
-    path = tmp_path / "output.log"
-    path.write_text(CAPTURED)
-    run = read_run(path)
-    assert values(run, "loss") == {at: at / 8 for at in range(1, 19)}
-    assert (run.step, run.total_steps, run.restarts) == (18, 40, [])
-    said = run.sources[str(path)].status.note
-    assert said is not None
-    assert said.startswith("the steps of 18 records are estimated")
-
-
-@pytest.mark.parametrize(("at", "steps"), [(38, [10, 20, 30]), (43, [14, 28, 42])])
-def test_dicts_before_a_bar_are_the_roundest_interval_apart_that_gives_as_many(
-    tmp_path: Path, at: int, steps: list[int]
-) -> None:
-    """By step 43 an interval of 10 would have given a fourth."""
-    path = tmp_path / "train.log"
-    path.write_text(f"{bar(0, 100)[1:]}\n{kept_back((1, 2, 3))}{bar(at, 100)[1:]}\n")
-    assert list(values(read_run(path), "loss")) == steps
-
-
-def test_a_dict_before_the_first_bar_leaves_the_later_ones_to_their_bars(tmp_path: Path) -> None:
-    path = tmp_path / "train.log"
-    later = "".join(f"{kept_back((at,))}{bar(at, 20)[1:]}\n" for at in (10, 15))
-    path.write_text(f"{kept_back((1,))}{bar(5, 20)[1:]}\n{later}")
-    assert list(values(read_run(path), "loss")) == [1, 10, 15]
-
-
-def test_a_dict_between_the_bars_of_two_steps_is_of_the_first(tmp_path: Path) -> None:
-    """So W&B keeps a console, without the clearing and with the bar as it was seen last."""
-    path = tmp_path / "output.log"
-    steps = "".join(f"{bar(at, 40)[1:]}\n{kept_back((at,))}" for at in (1, 2, 3))
-    evaluation = f"{bar(3, 40)[1:]}\n{EVALUATED}{bar(4, 40)[1:]}\n{kept_back((4,))}"
-    left_out = f"{bar(6, 40)[1:]}\n{kept_back((6,))}{bar(7, 40)[1:]}\n"
-    path.write_text(
-        f"{bar(0, 40)[1:]}\n{steps}{evaluation}{kept_back((5,))}{left_out}{bar(8, 40)[1:]}\n"
-    )
-    run = read_run(path)
-    assert values(run, "loss") == {at: at / 8 for at in (1, 2, 3, 4, 5, 6)}
-    assert values(run, "eval_loss") == {3: 0.25}
-
-
-def test_a_step_that_no_bar_states_is_estimated_by_the_interval(tmp_path: Path) -> None:
-    path = tmp_path / "output.log"
-    stated = "".join(
-        f"{bar(at, 40)[1:]}\n{kept_back((at,))}{bar(at + 1, 40)[1:]}\n" for at in (5, 10)
-    )
-    path.write_text(
-        f"{bar(0, 40)[1:]}\n{stated}{bar(13, 40)[1:]}\n{kept_back((15,))}{bar(16, 40)[1:]}\n"
-    )
-    run = read_run(path)
-    assert values(run, "loss") == {at: at / 8 for at in (5, 10, 15)}
-    said = run.sources[str(path)].status.note
-    assert said is not None
-    assert said.startswith("the step of 1 record is estimated")
-
-
-def test_two_dicts_at_one_bar_leave_the_later_ones_to_bars_that_are_known_to_be_in_order(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "train.log"
-    later = "".join(f"{CLEAR}{kept_back((at,))}{bar(at, 40)}" for at in (20, 30))
-    both = f"{CLEAR}{kept_back((6, 8))}{bar(8, 40)}"
-    path.write_text(f"{bar(0, 40)}{trained(2, 40)}{trained(4, 40)}{both}{later}\n")
-    assert values(read_run(path), "loss") == {at: at / 8 for at in (2, 4, 6, 8, 20, 30)}
-
-
-def test_two_dicts_without_a_bar_between_them_show_that_bars_are_in_no_order(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "output.log"
-    error = "Traceback (most recent call last):\nKeyError: 1\n"
-    later = f"{bar(10, 40)[1:]}\n{kept_back((3,))}{bar(12, 40)[1:]}\n"
-    path.write_text(f"{bar(0, 40)[1:]}\n{kept_back((1, 2))}{error}{later}")
-    assert values(read_run(path), "loss") == {at: at / 8 for at in (1, 2, 3)}
-
-
-def test_a_dict_is_shown_as_soon_as_the_bar_behind_it_is_painted(tmp_path: Path) -> None:
-    path = tmp_path / "train.log"
-    source = FileSource(path, console)
-    shown = []
-    for text in (bar(0, 20), bar(5, 20), CLEAR, "{'loss': 0.5, 'epoch': 0.1}\n", bar(5, 20)):
-        with path.open("a") as file:
-            file.write(text)
-        shown.append([list(one.steps) for one in drain(source) if isinstance(one, MetricRows)])
-    assert shown == [[], [], [], [], [[5]]]
-
-
-def test_once_bars_have_ceased_a_dict_is_shown_at_once(tmp_path: Path) -> None:
-    path = tmp_path / "train.log"
-    source = FileSource(path, console)
-    path.write_text(
-        f"{bar(0, 400)}{trained(2, 400)}{trained(4, 400)}\n{kept_back(range(6, 72, 2))}"
-    )
-    drain(source)
-    with path.open("a") as file:
-        file.write(kept_back((72,)))
-    assert [list(one.steps) for one in drain(source) if isinstance(one, MetricRows)] == [[72]]
-
-
-def test_a_dict_without_a_bar_behind_it_is_shown_once_nothing_more_comes(tmp_path: Path) -> None:
-    path = tmp_path / "train.log"
-    path.write_text(
-        f"{bar(0, 20)}\n{{'loss': 0.5, 'epoch': 0.1}}\nTraceback (most recent call last):\nKeyError: 1\n"
-    )
-    assert values(read_run(path), "loss") == {1: 0.5}
-
-
-@pytest.mark.parametrize(
-    ("written", "step", "total"),
-    [
-        (
-            "{'loss': '0.5', 'epoch': '0.1', 'global_step/max_steps': '10/438', 'elapsed_time': '1s'}",
-            10,
-            438,
-        ),
-        ("{'loss': 0.5, 'step': 10}", 10, None),
-        ("{'train/loss': 0.5, 'train/global_step': 10, 'epoch': 0.1}", 10, None),
-        ("{'loss': 0.5, 'current_steps': 10, 'total_steps': 438}", 10, 438),
-        ("{'actor_loss': 0.5, 'iteration': 10}", 10, None),
-        ("{'reward_mean': 0.5, 'iter': '10'}", 10, None),
-    ],
-)
-def test_a_stated_step_is_believed_before_any_bar(
-    tmp_path: Path, written: str, step: int, total: int | None
-) -> None:
-    path = tmp_path / "train.log"
-    path.write_text(
-        f"{trained(4)}{bar(6, 20)}{CLEAR}{written}\n{bar(6, 20)}\n{written.replace('10', '12')}\n"
-    )
-    run = read_run(path)
-    (key,) = {key for key in run.keys if key.startswith(("loss", "train/", "actor", "reward_"))} - {
-        "reward",
-        "loss",
-    } or {"loss"}
-    assert [at for at in values(run, key) if at > 4] == [step, 12]
-    assert total is None or run.total_steps in (20, total)
-    assert not {"step", "iter", "iteration", "current_steps", "max_steps"} & set(run.keys)
-
-
-def test_none_is_a_value_that_is_no_number(tmp_path: Path) -> None:
-    path = tmp_path / "train.log"
-    path.write_text("{'loss': '0.5', 'reward': None, 'epoch': '0.1'}\n")
-    run = read_run(path)
-    assert math.isnan(values(run, "reward")[1])
-    assert values(run, "loss") == {1: 0.5}
-
-
-def test_a_resumed_training_goes_on_where_its_bar_says(tmp_path: Path) -> None:
-    path = tmp_path / "train.log"
-    path.write_text(
-        TRL + bar(0, 30) + "".join(trained(at, 30, 1).lstrip("\r") for at in range(11, 15)) + "\n"
-    )
-    run = read_run(path)
-    assert [mark.step for mark in run.restarts] == [11]
-    assert values(run, "loss") == {
-        at: at / 8 for at in (*range(2, 12, 2), *range(11, 15), *range(16, 21, 2))
-    }
-    assert (run.step, run.total_steps) == (14, 30)
-
-
-@pytest.mark.parametrize(("ended", "total"), [(True, 40), (False, 40), (False, 20)])
-def test_a_training_that_goes_on_with_another_bar_and_repeats_no_step_is_a_restart(
-    tmp_path: Path, ended: bool, total: int
-) -> None:
-    """Killed just behind a checkpoint, or given more steps once it had finished."""
-    path = tmp_path / "train.log"
-    reached = 20 if ended else 8
-    before = TRL if ended else bar(0, 20) + "".join(trained(at) for at in range(2, 10, 2)) + "\n"
-    after = "".join(trained(at, total).lstrip("\r") for at in range(reached + 2, reached + 8, 2))
-    path.write_text(before + bar(0, total) + after + "\n")
-    run = read_run(path)
-    assert [(mark.step, mark.reason) for mark in run.restarts] == [
-        (reached + 2, f"went on from step {reached} after another start")
-    ]
-    assert list(values(run, "reward")) == list(range(2, reached + 8, 2))
-
-
-def test_a_training_that_repeats_only_the_last_step_goes_on_from_it(tmp_path: Path) -> None:
-    path = tmp_path / "train.log"
-    before, after = ("".join(map(trained, steps)) for steps in ((2, 4, 6, 8), (8, 10)))
-    path.write_text(f"{bar(0, 20)}{before}\n{bar(0, 20)}{after.lstrip()}\n")
-    run = read_run(path)
-    assert [(mark.step, mark.reason) for mark in run.restarts] == [
-        (8, "went on from step 8 after another start")
-    ]
-
-
-def test_without_a_bar_the_trainers_word_tells_that_it_goes_on(tmp_path: Path) -> None:
-    path = tmp_path / "train.log"
-    path.write_text(
-        kept_back((4, 8)) + "  Continuing training from global step 2\n" + kept_back((12, 16))
-    )
-    run = read_run(path)
-    assert [mark.step for mark in run.restarts] == [3]
-    assert list(values(run, "loss")) == [1, 2, 3, 4]
-
-
-def test_without_a_bar_an_epoch_that_goes_back_is_a_training_begun_again(tmp_path: Path) -> None:
-    path = tmp_path / "train.log"
-    path.write_text(kept_back(range(4, 24, 4)) + kept_back(range(12, 32, 4)))
-    run = read_run(path)
-    assert [mark.step for mark in run.restarts] == [3]
-    assert values(run, "loss") == {1: 0.5, 2: 1.0, 3: 1.5, 4: 2.0, 5: 2.5, 6: 3.0, 7: 3.5}
-
-
-def test_what_the_trainer_says_of_its_steps_is_believed(tmp_path: Path) -> None:
-    path = tmp_path / "train.log"
-    said = "  Total optimization steps = 1,200\n  Continuing training from global step 100\n"
-    path.write_text(f"logging_steps=10,\n{said}{kept_back((4, 8))}")
-    run = read_run(path)
-    assert list(values(run, "loss")) == [110, 120]
-    assert run.total_steps == 1200
 
 
 def test_slime(tmp_path: Path) -> None:

@@ -308,7 +308,7 @@ def test_a_tree_without_end_is_left_after_many_directories(tmp_path, monkeypatch
     assert "more than 5 directories" in Finder([str(tmp_path)]).scan().problems[0]
 
 
-def test_names_that_look_alike_on_one_line_are_told_apart(tree):
+def test_names_that_look_alike_on_one_line_are_distinguished(tree):
     files = {
         " /train.log": CONSOLE,
         "  /train.log": CONSOLE,

@@ -374,7 +374,7 @@ async def test_the_palette_is_for_screens_that_have_room_for_it(tmp_path: Path) 
         await pilot.resize_terminal(100, 1)
         await settle(pilot)
         await press(pilot, "pagedown")
-        assert not isinstance(app.screen, CommandPalette)
+        await until(pilot, lambda: not isinstance(app.screen, CommandPalette))
         # It may come into a few columns.
         for width in (1, 4, 6):
             await pilot.resize_terminal(80, 24)

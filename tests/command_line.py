@@ -1,0 +1,50 @@
+"""Commands as a user gives them, and what they say."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+
+def plain_surroundings(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have an empty configuration in a directory, and a terminal of many colours."""
+    config = directory / "config.toml"
+    config.write_text("", encoding="utf-8")
+    monkeypatch.setenv("VERL_TUI_CONFIG", str(config))
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+
+
+def write_log(directory: Path, *kl: float, name: str = "run") -> Path:
+    """Write a tutorial log, one value of policy KL a step; return its path."""
+    path = directory / "logs" / name / "verl_logs.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    records = [
+        {"scope": "rollout", "step": step, "reward_mean": 2.5 + 0.01 * (step % 3), "kl_div": value}
+        for step, value in enumerate(kl, 1)
+    ]
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    return path
+
+
+def run(*argv: str, **settings: Any) -> subprocess.CompletedProcess[str]:
+    """Run a command in a process of its own."""
+    command = [sys.executable, "-m", "verl_tui", *argv]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, **settings
+    )
+
+
+def complaint(capsys: pytest.CaptureFixture[str]) -> str:
+    """Return what was said on standard error: exactly one line."""
+    text = capsys.readouterr().err
+    assert text.startswith("verl-tui: ")
+    assert text.count("\n") == 1
+    return text.removeprefix("verl-tui: ").rstrip()

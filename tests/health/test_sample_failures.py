@@ -1,0 +1,226 @@
+"""Failures that samples, their groups and their scores tell of: repetition, groups that teach nothing,
+a component that carries all. Each is found where it was planted, and not in what only looks like
+it.
+"""
+
+from __future__ import annotations
+
+import pytest
+from planted import OTHER, VERL, batch, judge, planted, rows
+from planted_failures import COUNT, FLAT, LOOPS, find, noisy, ramp, scored
+
+from verl_tui.health.finding import Severity
+from verl_tui.records import Restart
+
+# -- repetition ------------------------------------------------------------------------------------
+
+
+def test_samples_that_leave_their_own_past() -> None:
+    found = find("repetition", {"samples/repetition": LOOPS})
+    assert found is not None
+    assert found.since_step == 202
+    fallen = find("repetition", {"samples/ngram_entropy": [1 - value for value in LOOPS]})
+    assert fallen is not None
+    assert "fallen" in fallen.message
+
+
+@pytest.mark.parametrize(
+    ("scores", "severity"),
+    [
+        (
+            scored([0.2] * 150 + [0.9] * 100),
+            Severity.INFO,
+        ),  # the text behind the answer repeats itself
+        (scored([0.5] * 250), Severity.WARNING),
+        (scored([0.9] * 150 + [0.1] * 100), Severity.WARNING),
+        (
+            {"samples/score": ramp(0.2, 0.9), "samples/score_std": [0.05] * COUNT},
+            Severity.WARNING,
+        ),  # by degrees
+    ],
+)
+def test_repetition_beside_answers_that_become_right_is_noted(
+    scores: dict[str, list[float]], severity: Severity
+) -> None:
+    verdict = judge(planted({"samples/repetition": LOOPS, **scores}))
+    assert [one.severity for one in verdict.findings if one.id == "repetition"] == [severity]
+    assert [one.severity for one in verdict.history if one.id == "repetition"] == [severity]
+
+
+def test_repetition_that_creeps_and_such_that_was_always_there() -> None:
+    assert find("repetition", {"samples/repetition": noisy(ramp(0.05, 0.6), 0.02)})
+    assert find("repetition", {"samples/repetition": noisy([0.5] * COUNT, 0.05)}) is None
+    assert find("repetition", {"samples/repetition": noisy(ramp(0.05, 0.15), 0.03)}) is None
+
+
+# -- dead-groups -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("key", "beside"), [("samples/dead_groups", VERL), ("frac_reward_zero_std", OTHER)]
+)
+def test_groups_that_teach_nothing(key: str, beside: dict[str, float]) -> None:
+    found = find("dead-groups", {key: noisy(ramp(0.2, 0.9, finish=200), 0.05)}, beside)
+    assert found is not None
+    assert find("dead-groups", {key: noisy([0.5] * COUNT, 0.1)}, beside) is None
+
+
+def test_it_says_whether_they_are_wrong_or_right() -> None:
+    columns = {"samples/dead_groups": [0.9] * 40, "samples/groups_all_wrong": [0.85] * 40}
+    found = find("dead-groups", columns)
+    assert found is not None
+    assert "(all wrong 0.85 at the newest step); the task is too hard so far" in found.message
+
+
+def test_after_a_restart_it_says_that_of_the_newest_segment() -> None:
+    keys = ("samples/dead_groups", "samples/groups_all_wrong")
+    run = planted({keys[0]: [0.9] * 80, keys[1]: [0.85] * 80})
+    run.apply(
+        batch(
+            Restart("steps went back"),
+            rows({keys[0]: [0.9] * 40, keys[1]: [0.75] * 40}, range(1, 41)),
+        ),
+        0.0,
+    )
+    (found,) = (one for one in judge(run).findings if one.id == "dead-groups")
+    assert "(all wrong 0.75 at the newest step); the task is too hard so far" in found.message
+
+
+def dead(**more: list[float]) -> dict[str, list[float]]:
+    """Return groups that are dead from step 60 on, and what else the samples tell."""
+    return {"samples/dead_groups": [*[0.3] * 60, *[0.9] * 60], **more}
+
+
+@pytest.mark.parametrize(
+    ("columns", "settings", "words", "severity"),
+    [
+        (
+            dead(**{"critic/score/mean": [*ramp(0.1, 0.98)[:120], *[0.98] * 40][40:]}),
+            {},
+            "is solved",
+            Severity.INFO,
+        ),
+        (
+            dead(**{"critic/score/mean": [*noisy([-2.0] * 60, 0.1), *[-0.3] * 60]}),
+            {},
+            "is solved",
+            Severity.INFO,
+        ),
+        (
+            dead(**{"critic/score/mean": [0.0] * 120}),
+            {},
+            "has scored 0: the task is too hard",
+            Severity.WARNING,
+        ),
+        (
+            {"samples/dead_groups": [1.0] * 120, "critic/score/mean": [1.0] * 120},
+            {},
+            "the scorer is constant",
+            Severity.WARNING,
+        ),
+        (dead(**{"critic/score/mean": [1.0] * 120}), {}, "is solved", Severity.INFO),
+        (
+            dead(**{"critic/score/mean": [0.3, 0.30000001] * 60}),
+            {},
+            "the scorer is constant",
+            Severity.WARNING,
+        ),
+        (
+            dead(**{"critic/score/mean": noisy([0.03] * 120, 0.005)}),
+            {},
+            "is too hard so far",
+            Severity.WARNING,
+        ),
+        (
+            dead(**{"critic/score/mean": noisy([0.6] * 120, 0.1)}),
+            {"rollout.temperature": 0.05, "rollout.val_kwargs.temperature": 0},
+            "sampling is too cold: rollout.temperature is 0.05",
+            Severity.WARNING,
+        ),
+        (
+            dead(
+                **{
+                    "critic/score/mean": noisy([0.6] * 120, 0.1),
+                    "samples/unique_share": [0.4] * 120,
+                }
+            ),
+            {"rollout.val_kwargs.temperature": 0},
+            "alike from the beginning (40% of them differ)",
+            Severity.WARNING,
+        ),
+        (
+            dead(
+                **{
+                    "critic/score/mean": noisy([0.6] * 120, 0.1),
+                    "samples/unique_share": [*[0.9] * 60, *[0.1] * 60],
+                }
+            ),
+            {},
+            "have become alike: 10% of them differ, 90% at the beginning",
+            Severity.WARNING,
+        ),
+    ],
+)
+def test_it_says_why_groups_are_dead(
+    columns: dict[str, list[float]], settings: dict[str, float], words: str, severity: Severity
+) -> None:
+    (found,) = (
+        one
+        for one in judge(planted(columns, settings=settings)).findings
+        if one.id == "dead-groups"
+    )
+    assert words in found.message
+    assert found.severity is severity
+
+
+def test_rounding_is_no_spread() -> None:
+    columns = {"frac_reward_zero_std": [0.0] * 40, "reward_std": [6e-8] * 40, "reward": [0.3] * 40}
+    assert find("dead-groups", columns, OTHER) is not None
+    assert find("dead-groups", {**columns, "reward_std": [0.1] * 40}, OTHER) is None
+
+
+def test_why_groups_were_dead_does_not_depend_on_what_came_after() -> None:
+    shares = {
+        "samples/dead_groups": [*[0.9] * 60, *[0.1] * 60],
+        "critic/score/mean": [*[0.0] * 60, *[0.99] * 60],
+    }
+    (known,) = (one for one in judge(planted(shares)).history if one.id == "dead-groups")
+    assert known.severity is Severity.WARNING
+    assert known.message.endswith(
+        "has scored 0: the task is too hard, or the scorer cannot read the answers"
+    )
+
+
+# -- component-imbalance ---------------------------------------------------------------------------
+
+FORMAT = noisy(ramp(0.2, 1.0, finish=60), 0.02)
+
+
+@pytest.mark.parametrize(
+    ("names", "beside"),
+    [
+        (("samples/format", "samples/acc"), VERL),
+        (("rewards/format/mean", "rewards/acc/mean"), OTHER),
+    ],
+    ids=["verl", "other"],
+)
+def test_one_component_that_carries_all(names: tuple[str, str], beside: dict[str, float]) -> None:
+    reward = "critic/score/mean" if beside is VERL else "reward"
+    stuck = {names[0]: FORMAT, names[1]: noisy([0.1] * COUNT, 0.03), reward: FORMAT}
+    found = find("component-imbalance", stuck, beside)
+    assert found is not None
+    assert found.key == names[0]
+    assert names[1] in found.message
+    learning = {**stuck, names[1]: noisy(ramp(0.1, 0.6, begin=60), 0.03)}
+    assert find("component-imbalance", learning, beside) is None
+    done = {**stuck, names[1]: noisy(ramp(0.1, 0.9, finish=60), 0.03)}
+    assert find("component-imbalance", done, beside) is None
+
+
+def test_a_component_that_is_always_0_carries_nothing() -> None:
+    columns = {
+        "samples/overlong": [0.0] * COUNT,
+        "samples/acc": noisy(ramp(0.6, 0.4), 0.02),
+        "critic/score/mean": FLAT,
+    }
+    assert find("component-imbalance", columns) is None

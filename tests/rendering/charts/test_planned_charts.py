@@ -1,0 +1,270 @@
+"""Which charts a run gets, in which order, and their axes of steps and times."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from charted_runs import KEYS, VALIDATION, add_step, rich_run, view_of
+from run_views import NOW, make_run
+
+from verl_tui.health.finding import Finding, Severity, Verdict
+from verl_tui.records import Batch, MetricRows, Progress, SourceStatus
+from verl_tui.rendering.charts.axes import fit_window
+from verl_tui.rendering.charts.plan import ChartLook, plan_charts, unknown_charts
+from verl_tui.rendering.charts.planned_data import chart_data
+from verl_tui.rendering.charts.x_axes import on_axis
+from verl_tui.tui.keys.chart_keys import why_unchanged
+
+if TYPE_CHECKING:
+    from verl_tui.runs.run import Run
+
+
+def keys(run: Run, *wanted: str, filter_: str = "") -> list[str]:
+    return [found.key for found in plan_charts(run, wanted, filter_)]
+
+
+# -- which charts ----------------------------------------------------------------------------------
+
+
+def test_what_tells_of_learning_comes_first_and_nothing_is_left_out() -> None:
+    shown = keys(rich_run())
+    assert shown[:4] == ["critic/score/mean", "actor/ppo_kl", "actor/pg_loss", "actor/entropy"]
+    assert set(shown) == {"critic/score/mean", *KEYS}
+    assert len(shown) == len(set(shown))
+
+
+def test_wanted_charts_that_nobody_knows_are_reported() -> None:
+    run = rich_run()
+    assert (
+        list(unknown_charts(["reward", "actor/entropy", "actor/yet_to_come", "policy_loss"], [run]))
+        == []
+    )
+    (slip, other) = unknown_charts(["entrpy", "[bold]\nxyz"], [run])
+    assert slip.endswith("nothing is called entrpy; did you mean entropy?")
+    assert other.endswith("nothing is called [bold] xyz")
+    assert list(unknown_charts(["entrpy"], [])) == [], "nothing has been read yet"
+
+
+def test_figures_of_samples_stand_in_the_order_of_what_they_tell() -> None:
+    names = (
+        "count",
+        "acc",
+        "dead_groups",
+        "distinct_2",
+        "read_share",
+        "repetition",
+        "response_chars",
+        "score",
+    )
+    columns = {f"samples/{name}": [0.5] * 9 for name in names} | {"timing_s/ref": [1.0] * 9}
+    shown = [key.removeprefix("samples/") for key in keys(make_run(steps=9, columns=columns))[1:]]
+    telling, rest = shown[:5], shown[5:]
+    assert telling == ["score", "acc", "dead_groups", "repetition", "distinct_2"]
+    assert rest == ["timing_s/ref", "response_chars", "count", "read_share"]
+
+
+def test_a_statistic_without_its_whole_family_has_a_chart() -> None:
+    names = (
+        "training/rollout_probs_diff_mean",
+        "training/rollout_probs_diff_max",
+        "my/gap_max",
+        "my/gap_mean",
+    )
+    run = make_run(steps=9, columns={name: [0.1] * 9 for name in names})
+    plans = plan_charts(run, ())
+    assert all(any(found.shows(name) for found in plans) for name in names)
+
+
+def test_wanted_charts_come_first() -> None:
+    assert keys(rich_run(), "my/own", "entropy", "not there")[:2] == ["my/own", "actor/entropy"]
+
+
+def test_validation_points_stand_in_the_reward_chart() -> None:
+    run = rich_run()
+    found = plan_charts(run, ())[0]
+    assert found.points == (VALIDATION,)
+    assert found.shows(VALIDATION)
+    assert [line.kind for line in chart_data(found, view_of(run), ChartLook()).lines] == [
+        "line",
+        "points",
+    ]
+
+
+def test_validation_on_another_scale_has_the_chart_after_the_rewards() -> None:
+    run = make_run(steps=60, columns={VALIDATION: [50.0] * 60, "actor/ppo_kl": [0.1] * 60})
+    shown = plan_charts(run, ())
+    assert [one.key for one in shown[:3]] == ["critic/score/mean", VALIDATION, "actor/ppo_kl"]
+    assert shown[0].points == ()
+    assert chart_data(shown[0], view_of(run), ChartLook()).beside == ()
+
+
+def test_a_family_is_one_chart_with_an_envelope() -> None:
+    parts = {f"my/thing/{part}": [1.0] * 9 for part in ("max", "mean", "min")}
+    run = make_run(steps=9, columns=parts)
+    found = plan_charts(run, ())
+    assert [(one.key, one.envelope) for one in found[1:]] == [
+        ("my/thing/mean", ("my/thing/min", "my/thing/max"))
+    ]
+    assert chart_data(found[1], view_of(run), ChartLook()).envelope is not None
+
+
+def test_filter_takes_keys_and_labels_in_any_case() -> None:
+    assert keys(rich_run(), filter_="PPO_KL") == ["actor/ppo_kl"]
+    assert keys(rich_run(), filter_="policy kl") == ["actor/ppo_kl"]
+    assert keys(rich_run(), filter_="[red]") == []
+
+
+@pytest.mark.parametrize(
+    "key", ["[red]", "汉字", "k" * 300, "", "a/b/c/d", "val-x", "fault_tolerance/x", "system/gpu"]
+)
+def test_any_key_has_a_place(key: str) -> None:
+    assert key in keys(make_run(steps=3, columns={key: [1.0, 2.0, 3.0]}))
+
+
+def test_marks_stand_where_something_happened() -> None:
+    run = rich_run()
+    run.checkpoints[20] = "/ckpt/20"
+    finding = Finding("kl-high", Severity.WARNING, "high", 60, 33, key="actor/ppo_kl")
+    view = view_of(run, verdicts={run.name: Verdict((finding,))})
+    kl = next(found for found in plan_charts(run, ()) if found.key == "actor/ppo_kl")
+    assert [(mark.step, mark.role) for mark in chart_data(kl, view, ChartLook()).marks] == [
+        (20, "checkpoint"),
+        (33, "breach"),
+    ]
+    reward = plan_charts(run, ())[0]
+    assert [mark.role for mark in chart_data(reward, view, ChartLook()).marks] == ["checkpoint"]
+    assert [mark.role for mark in chart_data(reward, view, ChartLook(axis="time")).marks] == [
+        "checkpoint"
+    ]
+
+
+# -- axes ------------------------------------------------------------------------------------------
+
+
+def test_axes_of_time() -> None:
+    run = rich_run(quiet=0.0)
+    series = run.series("my/own")
+    assert series is not None
+    points = on_axis(run, "relative").points(series)
+    assert list(points.steps) == [int(NOW - (60 - n) * 30) for n in range(1, 61)]
+    assert on_axis(run, "relative").axis.write(points.steps[-1]) == "29m30s"
+    assert on_axis(run, "step").points(series) is series
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Kolkata", "America/New_York"])
+def test_ticks_of_time_are_round_where_the_user_lives(
+    zone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    run = make_run(steps=0)
+    for step in range(60):
+        add_step(run, step + 1, time=NOW + step * 3600)
+    relative, of_day = on_axis(run, "relative").axis, on_axis(run, "time").axis
+    window = fit_window(int(NOW), int(NOW) + 59 * 3600, 200)
+    hours = [relative.write(tick) for tick in window.ticks(10, time=True, zero=relative.zero)]
+    assert hours[:3] == ["0s", "6h", "12h"]
+    days = [of_day.write(tick) for tick in window.ticks(10, time=True, zero=of_day.zero)]
+    assert {"06:00", "12:00", "18:00"} < set(days)
+    assert any(day.endswith(" Jan") for day in days), "a day says which it is"
+    assert len(of_day.read(int(NOW))) == len("15 Jan 08:00"), (
+        "on the second day a time says nothing without its date"
+    )
+    assert len(of_day.exact(int(NOW))) == len("15 Jan 08:00:00")
+    monkeypatch.undo()
+    time.tzset()
+
+
+def test_ticks_of_time_and_neighbouring_steps_are_distinguished() -> None:
+    for span in [8, 60, 300]:
+        for pace in [0.1, 1, 7, 61, 400, 3600, 90_000]:
+            for name in ["relative", "time"]:
+                run = make_run(steps=0)
+                for step in range(span):
+                    add_step(run, step + 1, time=NOW + step * pace)
+                axis = on_axis(run, name).axis
+                for first in (0, int(span * pace * 0.9)):
+                    window = fit_window(int(NOW) + first, int(NOW + span * pace), 266)
+                    told = [
+                        axis.write(tick) for tick in window.ticks(12, time=True, zero=axis.zero)
+                    ]
+                    assert told
+                    # A time of day may come again on the next day, behind its date.
+                    assert all(told[i] not in told[i + 1 : i + 2] for i in range(len(told)))
+                    assert name == "time" or len({*told}) == len(told)
+                moments = {int(NOW + step * pace) for step in range(span)}
+                assert len({axis.exact(moment) for moment in moments}) == len(moments)
+                if pace * span < 86_400:
+                    assert len({axis.read(moment) for moment in moments}) == len(moments)
+
+
+def test_ticks_say_no_more_than_they_need() -> None:
+    run = make_run(steps=0)
+    for step in (1, 2):
+        add_step(run, step, time=NOW + step)
+    since = on_axis(run, "relative").axis
+    told = {
+        0: "0s",
+        30: "30s",
+        60: "1m",
+        90: "1m30s",
+        3600: "1h",
+        5400: "1h30m",
+        3630: "1h00m30s",
+        3 * 86_400: "3d",
+    }
+    assert {second: since.write(since.zero + second) for second in told} == told
+    assert since.write(since.zero + 3 * 86_400 + 4 * 3600 + 600) == "3d4h10m"
+    assert since.exact(since.zero + 297) == "4m 57s"
+    assert since.write(since.zero - 90) == "-1m30s"
+    of_day = on_axis(run, "time").axis
+    minute = int(NOW) // 60 * 60
+    assert of_day.write(minute + 30) == of_day.exact(minute + 30)
+    assert of_day.exact(minute) == f"{of_day.write(minute)}:00"
+
+
+def test_times_that_are_counted_back_say_so() -> None:
+    run = make_run(steps=0)
+    status = SourceStatus("/logs/grpo", "verl console", modified=NOW)
+    for step in (1, 2, 3):
+        rows = MetricRows(("critic/score/mean",), [step], [[0.5]], [0], [math.nan])
+        run.apply(
+            Batch(run.name, status, (Progress(step, 3, elapsed=step * 60.0), rows), live=False), NOW
+        )
+    series = run.series("critic/score/mean")
+    assert series is not None
+    axis = on_axis(run, "time")
+    assert axis.estimated
+    assert "progress bar" in axis.origin(series)
+    assert list(ChartLook(axis="time").words(run)) == ["x: time, estimated"]
+    assert list(ChartLook(axis="time").words(rich_run())) == ["x: time"]
+    assert not on_axis(run, "step").origin(series)
+
+
+def test_time_axis_grows_with_the_series_and_takes_no_time_twice() -> None:
+    run = make_run(steps=3)
+    series = run.series("critic/score/mean")
+    assert series is not None
+    assert len(on_axis(run, "time").points(series).steps) == 3
+    add_step(run, 4, time=NOW + 30)
+    add_step(run, 5, time=math.nan)
+    add_step(run, 6, time=NOW - 900)
+    assert list(on_axis(run, "time").points(series).steps)[3:] == [int(NOW + 30)]
+
+
+def test_a_log_without_times_is_drawn_over_its_steps_and_says_so_once() -> None:
+    run = make_run(steps=0)
+    for step in (1, 2, 3):
+        add_step(run, step, time=math.nan)
+    look = ChartLook(axis="time")
+    data = chart_data(plan_charts(run, ())[0], view_of(run, cursor=2), look)
+    assert data.main is not None
+    assert list(data.main.points.steps) == [1, 2, 3]
+    assert (data.cursor, data.axis.label) == (2, "step")
+    assert list(look.words(run)) == ["x: step, no times are known"]
+    assert why_unchanged(ChartLook(), "axis", run) == "no times are known: x stays at steps"
+    assert not why_unchanged(ChartLook(axis="kl"), "axis", run)
+    assert not why_unchanged(ChartLook(), "axis", make_run())

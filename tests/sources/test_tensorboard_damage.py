@@ -1,0 +1,192 @@
+"""Event files that are cut, damaged or hostile: what can be read is read, and no value is wrong."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from plain_events import (
+    NAME,
+    VERSION,
+    event,
+    field,
+    framed,
+    mixed,
+    plugin,
+    read,
+    scalar,
+    scalars,
+    tensor,
+    varint,
+)
+
+from verl_tui.records import Sample, Unreadable
+from verl_tui.sources.fields import protobuf
+from verl_tui.sources.fields.protobuf import fields
+from verl_tui.sources.formats.tensorboard import frames as tensorboard_frames
+from verl_tui.sources.formats.tensorboard import reader as tensorboard
+
+# -- cut, damaged, hostile -------------------------------------------------------------------------
+
+PIECES = [VERSION, *scalars(range(4)), *mixed(), *scalars(range(126, 131))]
+WHOLE = b"".join(PIECES)
+
+
+@given(st.lists(st.integers(0, len(WHOLE)), max_size=30).map(tuple))
+def test_records_may_be_cut_anywhere(cuts):
+    assert read(WHOLE, cuts) == read(WHOLE)
+
+
+def test_half_a_record_waits():
+    last = event(200, 1.7e9, scalar("a", 4.0))
+    before = read(WHOLE)
+    for stop in range(len(last)):
+        assert read(WHOLE + last[:stop]) == before
+    assert len(read(WHOLE + last)[0]["a"]) == len(before[0]["a"]) + 1
+
+
+def counted(numbers: dict[str, list[tuple[str, ...]]]) -> set[tuple[str, ...]]:
+    return {(key, *row) for key, rows in numbers.items() for row in rows}
+
+
+@given(
+    st.integers(0, len(WHOLE) - 1),
+    st.integers(1, 255),
+    st.lists(st.integers(0, len(WHOLE)), max_size=3).map(tuple),
+)
+def test_a_changed_byte_costs_one_record_and_no_value_is_wrong(at, mask, cuts):
+    data = bytearray(WHOLE)
+    data[at] ^= mask
+    numbers, others = read(bytes(data), cuts)
+    true, _ = read(WHOLE)
+    assert counted(numbers) <= counted(true)
+    (wrong,) = [record for record in others if isinstance(record, Unreadable)]
+    edges = list(itertools.accumulate(map(len, PIECES), initial=0))
+    number = next(n for n, edge in enumerate(edges) if edge > at)
+    assert (wrong.line, f"at byte {edges[number - 1]:,}" in wrong.reason) == (number, True)
+    lost = read(VERSION + PIECES[number - 1])[0] if number > 1 else {}
+    assert counted(true) - counted(numbers) == counted(lost)
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, len(WHOLE) - 1), st.integers(0, 60), st.binary(max_size=40)),
+        max_size=5,
+    )
+)
+def test_no_damage_makes_a_wrong_value(damage):
+    data = WHOLE
+    for at, cut, inserted in damage:
+        data = data[:at] + inserted + data[at + cut :]
+    numbers, others = read(data)
+    assert counted(numbers) <= counted(read(WHOLE)[0])
+    assert {type(record) for record in others} <= {Unreadable, Sample}
+
+
+def test_equal_damage_to_many_records_is_seen():
+    records = [bytearray(record) for record in scalars(range(20))]
+    for record in records[4:]:
+        record[-9] ^= 0x20
+    numbers, others = read(VERSION + b"".join(records))
+    assert counted(numbers) == counted(read(VERSION + b"".join(scalars(range(1))))[0])
+    assert others
+
+
+@given(st.binary(max_size=60), st.integers(0, 60), st.integers(0, 60))
+def test_walking_any_message_ends(data, start, stop):
+    try:
+        found = list(fields(data, start, stop))
+    except ValueError:
+        return
+    ends = [value[1] for _, _, value in found if isinstance(value, tuple)]
+    assert ends == sorted(ends)
+    assert all(start <= end <= stop <= len(data) for end in ends)
+
+
+@given(st.integers(0, 2**64 - 1), st.binary(max_size=3))
+def test_varints(value, after):
+    written = varint(value)
+    assert protobuf.varint(written + after, 0) == (value, len(written))
+    for data in (written[:-1], b"\xff" * 10 + after, b"\xff" * 9 + b"\x02"):
+        with pytest.raises(ValueError, match="without an end"):
+            protobuf.varint(data, 0)
+
+
+@given(st.binary(max_size=500))
+def test_any_bytes(data):
+    reader = tensorboard.reader(Path(NAME))
+    assert all(isinstance(record, Unreadable) for record in (*reader.feed(data), *reader.finish()))
+
+
+@given(st.binary(max_size=60), st.integers(2, 9))
+def test_any_message_in_a_sound_record(data, number):
+    for inner in (
+        data,
+        field(5, data),
+        field(5, field(1, data)),
+        field(5, field(1, field(number, data) + plugin("text"))),
+    ):
+        for kind in ("histograms", "scalars"):
+            value = field(1, b"x") + field(8, data) + plugin(kind)
+            tensorboard.reader(Path(NAME)).feed(VERSION + framed(inner) + event(1, 1.7e9, value))
+
+
+def test_garbage_between_records_is_passed_over():
+    for garbage in (
+        bytes(5000),
+        b"\x18" + bytes(11),
+        random.Random(1).randbytes(70_000),
+        VERSION[:20],
+    ):
+        data = VERSION + b"".join(scalars(range(3))) + garbage + b"".join(scalars(range(3, 6)))
+        numbers, others = read(data)
+        assert counted(numbers) == counted(read(VERSION + b"".join(scalars(range(6))))[0])
+        assert [type(record) for record in others] == [Unreadable]
+
+
+def test_what_is_held_is_bounded(monkeypatch):
+    monkeypatch.setattr(tensorboard_frames, "LARGEST", 1000)
+    huge, after = framed(b"\x22" + varint(4996) + bytes(4996)), event(1, 1.7e9, scalar("a", 1.0))
+    for cuts in ((), (200, 700, 3000)):
+        numbers, (wrong,) = read(VERSION + huge + after, cuts)
+        assert "is not read" in wrong.reason
+        assert list(numbers) == ["a"]
+    reader = tensorboard.reader(Path(NAME))
+    for _ in range(100):
+        reader.feed(random.Random(1).randbytes(10_000))
+        assert len(pickle.dumps(reader)) < 20_000
+
+
+@pytest.mark.parametrize(
+    ("record", "words"),
+    [
+        (event(2**63 - 1, 1.7e9, scalar("a", 1.0)), "the step is 9223372036854775807"),
+        (framed(b"\x0b\x00"), "wire type 3"),
+        (event(1, 1.7e9, field(1, b"h") + field(5, field(6, bytes(8)))), "1 limits and 0 counts"),
+        (
+            event(1, 1.7e9, tensor("x", field(4, bytes(7)) + b"\x08\x01", "scalars")),
+            "7 bytes of numbers",
+        ),
+        (
+            event(1, 1.7e9, tensor("x", field(2, field(2, b"\x08" + varint(2**40))), "scalars")),
+            "a tensor of",
+        ),
+    ],
+)
+def test_events_that_say_nothing_sensible(record, words):
+    numbers, (wrong,) = read(VERSION + record + event(1, 1.7e9, scalar("a", 1.0)))
+    assert words in wrong.reason
+    assert wrong.line == 2
+    assert list(numbers) == ["a"]
+
+
+def test_a_file_of_no_known_version_says_so():
+    for first in (framed(b"\x09" + bytes(8)), framed(b"\x09" + bytes(8) + field(3, b"other:1"))):
+        numbers, (wrong,) = read(first + event(1, 1.7e9, scalar("a", 1.0)))
+        assert "version" in wrong.reason
+        assert list(numbers) == ["a"]

@@ -1,0 +1,168 @@
+"""W&B runs that are cut, damaged or hostile: what can be read is read, and nothing wrong is said."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from log_reading import drain, drain_all, feed_in_pieces, values
+from property_examples import examples
+from wandb_reading import said, source
+from wandb_writing import field, history, item, stats, written
+
+from verl_tui.records import Unreadable
+from verl_tui.sources.formats.wandb import reader as wandb
+
+# -- damage ----------------------------------------------------------------------------------------
+
+STEPS = 1200
+
+
+def many(count: int = STEPS) -> list[bytes]:
+    """Return records of some blocks: the value of each metric is its step, so that a wrong step
+    would show.
+    """
+    records = []
+    for step in range(count):
+        records.append(history(step, {"a": str(step), "b": f"{step}.0", "_timestamp": "1.5"}))
+        records.append(stats(step, {"cpu": str(step), "gpu.0.gpu": str(step)}))
+        if step % 400 == 7:
+            records.append(history(step, {"long": str(step), "text": json.dumps("x" * 50_000)}))
+    return records
+
+
+MANY = written(many())
+
+
+def test_a_record_may_span_blocks(tmp_path):
+    assert len(MANY) > 8 * wandb.BLOCK
+    found = said(drain(source(tmp_path, MANY)))
+    assert found["a"] == {step: [f"{step}.0"] for step in range(STEPS)}
+    assert found["long"] == {step: [f"{step}.0"] for step in range(7, STEPS, 400)}
+
+
+@given(cuts=st.lists(st.integers(0, 10**6), max_size=12), damage=st.integers(0, 1))
+@settings(max_examples=examples(0.6), suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_cut_says_the_same(tmp_path, cuts, damage):
+    data = bytearray(written(many(30)))
+    data[100] ^= damage
+    path = tmp_path / "run-x.wandb"
+    whole, _ = feed_in_pieces(path, wandb, data, [])
+    pieces, records = feed_in_pieces(path, wandb, data, cuts)
+    assert len([record for record in records if isinstance(record, Unreadable)]) == bool(damage)
+    assert {"a", "system/cpu"} <= set(whole.keys)
+    assert {key: values(pieces, key) for key in pieces.keys} == {
+        key: values(whole, key) for key in whole.keys
+    }
+
+
+@given(stop=st.integers(0, len(MANY)))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_torn_log_says_what_came_before(tmp_path, stop):
+    records = drain(source(tmp_path, MANY[:stop]))
+    assert not [record for record in records if isinstance(record, Unreadable)]
+    steps = list(said(records).get("a", {}))
+    assert steps == list(range(len(steps)))
+
+
+@given(
+    places=st.lists(
+        st.tuples(st.integers(0, len(MANY) - 1), st.integers(1, 255)), min_size=1, max_size=6
+    )
+)
+@settings(max_examples=examples(0.8), suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_damage_costs_records_but_never_changes_one(tmp_path, places):
+    data = bytearray(MANY)
+    for place, flip in places:
+        data[place] ^= flip
+    records = drain_all(source(tmp_path, bytes(data)))
+    for key, steps in said(records).items():
+        for step, found in steps.items():
+            assert set(found) == {f"{step}.0"}, key
+    kept = said(records).get("a", {})
+    assert len(kept) >= STEPS - 300 * len(places), "the next block is read again"
+    told = any(isinstance(record, Unreadable) for record in records)
+    last = len(MANY) - len(MANY) % wandb.BLOCK
+    assert told or len(kept) == STEPS or any(place >= last for place, _ in places), (
+        "what is lost is told"
+    )
+
+
+def test_what_is_damaged_is_reported_with_its_place(tmp_path):
+    data = bytearray(MANY)
+    data[wandb.BLOCK + 100] ^= 1
+    data[5 * wandb.BLOCK : 6 * wandb.BLOCK] = bytes(wandb.BLOCK)
+    told = [
+        record for record in drain(source(tmp_path, bytes(data))) if isinstance(record, Unreadable)
+    ]
+    assert [record.reason.split(" at ")[0] for record in told] == [
+        "a damaged chunk",
+        "a hole of zeros",
+    ]
+    assert told[0].reason.endswith(f"at byte {wandb.BLOCK:,}")
+
+
+def test_a_message_that_is_none_is_reported_and_costs_nothing_else(tmp_path):
+    broken = [b"\xff\xff", field(2, b"\x0a\x7f"), stats(1, {"cpu": "5"})]
+    records = drain_all(
+        source(tmp_path, written([history(1, {"a": "1"}), *broken, history(2, {"a": "2"})]))
+    )
+    assert [record.line for record in records if isinstance(record, Unreadable)] == [2, 3]
+    assert said(records) == {"a": {1: ["1.0"], 2: ["2.0"]}}, (
+        "where the step is not known, nothing is said of it"
+    )
+
+
+@given(data=st.binary(max_size=300), headed=st.booleans())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_bytes_are_survived(tmp_path, data, headed):
+    drain(source(tmp_path, (wandb.HEADER if headed else b"") + data))
+    drain(
+        source(
+            tmp_path,
+            written([data, field(2, data), field(7, data), field(17, data), field(5, data)]),
+        )
+    )
+
+
+def test_values_beyond_all_measure_cost_only_themselves(tmp_path):
+    deep = "[" * 1500 + "]" * 1500
+    odd = [
+        history(2**63, {"a": "1"}),
+        history(3, {"train/global_step": "1e300", "b": "1"}),
+        history(4, {"train/global_step": "NaN", "_step": "Infinity", "c": "9" * 5000}),
+        history(
+            5,
+            {
+                ("h", "_type"): '"histogram"',
+                ("h", "values"): "[1e999, 1]",
+                ("h", "bins"): "[0, 1, 1e999]",
+            },
+        ),
+        history(
+            6,
+            {
+                ("p", "_type"): '"histogram"',
+                ("p", "values"): "[1]",
+                "p": '{"packedBins": {"count": 1e12}}',
+            },
+        ),
+        history(7, {("n",) * 2000: "1", "o": '{"a":' * 900 + "1" + "}" * 900}),
+        field(5, item(1, "deep", deep) + item(1, "objects", '{"a":' * 1000 + "1" + "}" * 1000)),
+        field(17, field(17, field(1, 2**63 - 1))),
+        history(8, {"z": "1"}),
+    ]
+    found = said(drain_all(source(tmp_path, written(odd))))
+    assert found["z"] == {8: ["1.0"]}
+    assert found["b"] == {3: ["1.0"]}
+    assert found["c"] == {4: ["inf"]}
+    assert "a" not in found
+
+
+def test_a_young_log_is_recognised_and_waited_for(tmp_path):
+    path = tmp_path / "run-x.wandb"
+    assert wandb.matches(path, b"")
+    assert wandb.matches(path, MANY[:100])
+    assert not wandb.matches(path, b":W&C\xe1\xbe\0")
+    assert not wandb.matches(tmp_path / "x.log", MANY[:100])

@@ -1,0 +1,139 @@
+"""`verl-tui check` on any path: its exit code, and one sentence where nothing can be read."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+from command_line import complaint, plain_surroundings, run, write_log
+from ordinary_rights import ordinary_rights
+
+from verl_tui.cli import main
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+@pytest.fixture(autouse=True)
+def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain_surroundings(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Callable[..., Path]:
+    """Return a writer of tutorial logs."""
+    return partial(write_log, tmp_path)
+
+
+def test_check_exits_with_the_runs_health(log: Callable[..., Path]) -> None:
+    assert main(["check", str(log(*[0.02] * 30))]) == 0
+    assert main(["check", str(log(*[0.15] * 30))]) == 1
+    assert main(["check", str(log(*[0.3] * 30))]) == 2
+
+
+def test_check_writes_json(log: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--json", str(log(0.02, 0.021))]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["version"] == 1
+    assert found["runs"][0]["indicators"]["policy_kl"]["value"] == 0.021
+
+
+def test_check_of_a_path_that_does_not_exist(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "/nonexistent"]) == 3
+    assert complaint(capsys) == "/nonexistent: no such file or directory"
+
+
+def test_check_json_of_nothing_is_still_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "/nonexistent", "--json"]) == 3
+    assert json.loads(capsys.readouterr().out) == {"version": 1, "runs": [], "passed_over": []}
+
+
+def test_check_of_an_empty_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "empty").mkdir()
+    assert main(["check", str(tmp_path / "empty")]) == 3
+    assert "no log in this directory yet" in complaint(capsys)
+
+
+@pytest.mark.parametrize(("content", "said"), [(b"\x7fELF\0\1\2\0" * 50, "binary"), (b"", "empty")])
+def test_check_of_what_is_no_log(
+    tmp_path: Path, content: bytes, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a.log"
+    path.write_bytes(content)
+    assert main(["check", str(path)]) == 3
+    assert said in complaint(capsys)
+
+
+def test_check_of_a_log_without_a_readable_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text("{broken\n{broken\n", encoding="utf-8")
+    assert main(["check", str(path)]) == 3
+    captured = capsys.readouterr()
+    assert captured.err == "verl-tui: nothing readable so far in a\n"
+    assert f"{path}:1: not JSON" in captured.out
+
+
+@pytest.mark.parametrize("closed", ["file", "directory", "parent"])
+def test_check_without_permission(
+    closed: str, log: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = log(0.02)
+    sealed = file if closed == "file" else file.parent
+    path = file.parent if closed == "directory" else file
+    rights = sealed.stat().st_mode
+    sealed.chmod(0)
+    with ordinary_rights():
+        assert main(["check", str(path)]) == 3
+    sealed.chmod(rights)
+    assert complaint(capsys) == f"{path}: permission denied"
+
+
+def test_check_goes_on_where_some_paths_are_fine(
+    log: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", "/nonexistent", str(log(0.02))]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == "verl-tui: /nonexistent: no such file or directory\n"
+    assert "step 1" in captured.out
+
+
+def test_a_path_cannot_play_with_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "/no\x1b[2J\nsuch\x07"]) == 3
+    assert "\x1b" not in complaint(capsys)
+
+
+def test_piped_text_has_no_escape_sequences(log: Callable[..., Path]) -> None:
+    environment = {**os.environ, "FORCE_COLOR": "1", "CLICOLOR_FORCE": "1", "TTY_COMPATIBLE": "1"}
+    done = run("check", str(log(*[0.3] * 30)), env=environment)
+    assert done.returncode == 2
+    assert "critical circuit-breaker-kl" in done.stdout
+    assert "\x1b" not in done.stdout + done.stderr
+
+
+def test_output_that_cannot_be_encoded_is_no_error(log: Callable[..., Path]) -> None:
+    path = log(*[0.3] * 30, name="训练")
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    assert run("check", str(path), env=environment).returncode == 2
+    done = run("check", str(path.parent), "--json", env=environment)
+    assert done.returncode == 2
+    assert json.loads(done.stdout)["runs"][0]["name"] == "训练"
+
+
+def test_a_reader_that_leaves_early_changes_nothing(log: Callable[..., Path]) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "wb") as gone:
+        for argv, code in ((["check", str(log(*[0.3] * 30))], 2), (["guide"], 141)):
+            command = [sys.executable, "-m", "verl_tui", *argv]
+            done = subprocess.run(
+                command, stdout=gone, stderr=subprocess.PIPE, text=True, check=False
+            )
+            assert (done.returncode, done.stderr) == (code, "")

@@ -1,0 +1,171 @@
+"""`verl-tui` and `verl-tui demo`: what the app is started with, and where it cannot be."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from command_line import complaint, plain_surroundings, write_log
+
+from verl_tui.cli import main
+from verl_tui.config import Config
+from verl_tui.demo import Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+
+Watch = list[tuple[list[str], Config, dict[str, Any]]]
+
+
+@pytest.fixture(autouse=True)
+def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain_surroundings(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Callable[..., Path]:
+    """Return a writer of tutorial logs."""
+    return partial(write_log, tmp_path)
+
+
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch) -> Watch:
+    """Record what the app would be started with, on what looks like a terminal."""
+    calls: Watch = []
+
+    def watch(specs: Sequence[str], config: Config, **how: Any) -> int:
+        calls.append((list(specs), config, how))
+        return 0
+
+    monkeypatch.setattr("verl_tui.tui.watch", watch)
+    for name in ("watch", "replay", "demo"):
+        monkeypatch.setattr(f"verl_tui.commands.{name}.need_terminal", lambda paths=(): None)
+    return calls
+
+
+def test_watch_hands_on_what_was_asked(
+    log: Callable[..., Path], watched: Watch, tmp_path: Path
+) -> None:
+    path = str(log(0.02))
+    assert main(["--ascii", path, "--no-mouse"]) == 0
+    assert main([path, "--snapshot", str(tmp_path / "a.svg"), "--size", "80x24"]) == 0
+    (specs, config, how), (_, plain, drawn) = watched
+    assert specs == [path]
+    assert (config.ascii, config.mouse) == (True, False)
+    assert how == {"snapshot": None, "size": (120, 40), "notifier": None}
+    assert (plain.ascii, plain.mouse) == (None, True)
+    assert drawn == {"snapshot": tmp_path / "a.svg", "size": (80, 24), "notifier": None}
+
+
+def test_watch_waits_for_what_may_come(tmp_path: Path, watched: Watch) -> None:
+    assert main([str(tmp_path / "run_*")]) == 0
+    assert len(watched) == 1
+
+
+def test_watch_warns_of_paths_that_lead_nowhere(
+    log: Callable[..., Path], watched: Watch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([str(log(0.02)), "/nonexistent"]) == 0
+    assert complaint(capsys) == "/nonexistent: no such file or directory"
+    assert len(watched) == 1
+
+
+def test_watch_of_nothing_exits_3(watched: Watch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["/nonexistent"]) == 3
+    assert complaint(capsys) == "/nonexistent: no such file or directory"
+    assert watched == []
+
+
+def test_a_snapshot_that_cannot_be_written(
+    log: Callable[..., Path],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def watch(specs: Sequence[str], config: Config, *, snapshot: Path, **how: Any) -> int:
+        snapshot.write_text("", encoding="utf-8")
+        return 0
+
+    monkeypatch.setattr("verl_tui.tui.watch", watch)
+    assert main([str(log(0.02)), "--snapshot", str(tmp_path / "nowhere" / "a.txt")]) == 73
+    assert complaint(capsys).endswith("a.txt: no such file or directory")
+
+
+def test_without_a_terminal_nothing_is_drawn(log: Callable[..., Path]) -> None:
+    path = str(log(0.02))
+    code = (
+        "import sys; from verl_tui.cli import main; code = main(sys.argv[1:]);"
+        "sys.exit('textual was imported' if 'textual' in sys.modules else code)"
+    )
+    for argv in ([path], ["demo"]):
+        command = [sys.executable, "-c", code, *argv]
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+        )
+        assert done.returncode == 3
+        assert done.stderr.startswith("verl-tui: this is not a terminal")
+        assert "verl-tui check PATH" in done.stderr
+        assert "--snapshot" in done.stderr
+
+
+def test_a_dumb_terminal_is_none(
+    log: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    assert main([str(log(0.02))]) == 3
+    assert "TERM=dumb" in complaint(capsys)
+
+
+def test_interrupting_exits_130(
+    log: Callable[..., Path], watched: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any, **__: Any) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("verl_tui.tui.watch", interrupted)
+    assert main([str(log(0.02))]) == 130
+
+
+@pytest.fixture
+def brief(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a demo begin with few steps: two hundred take longer than all else about it."""
+    prepare = Simulation.prepare
+    monkeypatch.setattr(Simulation, "prepare", lambda simulation: prepare(simulation, 5))
+
+
+def test_the_demo_is_watched_while_it_is_written_and_then_goes(watched: Watch, brief: None) -> None:
+    assert main(["demo", "--pace", "0.001"]) == 0
+    ((specs, _, _),) = watched
+    assert len(specs) == 1
+    assert specs[0].endswith("/run_*")
+    assert not os.path.exists(os.path.dirname(specs[0]))  # noqa: PTH110, PTH120 - the pattern is no path
+
+
+def test_a_demo_in_a_directory_of_ones_own_stays(
+    watched: Watch, brief: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = tmp_path / "demo[1]"
+    assert main(["demo", "--dir", str(home)]) == 0
+    assert capsys.readouterr().out == f"the simulated runs are in {home}\n"
+    assert len(list(home.glob("run_*"))) == 3
+    # The pattern finds the runs although the directory's name looks like a pattern itself.
+    assert main(["check", watched[0][0][0], "--json"]) in (0, 1, 2)
+    assert len(json.loads(capsys.readouterr().out)["runs"]) == 3
+    assert main(["demo", "--dir", str(home)]) == 73
+    assert "already holds run_" in capsys.readouterr().err
+
+
+def test_a_headless_demo_writes_until_it_is_over(
+    brief: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("verl_tui.demo.Simulation.run", lambda self, stop, pace_s: self.advance())
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    assert main(["demo", "--headless", "--dir", str(tmp_path / "demo")]) == 0
+    assert "verl-tui " in capsys.readouterr().out

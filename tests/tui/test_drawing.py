@@ -1,0 +1,190 @@
+"""When the app draws: what is new, once, and nothing else; and what it lets go of."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from typing import TYPE_CHECKING
+
+import pytest
+from inside_textual import count_frames
+from live_batches import live_batch
+from watching import (
+    NOW,
+    dashboard,
+    lines,
+    loaded,
+    names,
+    press,
+    quiet,
+    settle,
+    showing,
+    start,
+    text,
+    until,
+    write_run,
+)
+
+from verl_tui.config import Config
+from verl_tui.tui import monitor_app
+from verl_tui.tui.screens.zoom import ZoomScreen
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from pathlib import Path
+
+    from textual.pilot import Pilot
+
+    from verl_tui.monitor import Monitor
+    from verl_tui.tui.app import VerlApp
+
+
+async def test_a_zoomed_chart_grows_with_its_run(tmp_path: Path) -> None:
+    app = loaded(write_run(tmp_path, "a").parent)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await press(pilot, "enter")
+        assert "2.5" in lines(app)[0]
+        (name,) = names(app)
+        app.monitor.apply(live_batch(name, 31, 7.25), NOW)
+        app.tick()
+        await settle(pilot)
+        assert "7.25" in lines(app)[0]
+
+
+# -- when it draws ---------------------------------------------------------------------------------
+
+
+async def frames_of_ticks(app: VerlApp, pilot: Pilot[int], frames: Counter[str]) -> int:
+    """Return how many frames are drawn while time passes."""
+    frames.clear()
+    for _ in range(3):
+        app.tick()
+        await settle(pilot)
+    return frames["frames"]
+
+
+async def test_nothing_new_draws_nothing(demo: Monitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    frames = count_frames(monkeypatch)
+    app = showing(demo)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await start(pilot)
+        for size in ((120, 40), (40, 12)):
+            if tuple(app.size) != size:
+                await pilot.resize_terminal(*size)
+            await quiet(pilot)
+            assert frames["frames"] > 0
+            assert await frames_of_ticks(app, pilot, frames) == 0, size
+            await press(pilot, "right_square_bracket")
+            assert frames["frames"] > 0, size
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        ("A", "t", "enter"),
+        pytest.param(("i", "c", "question_mark"), marks=pytest.mark.thorough),
+    ],
+)
+async def test_nothing_new_draws_nothing_on_any_screen(
+    demo: Monitor, monkeypatch: pytest.MonkeyPatch, keys: tuple[str, ...]
+) -> None:
+    frames = count_frames(monkeypatch)
+    app = showing(demo)
+    async with app.run_test(size=(120, 40)) as pilot:
+        for key in keys:
+            await press(pilot, key)
+            assert app.screen is not dashboard(app), key
+            app.tick()
+            await quiet(pilot)
+            assert await frames_of_ticks(app, pilot, frames) == 0, key
+            await press(pilot, "escape")
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["t", *(pytest.param(key, marks=pytest.mark.thorough) for key in ("question_mark", "i", "c"))],
+)
+async def test_the_dashboard_waits_behind_a_screen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    frames = count_frames(monkeypatch)
+    app = loaded(write_run(tmp_path, "a").parent)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await press(pilot, key)
+        frames.clear()
+        app.monitor.apply(live_batch("a", 77, 1.0), NOW)
+        dashboard(app).show(app.view_at(NOW))
+        await settle(pilot)
+        assert frames["frames"] == 0
+        await press(pilot, "escape")
+        assert "step 77" in lines(app)[0]
+
+
+async def test_a_painting_that_waits_does_not_break_the_pause(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = loaded(write_run(tmp_path, "a").parent, config=Config(refresh=0.05))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await settle(pilot)
+        app.paint()
+        app.show_troubles()  # with the next painting, which keeps its distance
+        await press(pilot, "p")
+        app.monitor.apply(live_batch("a", 77, 1.0), NOW)
+        await pilot.pause(0.1)
+        assert "step 77" not in text(app)
+        await press(pilot, "p")
+        assert "step 77" in text(app)
+
+
+async def test_a_screen_that_was_covered_while_paused_knows_which_run_is_shown(
+    tmp_path: Path,
+) -> None:
+    for name in ("a", "b"):
+        write_run(tmp_path, name)
+    app = loaded(tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await press(pilot, "m", "enter", "left", "l", "p")
+        await press(pilot, "right_square_bracket", "escape")
+        assert isinstance(app.screen, ZoomScreen)
+        assert "b" in lines(app)[0].split()
+        await press(pilot, "escape", "escape")  # the cursor has gone with the other run
+        assert app.screen is dashboard(app)
+
+
+async def test_garbage_is_looked_for_now_and_then(
+    demo: Monitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    swept: list[str] = []
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        swept.extend([phase] if info["generation"] == 2 else [])
+
+    monkeypatch.setattr(monitor_app, "SWEEP", 0.01)
+    app = showing(demo)
+    async with app.run_test(size=(80, 24)) as pilot:
+        gc.callbacks.append(note)
+        try:
+            await until(pilot, lambda: len(swept) > 4)
+        finally:
+            gc.callbacks.remove(note)
+
+
+async def test_screens_that_were_closed_are_forgotten(
+    demo: Monitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The loop keeps a screen's timer, though it was stopped, until its time has come.
+    monkeypatch.setattr("textual.screen.UPDATE_PERIOD", 0.01)
+    app = showing(demo)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        opened = []
+        for key in ("question_mark", "c", "i") * 4:
+            await press(pilot, key)
+            opened.append(weakref.ref(app.screen))
+            await press(pilot, "escape")
+
+        def few_are_left() -> bool:
+            gc.collect()
+            return sum(one() is not None for one in opened) < 4
+
+        await until(pilot, few_are_left)

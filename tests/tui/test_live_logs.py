@@ -1,0 +1,264 @@
+"""Logs that are read while the app is open: they appear, grow, are cut, deleted and read again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from shutil import rmtree
+from threading import Thread, current_thread
+from threading import enumerate as threads
+from typing import TYPE_CHECKING
+
+from inside_textual import notices
+from live_batches import live_batch
+from watching import (
+    NOW,
+    check_layout,
+    lines,
+    press,
+    records,
+    settle,
+    text,
+    until,
+    write_run,
+)
+
+from verl_tui.config import Config
+from verl_tui.records import GpuReading, Preview
+from verl_tui.sources.discovery.finder import Discovery
+from verl_tui.tui import sliced_judging
+from verl_tui.tui.app import VerlApp
+from verl_tui.tui.screens.help.screen import HelpScreen
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+    import pytest
+
+    from verl_tui.monitor import News
+    from verl_tui.reading import NewsSource
+
+
+def live(*specs: Path | str, **settings: object) -> VerlApp:
+    """Return the app reading live, with a clock that stands and hardly any time between
+    paintings.
+    """
+    config = replace(Config(refresh=0.05, gpu_interval=3600.0), **settings)
+    return VerlApp([str(spec) for spec in specs], config)
+
+
+def reading() -> list[Thread]:
+    """Return the threads that read logs."""
+    return [thread for thread in threads() if thread.name == "logs"]
+
+
+async def test_a_run_that_appears_later(tmp_path: Path) -> None:
+    app = live(f"{tmp_path}/run_*")
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: "no run yet" in text(app))
+        log = write_run(tmp_path, "run_new", 3)
+        await until(pilot, lambda: "run_new" in lines(app)[0] and "step 3" in lines(app)[0])
+        with log.open("a") as file:
+            file.write(records(4, 9))
+        await until(pilot, lambda: "step 9" in lines(app)[0])
+        check_layout(app)
+
+
+async def test_an_empty_directory_says_what_is_looked_for_and_what_to_do(tmp_path: Path) -> None:
+    app = live(tmp_path)
+    async with app.run_test(size=(140, 40)) as pilot:
+        await until(pilot, lambda: "no run yet" in lines(app)[0])
+        await until(pilot, lambda: "looking for *.jsonl" in text(app))
+        assert "a run appears here as soon as it writes a log" in text(app)
+        write_run(tmp_path, "run_a", 30)
+        await until(pilot, lambda: "step 30" in lines(app)[0])
+
+
+async def test_a_truncated_file_begins_a_new_segment(tmp_path: Path) -> None:
+    log = write_run(tmp_path, "a", 30)
+    app = live(log.parent)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: "step 30" in text(app))
+        log.write_text(records(11, 12, reward_mean=9.75), encoding="utf-8")
+        await until(pilot, lambda: "step 12" in lines(app)[0])
+        run = app.monitor.runs["a"]
+        series = run.series("rollout/reward_mean")
+        assert series is not None
+        assert list(series.steps) == list(range(1, 31))
+        assert series.values[10] == 9.75
+        assert run.restarts
+
+
+async def test_a_failing_source_hides_nothing_of_the_good_one(tmp_path: Path) -> None:
+    log = write_run(tmp_path, "a", 30)
+    other = write_run(tmp_path, "b", 2000)
+    app = live(tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: [run.step for run in app.monitor.runs.values()] == [30, 2000])
+        other.unlink()
+        other.mkdir()
+        with log.open("a") as file:
+            file.write(records(31, 33))
+        await until(
+            pilot,
+            lambda: any(state.status.problem for state in app.monitor.runs["b"].sources.values()),
+        )
+        await until(pilot, lambda: "step 33" in lines(app)[0] and "reading" not in text(app))
+        await press(pilot, "right_square_bracket", "i")
+        assert "down" in text(app)
+        assert "2,000" in text(app)
+
+
+class _Brought:
+    """A reading that brings some news and then no more."""
+
+    def __init__(self, news: Iterable[News], notify: Callable[[], object]) -> None:
+        self._notify = notify
+        self._news = list(news)
+
+    def start(self) -> None:
+        self._notify()
+
+    def stop(self) -> None:
+        pass
+
+    def take(self) -> Iterator[News]:
+        while self._news:
+            yield self._news.pop(0)
+
+    @property
+    def waiting(self) -> bool:
+        return bool(self._news)
+
+
+class _AppWithNews(VerlApp):
+    def __init__(self, *news: News, config: Config) -> None:
+        self._brought = news
+        super().__init__([], config)
+
+    def new_reading(self) -> NewsSource:
+        return _Brought(self._brought, lambda: self.post_message(self.News()))
+
+
+async def test_gpus_that_are_read_first_end_no_search_for_logs() -> None:
+    app = _AppWithNews(GpuReading(NOW, problem="no NVIDIA driver here"), config=Config())
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: "no NVIDIA driver here" in text(app))
+        assert "looking for logs" in text(app)
+        assert "no run yet" not in text(app)
+
+
+async def test_the_end_of_a_long_log_is_drawn_without_a_wait() -> None:
+    batch = live_batch("long", 48_001, 2.5)
+    end = batch._replace(status=replace(batch.status, bytes_read=10, size=10_000), live=False)
+    news = Discovery((), (), ()), Preview("long", (end,))
+    app = _AppWithNews(*news, config=Config(refresh=3600.0))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: "step 48001" in text(app))
+
+
+async def test_r_reads_everything_again(tmp_path: Path) -> None:
+    half = '{"scope": "rollout", "step": 31, "rew'
+    log = write_run(tmp_path, "a", 30, text=half)
+    app, others = live(log.parent), reading()
+    async with app.run_test(size=(120, 40)) as pilot:
+        # A line that is half written does not keep the screen loading.
+        await until(pilot, lambda: "step 30" in text(app) and "nothing found" in text(app))
+        await until(pilot, lambda: "reading" not in text(app))  # neither the log nor the GPUs
+        # Everything is read again, and what is written then is read.
+        before = app.monitor
+        await press(pilot, "r")
+        assert app.monitor is not before
+        await until(pilot, lambda: "step 30" in text(app) and "nothing found" in text(app))
+        with log.open("a") as file:
+            file.write('ard_mean": 2.5}\n')
+        await until(pilot, lambda: "step 31" in text(app))
+        # Reading ends with the app.
+        (thread,) = (one for one in reading() if one not in others)
+    thread.join(60)
+    assert not thread.is_alive()
+
+
+async def test_a_long_history_is_judged_while_keys_are_heard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sliced_judging, "JUDGING", 0.0)  # after each rule the screen may answer
+    app = live(write_run(tmp_path, "a", 30).parent)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: "step 30" in text(app))
+        await press(pilot, "question_mark")
+        assert isinstance(app.screen, HelpScreen)
+        await press(pilot, "escape")
+        await until(pilot, lambda: "nothing found" in text(app))
+
+
+async def test_pause_draws_nothing_while_reading_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = write_run(tmp_path, "a")
+    app, said = live(log.parent), []
+    monkeypatch.setattr(app, "notify", lambda words, **_options: said.append(words))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: "step 30" in text(app))
+        await press(pilot, "p")
+        before = text(app)
+        assert "PAUSED" in before
+        with log.open("a") as file:
+            file.write(records(31, 40))
+        await until(pilot, lambda: app.monitor.runs["a"].step == 40)
+        app.tick()
+        await settle(pilot)
+        assert text(app) == before
+        await press(pilot, "p")
+        assert "step 40" in text(app)
+        assert "PAUSED" not in text(app)
+        # Reading again ends a pause and says so.
+        await press(pilot, "p")
+        assert "PAUSED" in text(app)
+        await press(pilot, "r")
+        await until(pilot, lambda: "step 40" in text(app))
+        assert said == ["reading everything again: no longer paused"]
+        assert "PAUSED" not in text(app)
+
+
+async def test_a_run_that_is_deleted_while_shown_says_so_and_goes_when_all_is_read_again(
+    tmp_path: Path,
+) -> None:
+    for name in ("run_a", "run_b"):
+        write_run(tmp_path, name, 30)
+    app = live(tmp_path, poll_interval=0.05)
+    async with app.run_test(size=(140, 40)) as pilot:
+        await until(pilot, lambda: "step 30" in lines(app)[0] and "run_b" in text(app))
+        await press(pilot, "1")
+        shown = "run_a" if "run_a" in lines(app)[0] else "run_b"
+        rmtree(tmp_path / shown)
+        await until(pilot, lambda: "deleted from disk; r drops it" in lines(app)[0])
+        assert shown in lines(app)[0], "what was read can still be looked at"
+        await press(pilot, "r")
+        await until(pilot, lambda: shown not in text(app) and "step 30" in lines(app)[0])
+
+
+async def test_what_the_first_large_chart_needs_is_loaded_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded: list[str] = []
+    monkeypatch.setattr("verl_tui.tui.monitor_app.SPARE", 0.01)
+    monkeypatch.setattr(
+        "verl_tui.tui.monitor_app.load_plotext", lambda: loaded.append(current_thread().name)
+    )
+    app = live(write_run(tmp_path, "a", 30))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: loaded and "step 30" in text(app))
+    assert loaded == ["plotext"], "beside the loop, which answers keys"
+
+
+async def test_a_wanted_chart_that_nobody_knows_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("verl_tui.tui.monitor_app.SPARE", 0.01)
+    app = live(write_run(tmp_path, "a", 30), charts=("rewrd", "entropy", "my/later"))
+    async with app.run_test(size=(120, 40), notifications=True) as pilot:
+        await until(pilot, lambda: notices(app))
+        assert notices(app) == [
+            "charts in the configuration: nothing is called rewrd; did you mean reward?"
+        ]
