@@ -118,7 +118,8 @@ _HEADER = pattern(
 )
 _LOGIN = pattern(r"(\blogin (?:-\S{1,100} ){0,10})[\w-]{20,}")
 _USER_INFO = pattern(
-    r"(?<=://)(?!\d+/)(?:[^\s'\"<>/@]{0,200}:(?!\d{1,10}(?:/|$))[^\s'\"<>]{0,1000}|[^\s'\"<>/@:]{1,1000})@"
+    r"(?<=://)(?!\d+/)(?:[^\s'\"<>/@]{0,200}:(?!\d{1,10}(?:/|$))[^\s'\"<>]{0,1000}"
+    r"|[^\s'\"<>/@:]{1,1000})@"
 )
 """A user, or a user and a password whatever is in it, before the host of an address."""
 _PRIVATE_KEY = pattern(
