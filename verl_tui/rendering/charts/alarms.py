@@ -47,6 +47,10 @@ class Healthy(NamedTuple):
     def split(self, run: DotSpan) -> tuple[DotSpan | None, list[DotSpan]]:
         """Return what of a run is within, and what is outside."""
         first, last = run
+        if self.top <= first and last <= self.bottom:
+            return run, []
+        if last < self.top or first > self.bottom:
+            return None, [run]
         outside: list[DotSpan] = []
         if first < self.top:
             outside.append((first, int(min(last, self.top - 1))))
