@@ -47,6 +47,10 @@ class Healthy(NamedTuple):
     def split(self, run: DotSpan) -> tuple[DotSpan | None, list[DotSpan]]:
         """Return the parts of a run within the band and outside of it."""
         first, last = run
+        if self.top <= first and last <= self.bottom:
+            return run, []
+        if last < self.top or first > self.bottom:
+            return None, [run]
         outside: list[DotSpan] = []
         if first < self.top:
             outside.append((first, int(min(last, self.top - 1))))

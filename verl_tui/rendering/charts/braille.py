@@ -129,8 +129,12 @@ class DotLayer:
         """Set the runs of neighbouring dot columns, beginning at column `first`; what lies outside
         is cut off.
         """
+        self.spans(enumerate(runs, first))
+
+    def spans(self, spans: Iterable[tuple[int, DotSpan | None]]) -> None:
+        """Set runs of any dot columns; what lies outside is cut off."""
         rows, last_dot, columns = self.rows, self.height * 4 - 1, self.width * 2
-        for x, run in enumerate(runs, first):
+        for x, run in spans:
             if run is None or not 0 <= x < columns:
                 continue
             top, bottom = max(0, run[0]), min(last_dot, run[1])

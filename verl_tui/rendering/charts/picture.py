@@ -235,8 +235,7 @@ class Picture:
         self._layer(role, backdrop=behind).line(calm)
         for severity, pieces in alarmed.items():
             layer = self._layer(severity + BEHIND * behind, backdrop=behind)
-            for x, run in pieces:
-                layer.line((run,), x)
+            layer.spans(pieces)
 
     def _points(self, line: ChartLine, columns: DotColumns, glyph: Glyph) -> None:
         """Draw points joined, the newest and as many as stand apart with their sign: more would
