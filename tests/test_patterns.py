@@ -18,8 +18,8 @@ from fuzz.pumped import pumped
 
 import verl_tui
 from verl_tui.patterns import NamePattern, pattern
-from verl_tui.rendering.metrics.filter import parse as metric_filter
-from verl_tui.rendering.samples.query import parse as sample_query
+from verl_tui.rendering.metrics.filter import parse_filter as metric_filter
+from verl_tui.rendering.samples.query import parse_query as sample_query
 from verl_tui.rendering.text.search import Search
 
 if TYPE_CHECKING:

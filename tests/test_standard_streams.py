@@ -177,6 +177,29 @@ def test_ctrl_c_is_an_interrupt_once_a_command_runs(kept: None) -> None:
         signal.raise_signal(signal.SIGINT)
 
 
+INTERRUPTED = """
+from verl_tui import __main__ as program
+def interrupted(ready):
+    try:
+        exec("raise KeyboardInterrupt")
+    except KeyboardInterrupt:
+        print("cleaned up")
+        return 130
+program.main = interrupted
+program.run()
+"""
+
+
+def test_an_interrupt_while_a_module_is_imported_has_the_code_of_all_others(tmp_path: Path) -> None:
+    """A dataclass is made by `exec`, which Python remembers an interrupt in, although it is caught:
+    it would end by the signal itself.
+    """
+    (tmp_path / "interrupted.py").write_text(INTERRUPTED)
+    words = [sys.executable, "-m", "interrupted"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "cleaned up\n", "")
+
+
 def test_what_whoever_started_us_ignores_stays_ignored(kept: None) -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     heard: list[int] = []

@@ -21,7 +21,7 @@ from contextlib import suppress
 from typing import NoReturn
 
 from verl_tui.cli import main
-from verl_tui.commands.output import complete_streams
+from verl_tui.commands.output import EXIT_INTERRUPTED, complete_streams
 from verl_tui.commands.signals import EndedError, end_tidily
 
 
@@ -30,14 +30,16 @@ def run() -> NoReturn:
 
     Threads that still read are not waited for: a file system or a driver may hang. Python would end
     them while it shuts down, which in native code aborts the whole process up to Python 3.13
-    (https://github.com/python/cpython/issues/87135), so the process ends before.
+    (https://github.com/python/cpython/issues/87135), so the process ends before. It does so after
+    an interrupt, too: one that came within `exec`, as in the making of a dataclass, would have
+    Python end by the signal, although it was caught.
     """
     complete_streams()
     try:
         code = main(ready=end_tidily)
     except EndedError as ended:
         code = ended.code
-    if any(thread.daemon for thread in threading.enumerate()):
+    if code == EXIT_INTERRUPTED or any(thread.daemon for thread in threading.enumerate()):
         with suppress(OSError, ValueError):
             sys.stdout.flush()
             sys.stderr.flush()
