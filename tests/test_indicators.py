@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verl_tui.indicators import INDICATORS, dialect, factor, resolve, validation_keys
+from verl_tui.dialects import dialect
+from verl_tui.indicators import INDICATORS, factor, resolve, validation_keys
 from verl_tui.metrics import describe, modern
 
 if TYPE_CHECKING:

@@ -20,7 +20,8 @@ from statistics import median
 
 import psutil
 
-from verl_tui.indicators import INDICATORS, dialect
+from verl_tui.dialects import dialect
+from verl_tui.indicators import INDICATORS
 
 TRIES = 15
 

@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from log_reading import drain_all, feed_in_pieces, read_run, values
 
-from verl_tui.indicators import dialect, resolve
+from verl_tui.dialects import dialect
+from verl_tui.indicators import resolve
 from verl_tui.records import MetricRows
 from verl_tui.sources.formats import rollouts, sample_records
 from verl_tui.sources.source import FileSource

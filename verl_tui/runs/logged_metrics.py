@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from verl_tui.dialects import dialect
 from verl_tui.distributions import one_each, spreads
-from verl_tui.indicators import dialect, loss_alone, resolve
+from verl_tui.indicators import loss_alone, resolve
 from verl_tui.runs.cached import cached_by_keys
 from verl_tui.runs.logged_once import LoggedOnce
 from verl_tui.runs.newest import measured, newest, since

@@ -11,8 +11,9 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui import prometheus_names as names
+from verl_tui.dialects import dialect
 from verl_tui.exporters.guide.promql import RL_INSIGHT
-from verl_tui.indicators import INDICATORS, dialect, factor
+from verl_tui.indicators import INDICATORS, factor
 from verl_tui.prometheus_names import named
 
 if TYPE_CHECKING:

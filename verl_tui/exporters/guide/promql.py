@@ -12,8 +12,9 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui import prometheus_names as names
+from verl_tui.dialects import dialect
 from verl_tui.health.guide import DIALECTS
-from verl_tui.indicators import INDICATORS, dialect
+from verl_tui.indicators import INDICATORS
 from verl_tui.prometheus_names import named
 
 if TYPE_CHECKING:
