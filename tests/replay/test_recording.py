@@ -237,6 +237,7 @@ def test_a_second_pass_stays_behind_the_first_though_its_clock_went_back(tmp_pat
     path = tutorial(tmp_path / "run", range(5, 16), began=BEGAN - 300)
     path.write_text(first + path.read_text(encoding="utf-8"), encoding="utf-8")
     made = recording(tmp_path / "run")
+    os.utime(path, (made.end, made.end))
     assert known(played(made, [*map(made.at_share, (0.1, 0.3, 0.6)), made.end])) == known(
         load([str(tmp_path / "run")], Config(), made.end)
     )

@@ -151,14 +151,11 @@ def _places(reading: Reading, validation: bool | None, *, newest: bool) -> list[
     """
     samples = reading.run.samples
     places = samples.up_to(reading.run.end) if newest else samples.places
-    fitting = (place for place in places if validation is None or place.validation is validation)
-    begin = 0 if reading.whole else reading.complete_from
-    dumped = samples.dump
-    return [
-        place
-        for place in fitting
-        if reading.whole or dumped(place) or (begin is not None and place.step >= begin)
-    ]
+    fitting = [place for place in places if validation is None or place.validation is validation]
+    if reading.whole:
+        return fitting
+    begin = math.inf if reading.complete_from is None else reading.complete_from
+    return [place for place in fitting if samples.dump(place) or place.step >= begin]
 
 
 def _distance(place: Place, step: int) -> tuple[int, int, bool]:
