@@ -117,11 +117,11 @@ _HEADER = pattern(
     re.IGNORECASE,
 )
 _LOGIN = pattern(r"(\blogin (?:-\S{1,100} ){0,10})[\w-]{20,}")
-_USER_INFO = pattern(
-    r"(?<=://)(?!\d+/)(?:[^\s'\"<>/@]{0,200}:(?!\d{1,10}(?:/|$))[^\s'\"<>]{0,1000}"
-    r"|[^\s'\"<>/@:]{1,1000})@"
-)
-"""A user, or a user and a password whatever is in it, before the host of an address."""
+_WORD = pattern(r"[^\s'\"<>]+")
+_USER_INFO = pattern(r"(?<=://)(?!\d+/)(?:[^/@:]*:(?!\d+/).*|[^/@:]+@)")
+"""A user, or a user and a password whatever is in it, at the beginning of what stands before the
+host of an address; with the `@` behind it.
+"""
 _PRIVATE_KEY = pattern(
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
     r"|(?:^[A-Za-z0-9+/=]{16,}\n){1,120}-----END [A-Z ]*PRIVATE KEY-----",
@@ -267,11 +267,18 @@ def own_mask(*, keep_names: bool = False) -> Mask:
 
 def _strictly_hidden(line: str) -> str:
     """Return a line without the values under names of secrets and in addresses."""
-    line = _USER_INFO.sub(f"{HIDDEN}@", line)
+    if "://" in line and "@" in line:
+        line = _WORD.sub(_without_user, line)
     line = _HEADER.sub(rf"\1{HIDDEN}", line)
     line = _ASSIGNED.sub(rf"\1{HIDDEN}", line)
     line = _OPTION.sub(rf"\1{HIDDEN}", line)
     return _LOGIN.sub(rf"\1{HIDDEN}", hide(line))
+
+
+def _without_user(word: re.Match[str]) -> str:
+    """Return a word without the users and passwords before the hosts of addresses."""
+    before, sign, host = word[0].rpartition("@")
+    return _USER_INFO.sub(f"{HIDDEN}@", before + sign) + host
 
 
 def _is_hidden(name: str, value: object) -> bool:

@@ -202,6 +202,21 @@ def test_state_and_expected_end_are_those_of_the_moment(tmp_path):
     assert state(run, made.end) is State.CRASHED
 
 
+def test_copied_dumps_are_no_records_of_the_future(tmp_path):
+    file_logger(tmp_path, 40, seconds=600.0, written=BEGAN)
+    (tmp_path / "rollouts").mkdir()
+    for step in range(1, 41):
+        path = tmp_path / "rollouts" / f"{step}.jsonl"
+        path.write_text('{"input": "q", "output": "a", "score": 1.0}\n', encoding="utf-8")
+        os.utime(path, (BEGAN, BEGAN))
+    made = recording(tmp_path)
+    moment = made.when(10)
+    assert moment is not None
+    (run,) = made.monitor(Config(), moment).runs.values()
+    assert (run.step, len(run.samples.places)) == (10, 10)
+    assert (state(run, moment), run.last_record) == (State.RUNNING, moment)
+
+
 def test_runs_of_one_time_share_the_clock_and_others_begin_together(tmp_path):
     tutorial(tmp_path / "a", range(1, 11))
     tutorial(tmp_path / "b", range(1, 11), began=BEGAN + 5 * GAP)

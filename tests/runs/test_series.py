@@ -53,6 +53,7 @@ def test_a_series_up_to_a_step() -> None:
     put(run, 2, 3.0, 9)
     assert run.series("x") is series
     assert series.until(3).last_finite == (2, 3.0), "the past has changed"
+    assert series.until(3).revision == series.revision > cut.revision, "its readers start over"
 
 
 @pytest.mark.parametrize("mean", [False, True])

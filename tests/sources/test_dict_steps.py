@@ -54,6 +54,24 @@ def test_trls_ppo_prints_a_step_before_the_bar_goes_on_to_it(tmp_path: Path) -> 
     assert run.sources[str(path)].status.title == "TRL console"
 
 
+@pytest.mark.parametrize("bars", [(-1, 0), (0,), (-1,), ()])
+@pytest.mark.parametrize("first", ["", bar(0, 4)])
+def test_the_steps_of_trls_ppo_without_clearings(
+    bars: tuple[int, ...], first: str, tmp_path: Path
+) -> None:
+    """Of all bars around a dict a console may have kept some, or none."""
+    lines = [first]
+    for step in range(1, 5):
+        printed = ppo_of_trl(step, **{"loss/value_avg": 0.5})
+        lines.append(printed.removeprefix(CLEAR).partition("\n")[0])
+        lines += [bar(step + at, 4) for at in bars]
+    path = tmp_path / "train.log"
+    path.write_text("\n".join(lines) + "\n")
+    run = read_run(path)
+    assert values(run, "objective/scores") == {1: 0.25, 2: 0.5, 3: 0.75, 4: 1.0}
+    assert run.step == 4
+
+
 def test_trls_rloo_counts_from_0_as_in_its_other_files(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     path.write_text(bar(0, 4) + "".join(map(ppo_of_trl, range(1, 5))) + "\n")

@@ -318,3 +318,10 @@ def test_names_that_look_alike_on_one_line_are_distinguished(tree):
     found = tree(files)
     assert sorted(found) == ["(no name)", "(no name) (2)", "a b", "a b (2)"]
     assert sorted(found.values()) == sorted([name] for name in files)
+
+
+def test_a_number_makes_no_name_that_another_run_has(tree):
+    files = {f"{name}/train.log": CONSOLE for name in ("a", "a ", "a (2)")}
+    found = tree(files)
+    assert sorted(found) == ["a", "a (2)", "a (3)"]
+    assert sorted(found.values()) == sorted([name] for name in files)

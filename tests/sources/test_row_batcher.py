@@ -215,6 +215,13 @@ def test_a_bar_between_steps_leaves_their_rows_together() -> None:
     assert bars == [Progress(step, 10) for step in range(1, 4)]
 
 
+def test_rows_without_a_number_go_on_with_any() -> None:
+    before, later = RowBatcher(), RowBatcher()
+    before.add([MetricRow(1, ("a",), (1.0,))])
+    later.add([MetricRow(2, (), ()), MetricRow(3, ("a",), (1.0,))])
+    assert before.goes_on_with(later)
+
+
 _ALIKE = st.builds(
     lambda row, jump, count: [row._replace(step=jump)] + [row._replace(step=1)] * (count - 1),
     st.builds(

@@ -54,6 +54,8 @@ def file_log_line(step: int, kind: int) -> str:
         data = dict(reversed(data.items()))
     if kind == 3:
         data |= {"odd": float("nan"), "list": [1, 2, step], "text": "x"}
+    if kind == 4:
+        data = {"text": "no number"}
     return json.dumps({"step": step, "data": data})
 
 

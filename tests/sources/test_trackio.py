@@ -193,6 +193,21 @@ def test_every_run_of_a_project_is_a_run(tmp_path: Path) -> None:
     assert values(runs["other/run"], "loss") == {1: 1.0}
 
 
+def test_runs_of_one_name_in_two_projects_are_two(tmp_path: Path) -> None:
+    for at, name in enumerate(("one", "two"), 1):
+        writer = Writer(tmp_path / f"{name}.db")
+        for run in ("seed", "last", " ", "  "):
+            writer.log(1, run=run, loss=float(at))
+    runs = read_runs(tmp_path)
+    losses = {name: values(run, "loss") for name, run in runs.items()}
+    assert {name: losses.get(name) for name in ("seed (one)", "seed (two)", "last (two)")} == {
+        "seed (one)": {1: 1.0},
+        "seed (two)": {1: 2.0},
+        "last (two)": {1: 2.0},
+    }
+    assert len(runs) == 8
+
+
 def test_beside_a_console_it_is_one_run_with_it(tmp_path: Path) -> None:
     (tmp_path / "train.log").write_text("step:1 - actor/pg_loss:0.5\n")
     (tmp_path / "trackio").mkdir()

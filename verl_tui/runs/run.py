@@ -41,7 +41,7 @@ from verl_tui.times import dated
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.records import GpuReading
+    from verl_tui.records import GpuReading, SourceStatus
     from verl_tui.runs.series import Series
 
 _KEPT_EVENTS = 500
@@ -258,7 +258,7 @@ class Run(LoggedMetrics):
                 self._apply_sample(state, record, arrival)
             case Dump():
                 self.samples.add_dump(record)
-                state.life.progress(None, None, record.modified)
+                state.life.progress(None, None, _written(record, state.status))
             case Unreadable():
                 state.unreadable.append(record)
             case Restart():
@@ -379,6 +379,12 @@ class Run(LoggedMetrics):
 def _precedence(state: SourceState, *, estimated: bool = False) -> int:
     status = state.status
     return precedence(status.rank, status.ordinal, state.segment, estimated=estimated)
+
+
+def _written(dump: Dump, status: SourceStatus) -> float | None:
+    """Return when a dump was written: none of a replay later than it is shown, as copies are."""
+    known = (dump.modified, status.modified)
+    return min([time for time in known if time is not None], default=None)
 
 
 def _arrivals(

@@ -142,7 +142,7 @@ class Series:
             return self
         revision, count, cut = self._cut
         if cut is None or revision != self.revision or stop < count:
-            count, cut = stop, Series(self.key)
+            count, cut = stop, Series(self.key, self.revision)
             cut.steps, cut.values = self.steps[:stop], self.values[:stop]
             cut._orders, cut.times = self._orders.first(stop), self.times.first(stop)
         cut.steps += self.steps[count:stop]

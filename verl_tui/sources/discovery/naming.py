@@ -114,12 +114,16 @@ def visible(name: str) -> str:
 
 
 def _numbered(names: Sequence[str]) -> list[str]:
-    """Return names with a number added to each repeated one."""
+    """Return names with a number added to each repeated one, which makes none of the others."""
     taken: Counter[str] = Counter()
+    given = set(names)
     out = []
     for name in names:
         taken[name] += 1
-        out.append(name if taken[name] == 1 else f"{name} ({taken[name]})")
+        numbered = name
+        while taken[name] > 1 and (numbered := f"{name} ({taken[name]})") in given:
+            taken[name] += 1
+        out.append(numbered)
     return out
 
 

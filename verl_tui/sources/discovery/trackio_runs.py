@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from verl_tui.sources.discovery import naming
 from verl_tui.sources.formats.trackio import database
 from verl_tui.sources.formats.trackio.database import database_of, open_database
-from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -50,7 +49,18 @@ class RunNames:
         return list(names)
 
     def split(self, runs: Iterable[FoundRun]) -> Iterator[FoundRun]:
-        """Yield runs and those in databases; the last written one belongs to the logs beside it."""
+        """Yield runs and those in databases; the last written one belongs to the logs beside it.
+
+        Runs of one name in several databases are told apart by these.
+        """
+        found = [*self._divided(runs)]
+        places = {at: place for at, run in enumerate(found) if (place := _place(run.files))}
+        told = naming.distinct([found[at].name for at in places], [*places.values()])
+        names = dict(zip(places, told, strict=True))
+        for at, run in enumerate(found):
+            yield run._replace(name=names.get(at, run.name))
+
+    def _divided(self, runs: Iterable[FoundRun]) -> Iterator[FoundRun]:
         for run in runs:
             files: list[FoundFile] = []
             earlier: list[tuple[FoundFile, str]] = []
@@ -58,16 +68,25 @@ class RunNames:
                 names = self.of(file.path) if is_trackio(file) else []
                 files.append(_within(file, names[-1]) if names else file)
                 earlier += [(_within(file, name), name) for name in names[:-1]]
-            name = one_line(_name_of_only_log(files), 120) or run.name
+            only = _only_log(files)
+            own = database_of(only.path)[1] if only is not None else ""
+            name = naming.visible(own) if own else run.name
             yield run._replace(name=name, files=tuple(files))
             for file, each in earlier:
                 yield run._replace(name=naming.visible(each), directory=file.path, files=(file,))
 
 
-def _name_of_only_log(files: Iterable[FoundFile]) -> str:
-    """Return the run's name in a database that is the only log, else nothing."""
+def _only_log(files: Iterable[FoundFile]) -> FoundFile | None:
+    """Return the run in a database that is the only log, else nothing."""
     logs = [file for file in files if file.format is not None and file.format.anchor]
-    return database_of(logs[0].path)[1] if len(logs) == 1 and is_trackio(logs[0]) else ""
+    return logs[0] if len(logs) == 1 and is_trackio(logs[0]) else None
+
+
+def _place(files: Iterable[FoundFile]) -> tuple[str, ...]:
+    """Return the path of the database whose run is the only log, in parts; empty without one."""
+    only = _only_log(files)
+    database = database_of(only.path)[0] if only is not None else None
+    return () if database is None else database.with_suffix("").parts
 
 
 def is_trackio(file: FoundFile) -> bool:

@@ -191,7 +191,7 @@ class RowBatcher:
 
     def _is_beyond(self, kind: _Kind, block: _RowBlock) -> bool:
         """Return whether the rows of a block train no step again, and replace none."""
-        if kind[1]:
+        if kind[1] or not block.seen:  # rows without a number have no steps
             return True
         first = block.seen[0]
         if self._of_step and self._of_step[0].step == first:

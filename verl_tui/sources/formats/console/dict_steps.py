@@ -42,7 +42,9 @@ class PrintedDict(NamedTuple):
     step: int | None = None
     """The step that the dict states."""
     ahead: int = 0
-    """Steps by which the bar is behind when the dict is printed."""
+    """Steps by which the bar is behind when the dict is printed, and with it all steps here, up to
+    that of a `PlacedDict`.
+    """
 
 
 class PlacedDict(NamedTuple):
@@ -245,8 +247,10 @@ class StepResolver:
         """Return the likeliest step of what was printed between two positions of the bar.
 
         A step moves the bar before its dict is printed. So a dict between two steps in a row is of
-        the first, unless that one has its dict.
+        the first, unless that one has its dict. Where the bar is behind, it moves after it.
         """
+        if any(one.ahead for one in self._waiting):
+            return at - 1 if before is not None and before < at and before != self._last else at
         if not before:
             return at
         last = self._last
@@ -287,7 +291,7 @@ class StepResolver:
         if not count:
             return self._count()
         self._loose = self._kept_back is None
-        before = self._before()
+        before = self._before(self._waiting)
         stride = self._interval() or (_interval(at - before, count) if before is not None else 1)
         if before is None:
             before = max(0, at - stride * count)
@@ -302,7 +306,7 @@ class StepResolver:
         """
         waiting, self._waiting = self._waiting, []
         least = self._begin_count(sum(one.training for one in waiting))
-        start = before if before is not None else self._before() or 0
+        start = before if before is not None else self._before(waiting) or 0
         stride = stride if stride is not None else self._interval() or 1
         out, counted = [], 0
         for one in waiting:
@@ -311,7 +315,7 @@ class StepResolver:
                 step = max(start + math.ceil(stride * counted), least)
                 step = self._again(one.epoch, step)
             else:
-                step = self._last if self._last is not None else self.at or start
+                step = self._last if self._last is not None else self.at or max(0, start)
             out.append(self._settle(one, step, counted=True))
         return out
 
@@ -341,27 +345,29 @@ class StepResolver:
         steps.append(step)
         return step
 
-    def _before(self) -> int | None:
-        """Return the step to count from, None if the console does not show it."""
+    def _before(self, waiting: Sequence[PrintedDict]) -> int | None:
+        """Return the step to count some dicts from, None if the console does not show it."""
         if self._last is not None:
             return self._last
         total = self.total
         if total is None and self._drawn is not None:
             total = self._drawn[1]
-        return 0 if total is None or self._first.get(total) == 0 else None
+        if total is None or self._first.get(total) == 0:
+            return -max([one.ahead for one in waiting], default=0)
+        return None
 
     def _interval(self) -> int | None:
         return self.every or self._stride
 
     def _settle(self, one: PrintedDict, step: int, *, counted: bool = False) -> PlacedDict:
         if self.total is not None and one.step is None:
-            step = min(step, self.total)
+            step = min(step, self.total - one.ahead)
         first = one.training and self._another
         if one.training:
             if self._last is not None and step > self._last:
                 self._stride = step - self._last
             self._last, self._another = step, False
-        behind = one.ahead if one.step is None and self._drawn is not None else 0
+        behind = one.ahead if one.step is None else 0
         return PlacedDict(one, step + behind, counted, first)
 
 
