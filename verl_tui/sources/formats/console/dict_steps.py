@@ -161,7 +161,7 @@ class StepResolver:
             out += self._paint(at, total)
         elif self._waiting and not self._kept_back and self._may_be_of_training(at, total):
             self._take(at, total)
-            step = self._between(before, at)
+            step = self._likeliest(before, at)
             out += self._behind(at, step, counted=step not in (before, at))
         return out
 
@@ -243,14 +243,18 @@ class StepResolver:
     def _take(self, at: int, total: int) -> None:
         self.at, self.total = at, total
 
+    def _likeliest(self, before: int | None, at: int) -> int:
+        """Return the likeliest step of what was printed between two positions of the bar."""
+        if any(one.ahead for one in self._waiting):
+            return self._before_move(before, at)
+        return self._between(before, at)
+
     def _between(self, before: int | None, at: int) -> int:
-        """Return the likeliest step of what was printed between two positions of the bar.
+        """Return the likeliest step where the bar is not behind.
 
         A step moves the bar before its dict is printed. So a dict between two steps in a row is of
-        the first, unless that one has its dict. Where the bar is behind, it moves after it.
+        the first, unless that one has its dict.
         """
-        if any(one.ahead for one in self._waiting):
-            return at - 1 if before is not None and before < at and before != self._last else at
         if not before:
             return at
         last = self._last
@@ -260,6 +264,11 @@ class StepResolver:
         if last is not None and interval and before <= last + interval <= at:
             return last + interval
         return before if before == at - 1 and before != last else at
+
+    def _before_move(self, before: int | None, at: int) -> int:
+        """Return the likeliest step where the bar is behind: it moves after a dict is printed."""
+        has_moved = before is not None and before < at and before != self._last
+        return at - 1 if has_moved else at
 
     def _behind(
         self, at: int, step: int | None = None, *, counted: bool = False
