@@ -20,6 +20,10 @@ _FOOT = 0.1
 
 _HUGE = 1e100
 """The squares of larger numbers overflow; broken runs do log such numbers."""
+_VANISHED = 0.1
+"""Share of the highest block so far below which a metric has all but vanished: heuristic. The
+gradient norm of a task that is solved may double between a thousandth and two of what it was.
+"""
 
 
 class Trend(NamedTuple):
@@ -57,7 +61,7 @@ class Rising(Condition):
     the first.
 
     Medians of blocks, because gradient norms have spikes; judged when a block is full. Slow rises
-    are seen in every second and every fourth block.
+    are seen in every second and every fourth block. What has all but vanished does not rise.
     """
 
     _BLOCKS = 5
@@ -72,6 +76,8 @@ class Rising(Condition):
         self._medians: deque[tuple[int, float]] = deque(
             maxlen=(self._BLOCKS - 1) * self._STRIDES[-1] + 1
         )
+        self._highest = 0.0
+        """The highest median so far."""
         self._rise: list[tuple[int, float]] = []
         """The medians that showed it."""
         self._since: tuple[int, float] | None = None
@@ -90,11 +96,16 @@ class Rising(Condition):
         self._medians.append((step, median(self._block)))
         self._block = []
         levels = [level for _, level in self._medians]
-        if self._since is not None:
-            # It goes on until a block falls back below the one before.
-            if levels[-1] < levels[-2]:
-                self._since = None
-                self._end(step)
+        if math.isfinite(levels[-1]):
+            self._highest = max(self._highest, levels[-1])
+        if self._since is None:
+            self._look_for_a_rise(step)
+        elif levels[-1] < levels[-2]:  # it goes on until a block falls below the one before
+            self._since = None
+            self._end(step)
+
+    def _look_for_a_rise(self, step: int) -> None:
+        if self._medians[-1][1] < _VANISHED * self._highest:
             return
         for stride in self._STRIDES:
             rise = [*self._medians][::-stride][: self._BLOCKS][::-1]
